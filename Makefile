@@ -1,0 +1,48 @@
+# Needs Python 3.11+, pip, make and git; everything else is installed into .venv.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+POLICY ?= deploy/demo/keyhole.toml
+
+.PHONY: demo serve test lint bench clean
+
+demo: $(VENV)/.installed  ## real questions over real customers, answered privately
+	@$(BIN)/keyhole demo $(if $(KEEP),--keep)
+
+serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
+	@$(BIN)/keyhole serve --policy $(POLICY)
+
+test: lint  ## everything, with real PostgreSQL and DuckDB
+	@$(BIN)/python -m pytest -q -n 2
+
+lint: $(VENV)/.installed-test
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-test  ## same-run ratios to the plain engine
+	@$(BIN)/python -m benchmarks.endpoint
+
+clean:
+	rm -rf $(VENV) .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
+
+# uv is faster where it exists; a Python without ensurepip gets its environment from virtualenv.
+$(VENV)/bin/python:
+	@if command -v uv >/dev/null 2>&1; then uv venv -q --seed --python $(PYTHON) $(VENV); \
+	elif $(PYTHON) -c "import ensurepip" >/dev/null 2>&1; then $(PYTHON) -m venv $(VENV); \
+	else $(PYTHON) -m pip install -q --user virtualenv && $(PYTHON) -m virtualenv -q $(VENV); fi
+
+define install
+	@echo "installing into $(VENV) ..."
+	@if command -v uv >/dev/null 2>&1; then VIRTUAL_ENV=$(abspath $(VENV)) uv pip install -q -e '$(1)'; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check -e '$(1)'; fi
+	@touch $@
+endef
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(call install,.)
+
+$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
+	$(call install,.[test])
+	@touch $(VENV)/.installed

@@ -1,0 +1,1 @@
+"""The ledger: append-only events, balances as their fold, reserve / commit / release."""

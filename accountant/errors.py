@@ -1,0 +1,52 @@
+"""What the accountant refuses with.
+
+    LedgerError
+    |-- OverBudget          the question does not fit; nothing was written
+    |-- LedgerMisuse        the caller broke the verbs' rules; nothing was written
+    `-- LedgerUnavailable   the storage failed or is not the ledger it was; treat every open reservation as spent
+
+None of them carries text for analysts: the proxy words its own messages from the fields.
+"""
+
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """The balances a question must fit into."""
+
+    PER_QUERY = "per_query"
+    PER_PREDICATE = "per_predicate"
+    PER_UNIT = "per_unit"
+    ANALYST_PER_PREDICATE = "analyst_per_predicate"
+    ANALYST_PER_UNIT = "analyst_per_unit"
+
+
+class LedgerError(Exception):
+    """Anything the ledger refuses."""
+
+
+class OverBudget(LedgerError):
+    """A balance has less left than the charge needs.
+
+    `needed_nano` and `left_nano` are in 1e-9 epsilon; `left_nano` is the least left among the question's keys (0 when
+    a limit was lowered below what is already spent). `short_keys` of `total_keys` keys have less than needed left.
+    All of them follow from the ledger and the limits alone, never from data.
+    """
+
+    def __init__(self, *, scope: Scope, needed_nano: int, left_nano: int, short_keys: int, total_keys: int) -> None:
+        super().__init__(
+            f"{scope.value}: needs {needed_nano}e-9, left {left_nano}e-9, {short_keys} of {total_keys} keys short"
+        )
+        self.scope = scope
+        self.needed_nano = needed_nano
+        self.left_nano = left_nano
+        self.short_keys = short_keys
+        self.total_keys = total_keys
+
+
+class LedgerMisuse(LedgerError):
+    """A verb out of order (commit twice, release after commit), or an amount the reservation does not cover."""
+
+
+class LedgerUnavailable(LedgerError):
+    """The storage failed, or what it holds is not an unbroken chain of events that this version understands."""

@@ -1,0 +1,110 @@
+"""What an owner reads: spent and left by family and key, by analyst and by unit. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from accountant.events import Event, Reserved
+from accountant.fold import Account, Balances, fold
+from accountant.model import Cells, Family, Limits, Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyBalance:
+    """One family's keys. `spent_nano` is the family's own; `left_nano` counts overlapping families too.
+
+    Both are per key in the order of `keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate balance
+    when its worst case is at most what is left for k.
+    """
+
+    family: Family
+    cells: Cells
+    spent_nano: tuple[int, ...]
+    left_nano: tuple[int, ...]
+
+    def keys(self) -> Iterator[tuple[str, ...]]:
+        """Every key ever charged in this family, one value per grouping column."""
+        return product(*(values for _, values in self.cells.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystBalance:
+    """One analyst: questions reserved or read, the most any cell has lost to them, and the per-unit sum."""
+
+    analyst: str
+    questions: int
+    most_spent_nano: int
+    unit_spent_nano: int
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReport:
+    """Balances at one moment. `unit_left_nano` is None without a cap; `open` still counts at its worst case."""
+
+    families: tuple[FamilyBalance, ...]
+    analysts: tuple[AnalystBalance, ...]
+    unit_spent_nano: int
+    unit_left_nano: int | None
+    open: tuple[Reservation, ...]
+
+
+def report(events: Iterable[Event], limits: Limits, *, analyst: str | None) -> BudgetReport:
+    """Fold the events to a report over everybody's charges, or over one analyst's own.
+
+    For one analyst, what is left is the least of the shared and the own balance.
+    """
+    events = tuple(events)
+    balances = fold(events, per_family=True)
+    account = balances.shared if analyst is None else balances.account(analyst)
+    questions = Counter(event.charge.analyst for event in events if isinstance(event, Reserved))
+    return BudgetReport(
+        families=tuple(_family_balances(balances, account, limits, analyst=analyst)),
+        analysts=tuple(
+            AnalystBalance(name, questions[name], _most_spent(own), own.unit_nano)
+            for name, own in sorted(balances.analysts.items())
+            if analyst in (None, name)
+        ),
+        unit_spent_nano=account.unit_nano,
+        unit_left_nano=_unit_left(balances, limits, analyst=analyst),
+        open=tuple(item for item in balances.open.values() if analyst in (None, item.charge.analyst)),
+    )
+
+
+def _families(account: Account) -> Iterator[tuple[Family, Cells]]:
+    order = sorted(
+        account.families or {}, key=lambda family: (family.table, family.columns, family.filter, family.version)
+    )
+    for family in order:
+        yield family, Cells(tuple(zip(family.columns, (account.families or {})[family].axes, strict=True)))
+
+
+def _family_balances(
+    balances: Balances, account: Account, limits: Limits, *, analyst: str | None
+) -> Iterator[FamilyBalance]:
+    for family, cells in _families(account):
+        left = limits.per_predicate_nano - balances.shared.spent_on(family, cells)
+        if analyst is not None and limits.analyst_per_predicate_nano is not None:
+            left = np.minimum(left, limits.analyst_per_predicate_nano - account.spent_on(family, cells))
+        own = (account.families or {})[family].array
+        yield FamilyBalance(
+            family=family,
+            cells=cells,
+            spent_nano=tuple(own.reshape(-1).tolist()),
+            left_nano=tuple(np.maximum(left, 0).reshape(-1).tolist()),
+        )
+
+
+def _most_spent(account: Account) -> int:
+    return max((int(account.spent_on(family, cells).max()) for family, cells in _families(account)), default=0)
+
+
+def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
+    left = []
+    if limits.per_unit_nano is not None:
+        left.append(limits.per_unit_nano - balances.shared.unit_nano)
+    if analyst is not None and limits.analyst_per_unit_nano is not None:
+        left.append(limits.analyst_per_unit_nano - balances.account(analyst).unit_nano)
+    return max(0, min(left)) if left else None

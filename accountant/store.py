@@ -1,0 +1,301 @@
+"""The ledger's storage, and the accountant's only I/O: SQLite in WAL mode, or PostgreSQL.
+
+Guarantee: inside `writing()` one writer at a time, over all threads, processes and machines, sees every event
+committed so far; when the block ends without an error, what it appended survives the death of process and machine.
+"""
+
+import json
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+import tenacity
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import event as engine_event
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+
+from accountant.errors import LedgerUnavailable
+from accountant.events import GENESIS, Domain, Record, digest, domain_body, domain_digests
+
+LOCK_TIMEOUT_MS = 30_000
+CONNECT_TIMEOUT_S = 10
+READ_ROWS = 5_000
+CACHED_DOMAINS = 1_024
+# Any number, the same for every version: openers queue on it before the tables exist.
+MIGRATION_LOCK = 0x4B6579686F6C65
+
+_metadata = sa.MetaData()
+_events = sa.Table(
+    "events",
+    _metadata,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("kind", "reservation", "at", "payload")),
+    sa.Column("spent_keys", sa.LargeBinary),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("previous_hash", "hash")),
+)
+_domains = sa.Table(
+    "domains",
+    _metadata,
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+_answers = sa.Table(
+    "answers",
+    _metadata,
+    sa.Column("reservation", sa.Text, primary_key=True),
+    sa.Column("event", sa.BigInteger, nullable=False),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("fingerprint", "version", "analyst")),
+    sa.Column("answer", sa.LargeBinary, nullable=False),
+)
+_writer = sa.Table("writer", _metadata, sa.Column("id", sa.Integer, primary_key=True))
+
+
+class DomainCache:
+    """The key values last seen and their digests, so that a steady workload neither hashes nor reads them again."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[str, Domain] = OrderedDict()
+        self._digests: dict[Domain, str] = {}
+
+    def digest_of(self, values: Domain) -> str:
+        """The digest of key values."""
+        known = self._digests.get(values)
+        if known is None:
+            known = digest(domain_body(values))
+            self.remember(known, values)
+        return known
+
+    def get(self, domain: str) -> Domain | None:
+        """The key values of a digest, if they were seen lately."""
+        return self._values.get(domain)
+
+    def remember(self, domain: str, values: Domain) -> None:
+        """Keep a pair, and forget the oldest beyond the cache's size."""
+        self._values[domain] = values
+        self._digests[values] = domain
+        while len(self._values) > CACHED_DOMAINS:
+            _, oldest = self._values.popitem(last=False)
+            del self._digests[oldest]
+
+
+class Transaction:
+    """What can be done inside one transaction. `newest` is the id and hash of the last event it has seen or written."""
+
+    def __init__(self, connection: sa.Connection, cache: DomainCache) -> None:
+        self.newest = (0, GENESIS)
+        self._connection = connection
+        self._cache = cache
+
+    def records_from(self, first: int) -> Iterator[Record]:
+        """The events numbered `first` and above, in order, in batches."""
+        while True:
+            rows = self._connection.execute(
+                sa.select(_events).where(_events.c.id >= first).order_by(_events.c.id).limit(READ_ROWS)
+            ).all()
+            yield from (Record(*row) for row in rows)
+            if len(rows) < READ_ROWS:
+                return
+            first = rows[-1].id + 1
+
+    def append(self, record: Record) -> None:
+        """Append an event."""
+        self._connection.execute(_events.insert(), _row(record))
+        self.newest = (record.id, record.hash)
+
+    def digests(self, domains: Iterable[Domain]) -> dict[Domain, str]:
+        """Store key values that are not stored yet; their digests."""
+        digests = {values: self._cache.digest_of(values) for values in domains}
+        missing = set(digests.values()).difference(
+            self._connection.scalars(sa.select(_domains.c.digest).where(_domains.c.digest.in_(digests.values())))
+        )
+        if missing:
+            rows = {
+                found: {"digest": found, "body": zlib.compress(domain_body(values), 1)}
+                for values, found in digests.items()
+                if found in missing
+            }
+            self._connection.execute(_domains.insert(), list(rows.values()))
+        return digests
+
+    def domains_of(self, records: Sequence[Record]) -> dict[str, Domain]:
+        """The key values that the records refer to, by digest, each checked against it."""
+        wanted = {domain for record in records for domain in domain_digests(record)}
+        found = {domain: values for domain in wanted if (values := self._cache.get(domain)) is not None}
+        missing = sorted(wanted.difference(found))
+        for start in range(0, len(missing), 500):
+            chunk = missing[start : start + 500]
+            for row in self._connection.execute(sa.select(_domains).where(_domains.c.digest.in_(chunk))):
+                found[row.digest] = self._open_domain(row.digest, row.body)
+        return found
+
+    def _open_domain(self, stored_digest: str, body: bytes) -> Domain:
+        try:
+            content = zlib.decompress(body)
+            if digest(content) != stored_digest:
+                raise LedgerUnavailable("stored key values are not the ones that were charged")
+            values = tuple(json.loads(content))
+        except (zlib.error, ValueError) as error:
+            raise LedgerUnavailable("stored key values cannot be read") from error
+        self._cache.remember(stored_digest, values)
+        return values
+
+    def add_answer(
+        self, *, reservation: str, event: int, fingerprint: str, version: str, analyst: str, answer: bytes
+    ) -> None:
+        """Store a released answer beside the event that committed it."""
+        self._connection.execute(
+            _answers.insert(),
+            {
+                "reservation": reservation,
+                "event": event,
+                "fingerprint": fingerprint,
+                "version": version,
+                "analyst": analyst,
+                "answer": answer,
+            },
+        )
+
+    def answer(self, *, fingerprint: str, version: str, reservation: str | None) -> tuple[bytes, list[Record]] | None:
+        """A stored answer with the events of its reservation, in order: the answer of `reservation`, or the first
+        one to the question on that data version."""
+        chosen = (
+            sa.select(_answers.c.reservation, _answers.c.answer)
+            .where(_answers.c.fingerprint == fingerprint, _answers.c.version == version)
+            .order_by(_answers.c.event)
+            .limit(1)
+        )
+        if reservation is not None:
+            chosen = chosen.where(_answers.c.reservation == reservation)
+        row = self._connection.execute(chosen).one_or_none()
+        if row is None:
+            return None
+        events = sa.select(_events).where(_events.c.reservation == row.reservation).order_by(_events.c.id)
+        return row.answer, [Record(*event) for event in self._connection.execute(events)]
+
+    def answers(self) -> Iterator[tuple[str, int, bytes]]:
+        """Reservation, commit event and content of every stored answer."""
+        for row in self._connection.execute(sa.select(_answers.c.reservation, _answers.c.event, _answers.c.answer)):
+            yield row[0], row[1], row[2]
+
+
+class Store:
+    """An open database that holds one ledger."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._cache = DomainCache()
+
+    @classmethod
+    def open(cls, url: str) -> "Store":
+        """Open or create the ledger at an SQLAlchemy URL and bring its schema up to date.
+
+        `postgresql://` is read as `postgresql+psycopg://`. Raises `LedgerUnavailable`; never shows the URL, which may
+        hold a password.
+        """
+        with _translated():
+            engine = _engine(url)
+            try:
+                _migrate(engine)
+            except BaseException:
+                engine.dispose()
+                raise
+        return cls(engine)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """One serialised transaction; durable when the block ends, undone when it raises."""
+        with _translated(), self._engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
+                connection.execute(sa.text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"))
+                connection.execute(sa.text(f"SET LOCAL idle_in_transaction_session_timeout = {LOCK_TIMEOUT_MS}"))
+                connection.execute(sa.select(_writer.c.id).with_for_update()).one()
+            yield Transaction(connection, self._cache)
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """One read-only look at what is committed; waits for nobody."""
+        with _translated(), self._engine.connect() as connection:
+            connection.execution_options(keyhole_begin="BEGIN")
+            with connection.begin():
+                yield Transaction(connection, self._cache)
+
+
+def _row(record: Record) -> Mapping[str, Any]:
+    return {column.name: getattr(record, column.name) for column in _events.columns}
+
+
+def _engine(url: str) -> sa.Engine:
+    parsed = sa.make_url(url)
+    if parsed.drivername in ("postgresql", "postgres"):
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    if parsed.get_backend_name() == "postgresql":
+        return sa.create_engine(
+            parsed,
+            # the queue is a row lock: only READ COMMITTED sees what was committed while waiting for it
+            isolation_level="READ COMMITTED",
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
+        )
+    if parsed.get_backend_name() != "sqlite":
+        raise LedgerUnavailable(f"a ledger lives in SQLite or PostgreSQL, not in {parsed.get_backend_name()}")
+    if parsed.database in (None, "", ":memory:") or "mode" in parsed.query:
+        raise LedgerUnavailable("a ledger in memory would forget what was spent")
+    engine = sa.create_engine(parsed, connect_args={"timeout": LOCK_TIMEOUT_MS / 1000})
+    engine_event.listen(engine, "connect", _prepare_sqlite)
+    engine_event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(dbapi_connection: Any, _: object) -> None:
+    dbapi_connection.isolation_level = None  # the driver begins nothing by itself
+    for pragma in (
+        f"busy_timeout = {LOCK_TIMEOUT_MS}",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "fullfsync = ON",
+        "foreign_keys = ON",
+    ):
+        dbapi_connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("keyhole_begin", "BEGIN IMMEDIATE"))
+
+
+@tenacity.retry(
+    retry=tenacity.retry_if_exception(
+        # two processes that create one file at once: the switch to WAL does not wait for the busy timeout
+        lambda error: isinstance(error, OperationalError) and "database is locked" in str(error.orig)
+    ),
+    wait=tenacity.wait_random(min=0.01, max=0.1),
+    stop=tenacity.stop_after_delay(10),
+    reraise=True,
+)
+def _migrate(engine: sa.Engine) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (SQLAlchemyError, CommandError, OSError) as error:
+        # the driver's text may hold the address or statement values: only its kind is passed on
+        raise LedgerUnavailable(f"the ledger's storage failed ({type(error).__name__})") from error

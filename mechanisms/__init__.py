@@ -1,0 +1,1 @@
+"""Pure numbers: noise, calibration, threshold tests, apportionment. numpy and scipy only."""

@@ -1,0 +1,96 @@
+"""A question's formula over threshold literals, as the mechanisms see it.
+
+The formula is in negation normal form: a `Cut` is a literal, `AllOf` a conjunction, `AnyOf` a disjunction.
+Up to twelve literals the planner hands over the minimal DNF (an `AnyOf` of `AllOf` of `Cut`), and exactly that
+is evaluated on the noisy values, relaxed by the tolerances and printed. Beyond, the tree as typed plays this part.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Booleans: TypeAlias = npt.NDArray[np.bool_]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The literal `S > cut` (above) or `S <= cut` (not above) on one functional, all in the functional's integer units.
+
+    Relaxed by its tolerance it reads `S > cut - tolerance` or `S <= cut + tolerance`.
+    """
+
+    functional: int
+    cut: int
+    above: bool
+    tolerance: int
+
+    def holds(self, values: Integers) -> Booleans:
+        """Whether the literal holds on exact values (tests, the demo, and empty-group warnings alone)."""
+        return values > self.cut if self.above else values <= self.cut
+
+    def relaxed(self) -> "Cut":
+        """The literal with its threshold moved outward by its tolerance; its own tolerance becomes zero."""
+        moved = self.cut - self.tolerance if self.above else self.cut + self.tolerance
+        return Cut(functional=self.functional, cut=moved, above=self.above, tolerance=0)
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """A conjunction; with no children it is true."""
+
+    children: tuple["Formula", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """A disjunction; with no children it is false."""
+
+    children: tuple["Formula", ...]
+
+
+Formula: TypeAlias = Cut | AllOf | AnyOf
+
+TRUE = AllOf(())
+FALSE = AnyOf(())
+
+
+def cuts(formula: Formula) -> Iterator[Cut]:
+    """Every literal, in order of appearance, with repetitions."""
+    match formula:
+        case Cut():
+            yield formula
+        case AllOf(children) | AnyOf(children):
+            for child in children:
+                yield from cuts(child)
+
+
+def relaxed(formula: Formula) -> Formula:
+    """The formula with every literal relaxed by its tolerance: where it is false, returning the key is an error."""
+    match formula:
+        case Cut():
+            return formula.relaxed()
+        case AllOf(children):
+            return AllOf(tuple(relaxed(child) for child in children))
+        case AnyOf(children):
+            return AnyOf(tuple(relaxed(child) for child in children))
+
+
+def evaluate(formula: Formula, literal: Callable[[Cut], Booleans], *, keys: int) -> Booleans:
+    """The formula's value per key, given each literal's."""
+    match formula:
+        case Cut():
+            return literal(formula)
+        case AllOf(children):
+            result = np.ones(keys, dtype=np.bool_)
+            for child in children:
+                result &= evaluate(child, literal, keys=keys)
+            return result
+        case AnyOf(children):
+            result = np.zeros(keys, dtype=np.bool_)
+            for child in children:
+                result |= evaluate(child, literal, keys=keys)
+            return result

@@ -1,0 +1,112 @@
+"""What a mechanism is: calibrated without data, run once on the true aggregates, its worst case known before."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.formula import Booleans, Formula, Integers
+
+Epsilons = npt.NDArray[np.float64]
+
+
+class Unachievable(Exception):
+    """No mechanism of this kind meets the contract at any finite loss (for example alpha + beta >= 1 is no promise,
+    tolerance zero with rates so small that epsilon overflows). Carries the functional's index, or None."""
+
+    def __init__(self, reason: str, *, functional: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.functional = functional
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTask:
+    """One question as numbers; everything in it is public.
+
+    `sensitivities[f]` is the most one privacy unit changes functional f in one key (integer units, >= 1).
+    `affected_together` lists the maximal sets of functionals that one unit can change at once in one key: the loss of
+    a key is the maximum over these sets of the sum of their epsilons (joint loss). One set with all functionals is the
+    plain sum. Every functional occurs in at least one set.
+    """
+
+    formula: Formula
+    sensitivities: tuple[int, ...]
+    affected_together: tuple[frozenset[int], ...]
+    fnr: float
+    fpr: float
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionalTest:
+    """The calibrated test of one functional, the same for all its literals.
+
+    One noisy value `y = S + K` per key, K discrete Laplace of parameter `exp(-rate)` where `rate` is exact and
+    `epsilon = rate * sensitivity` (or `rate` itself when `block` > 1: noise on block indices, see `block`).
+    `S > c` is accepted when `y > c - shift`, rejected when `y < c - shift`, and accepted with probability `tie` on the
+    boundary; `S <= d` mirrors it. `fnr`, `fpr` are this functional's shares, which the test meets at `cut + 1` and at
+    `cut - tolerance`.
+    """
+
+    epsilon: float
+    rate: Fraction
+    shift: int
+    tie: Fraction
+    fnr: float
+    fpr: float
+    tolerance: int
+    block: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a mechanism will do, fixed before any data is touched.
+
+    `worst_case_epsilon` bounds the loss of any single key for any database. `fnr`, `fpr` are what this calibration
+    really guarantees per key (None: no bound, as for NLM's false negatives). `tests` has one entry per functional; a
+    mechanism that re-runs every occurrence of a literal keeps those tests in `occurrences`, in order of appearance.
+    """
+
+    mechanism: str
+    task: DecisionTask
+    tests: tuple[FunctionalTest, ...]
+    worst_case_epsilon: float
+    fnr: float | None
+    fpr: float | None
+    notes: tuple[str, ...] = ()
+    compared: Mapping[str, float] = field(default_factory=dict)
+    occurrences: tuple[FunctionalTest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Per key: whether it passed, and the loss its decision cost (ex post, at most the worst case)."""
+
+    passed: Booleans
+    epsilon: Epsilons
+
+
+class Noise(Protocol):
+    """The only source of randomness in the product; tests pass a seeded one with the same arithmetic."""
+
+    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        """`size` exact draws with P(K = j) proportional to `exp(-rate * |j|)`."""
+
+    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+        """`size` exact draws, each true with exactly `probability`."""
+
+
+class Mechanism(Protocol):
+    """A way of deciding a formula per key. One-shot and progressive mechanisms share this face."""
+
+    name: str
+    summary: str
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """Choose noise and cut-offs for the contract. Public inputs alone. Raises `Unachievable`."""
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Decide every key; `aggregates` has shape (functionals, keys). Loss per key never above the worst case."""

@@ -1,0 +1,94 @@
+"""A process of its own with a ledger, driven by its parent: `python -m tests.accountant.child URL MODE [ARGUMENT]`."""
+
+import sys
+import time
+from datetime import datetime
+
+from accountant.errors import OverBudget
+from accountant.ledger import Ledger
+from accountant.model import Spent
+from tests.accountant.conftest import now
+from tests.accountant.examples import charge, limits
+
+
+def say(*words: object) -> None:
+    print(*words, flush=True)
+
+
+def hold(where: str) -> None:
+    """Tell the parent, and wait for it to kill this process."""
+    say("at", where)
+    time.sleep(600)
+
+
+class Clock:
+    """Stops at the n-th reading: the ledger reads it inside its transaction, after checking, before writing."""
+
+    def __init__(self, stop_at: int) -> None:
+        self.readings = 0
+        self.stop_at = stop_at
+
+    def __call__(self) -> datetime:
+        self.readings += 1
+        if self.readings == self.stop_at:
+            hold("transaction")
+        return now()
+
+
+def stop_once(url: str, where: str) -> None:
+    """Reserve 3, commit 1 (or release), and stop at one point on the way."""
+    stops = {"in reserve": 1, "in commit": 2, "in release": 2}
+    with Ledger.open(url, clock=Clock(stops.get(where, 0))) as ledger:
+        reservation = ledger.reserve(charge(3), limits(4))
+        if where == "reserved":
+            hold(where)
+        if where == "in release":
+            ledger.release(reservation)
+        ledger.commit(reservation, Spent.uniform(1, unit_epsilon_nano=0), b"answer")
+        hold(where)
+
+
+def work(url: str) -> None:
+    """Reserve 2 and commit 1 for ever, telling the parent after each durable step."""
+    with Ledger.open(url, clock=now) as ledger:
+        say("ready")
+        while True:
+            reservation = ledger.reserve(charge(2), limits(10**9))
+            say("reserved", reservation.id)
+            ledger.commit(reservation, Spent.uniform(1, unit_epsilon_nano=0), b"answer")
+            say("committed", reservation.id)
+
+
+def race(url: str) -> None:
+    """Take what can be had of a budget of 30, one at a time, from the parent's word on."""
+    with Ledger.open(url, clock=now) as ledger:
+        say("ready")
+        sys.stdin.readline()
+        taken = 0
+        try:
+            while True:
+                ledger.reserve(charge(1), limits(30))
+                taken += 1
+        except OverBudget:
+            say("taken", taken)
+
+
+def open_only(url: str) -> None:
+    """Open a ledger that others create at the same moment."""
+    say("ready")
+    sys.stdin.readline()
+    with Ledger.open(url, clock=now) as ledger:
+        say("events", ledger.verify())
+
+
+if __name__ == "__main__":
+    _, address, mode, *rest = sys.argv
+    match mode:
+        case "stop":
+            stop_once(address, rest[0])
+        case "work":
+            work(address)
+        case "race":
+            race(address)
+        case "open":
+            open_only(address)

