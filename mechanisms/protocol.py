@@ -31,6 +31,9 @@ class DecisionTask:
     `affected_together` lists the maximal sets of functionals that one unit can change at once in one key: the loss of
     a key is the maximum over these sets of the sum of their epsilons (joint loss). One set with all functionals is the
     plain sum. Every functional occurs in at least one set.
+
+    `blocks` is false where one unit may split its rows between functionals of different sets: it then moves each sum by
+    its part alone but each block index by a whole step, so noise on block indices would break that maximum.
     """
 
     formula: Formula
@@ -38,6 +41,7 @@ class DecisionTask:
     affected_together: tuple[frozenset[int], ...]
     fnr: float
     fpr: float
+    blocks: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,207 @@
+"""Which literals must fail together for a wrong answer: the terms and clauses of a formula, as error constraints.
+
+What is evaluated is the formula given. A false negative needs a feasible term, all of whose literals are true,
+to contain a rejected literal; a false positive needs a clause, all of whose relaxed literals are false, to
+contain an accepted one. Literals of one functional share its noise, so within a term or clause they fail as one
+event on each side.
+
+Proof: docs/proofs/apportionment.md.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from mechanisms.formula import AnyOf, Cut, Formula, cuts
+
+MOST_LITERALS = 12
+_MOST_SETS = 256
+_MOST_PRODUCTS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One functional's contribution to a term or clause.
+
+    `scenarios` lists the extreme true values as tuples of distances, one distance per side of the interval; the
+    probability that the functional errs is the largest sum over a scenario of its test's error rate at those
+    distances.
+    """
+
+    functional: int
+    scenarios: tuple[tuple[int, ...], ...]
+
+    def probability(self, rate: Callable[[int, int], float]) -> float:
+        """The functional's error probability, given `rate(functional, distance)`.
+
+        A sum of two tails is convex in the true value while both are at most one half, so its extremes suffice;
+        beyond, the sides are bounded separately.
+        """
+        chances: list[list[float]] = [
+            [rate(self.functional, distance) for distance in scenario] for scenario in self.scenarios
+        ]
+        if max(map(max, chances)) > 0.5:
+            sides: list[float] = [max(side) for side in zip(*chances, strict=True)]
+            return min(1.0, sum(sides))
+        return max(sum(scenario) for scenario in chances)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Functionals whose error probabilities must sum to no more than the contract's rate."""
+
+    parts: tuple[Part, ...]
+
+    def probability(self, rate: Callable[[int, int], float]) -> float:
+        """The union bound over the functionals, given `rate(functional, distance)`."""
+        return sum(part.probability(rate) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """All that can go wrong with a formula: `fnr` from its feasible terms, `fpr` from its feasible clauses."""
+
+    fnr: tuple[Constraint, ...]
+    fpr: tuple[Constraint, ...]
+
+
+def constraints(formula: Formula) -> Constraints | None:
+    """The exact form's constraints, or None when the formula has too many literals, terms or clauses to enumerate."""
+    literals = tuple(dict.fromkeys(cuts(formula)))
+    if len(literals) > MOST_LITERALS:
+        return None
+    places = {literal: place for place, literal in enumerate(literals)}
+    try:
+        terms = _minimal_sets(formula, places, dual=False)
+        clauses = _minimal_sets(formula, places, dual=True)
+    except _TooManyError:
+        return None
+    return Constraints(
+        fnr=_undominated(
+            terms,
+            feasible=lambda mask: _term(_members(literals, mask)),
+            closed=lambda mask: _closure(literals, mask, _follows),
+        ),
+        fpr=_undominated(
+            clauses,
+            feasible=lambda mask: _clause(_members(literals, mask)),
+            closed=lambda mask: _closure(literals, mask, _fails_with),
+        ),
+    )
+
+
+class _TooManyError(Exception):
+    pass
+
+
+def _minimal_sets(formula: Formula, places: dict[Cut, int], *, dual: bool) -> list[int]:
+    """The minimal literal sets that make the formula true (its terms), or, dually, that make it false when false."""
+    match formula:
+        case Cut():
+            return [1 << places[formula]]
+        case _:
+            parts = [_minimal_sets(child, places, dual=dual) for child in formula.children]
+    if isinstance(formula, AnyOf) != dual:
+        return _absorbed(mask for part in parts for mask in part)
+    result = [0]
+    for part in parts:
+        if len(result) * len(part) > _MOST_PRODUCTS:
+            raise _TooManyError
+        result = _absorbed(left | right for left, right in product(result, part))
+    return result
+
+
+def _absorbed(masks: Iterable[int]) -> list[int]:
+    kept: list[int] = []
+    for mask in sorted(set(masks), key=int.bit_count):
+        if not any(small & mask == small for small in kept):
+            kept.append(mask)
+            if len(kept) > _MOST_SETS:
+                raise _TooManyError
+    return kept
+
+
+def _members(literals: Sequence[Cut], mask: int) -> list[Cut]:
+    return [literal for place, literal in enumerate(literals) if mask >> place & 1]
+
+
+def _by_functional(members: Sequence[Cut]) -> dict[int, tuple[list[Cut], list[Cut]]]:
+    grouped: dict[int, tuple[list[Cut], list[Cut]]] = {}
+    for literal in members:
+        grouped.setdefault(literal.functional, ([], []))[0 if literal.above else 1].append(literal)
+    return grouped
+
+
+def _term(members: Sequence[Cut]) -> Constraint | None:
+    parts = []
+    for functional, (above, below) in sorted(_by_functional(members).items()):
+        if above and below:
+            width = min(cut.cut for cut in below) - max(cut.cut for cut in above)
+            if width <= 0:
+                return None
+            parts.append(Part(functional=functional, scenarios=((1, width), (width, 1))))
+        else:
+            parts.append(Part(functional=functional, scenarios=((1,),)))
+    return Constraint(tuple(parts))
+
+
+def _clause(members: Sequence[Cut]) -> Constraint | None:
+    parts = []
+    for functional, (above, below) in sorted(_by_functional(members).items()):
+        greatest = min((cut.cut - cut.tolerance for cut in above), default=None)
+        least = max((cut.cut + cut.tolerance + 1 for cut in below), default=None)
+        rise = min((cut.cut for cut in above), default=0)
+        fall = max((cut.cut for cut in below), default=0) + 1
+        if greatest is not None and least is not None:
+            if least > greatest:
+                return None
+            ends = ((greatest - rise, fall - greatest), (least - rise, fall - least))
+            parts.append(Part(functional=functional, scenarios=ends))
+        elif greatest is not None:
+            parts.append(Part(functional=functional, scenarios=((greatest - rise,),)))
+        elif least is not None:
+            parts.append(Part(functional=functional, scenarios=((fall - least,),)))
+    return Constraint(tuple(parts))
+
+
+def _follows(known: Cut, other: Cut) -> bool:
+    """Whether `other` is true wherever `known` is."""
+    if known.functional != other.functional or known.above != other.above:
+        return False
+    return known.cut >= other.cut if known.above else known.cut <= other.cut
+
+
+def _fails_with(known: Cut, other: Cut) -> bool:
+    """Whether the relaxation of `other` is false wherever that of `known` is."""
+    return _follows(other.relaxed(), known.relaxed())
+
+
+def _closure(literals: Sequence[Cut], mask: int, implied: Callable[[Cut, Cut], bool]) -> int:
+    members = _members(literals, mask)
+    for place, other in enumerate(literals):
+        if any(implied(known, other) for known in members):
+            mask |= 1 << place
+    return mask
+
+
+def _undominated(
+    masks: Sequence[int], *, feasible: Callable[[int], Constraint | None], closed: Callable[[int], int]
+) -> tuple[Constraint, ...]:
+    """The feasible constraints without those that never bind: a set that always comes with a cheaper one."""
+    found = {mask: constraint for mask in masks if (constraint := feasible(mask)) is not None}
+    result: list[Constraint] = []
+    for mask, constraint in found.items():
+        reach = closed(mask)
+        sides = _sides(constraint)
+        cheaper = any(
+            other & reach == other and _sides(rival) < sides
+            for other, rival in (found.items() if reach != mask else ())
+            if other != mask
+        )
+        if not cheaper and constraint not in result:
+            result.append(constraint)
+    return tuple(result)
+
+
+def _sides(constraint: Constraint) -> frozenset[tuple[int, tuple[tuple[int, ...], ...]]]:
+    return frozenset((part.functional, part.scenarios) for part in constraint.parts)

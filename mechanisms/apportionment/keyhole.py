@@ -1,0 +1,245 @@
+"""Keyhole's apportionment: shares per functional under the exact constraints, for the least joint loss.
+
+An OR needs the largest of its children's shares, not their sum, and nothing is re-run for a repeated literal.
+The loss is convex in the logarithms of the shares up to the noise's granularity, so it is minimised by solving
+linearised programmes and keeping the best.
+
+References: MATHS M4, M6. Proof: docs/proofs/apportionment.md.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.apportionment.clauses import Constraint
+from mechanisms.apportionment.fair_split import Floats, SplitProgram, fair_split
+from mechanisms.apportionment.tree import closed_form, read_once, tree_bound
+from mechanisms.formula import Cut, Formula
+
+LossCurve = Callable[[int, float, float], tuple[float, float, float]]
+"""`loss(functional, fnr share, fpr share)`: epsilon and its slopes (<= 0) in the logarithms of the two shares."""
+
+_ROUNDS = 5
+_WORTHWHILE = 5e-4
+_GAP = 1e-5
+_MOST_ROWS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Per functional, what of the false-negative and false-positive rate its test may use."""
+
+    fnr: tuple[float, ...]
+    fpr: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What is minimised, and for which contract.
+
+    `used` lists the functionals of the formula; `groups` the sets of them affected together (the loss is the
+    largest sum over a set). `tied` means that the loss depends on the smaller of the two shares alone, as
+    TSLM's does.
+    """
+
+    formula: Formula
+    used: tuple[int, ...]
+    functionals: int
+    groups: tuple[frozenset[int], ...]
+    loss: LossCurve
+    fnr: float
+    fpr: float
+    tied: bool
+
+
+def keyhole_shares(
+    objective: Objective,
+    *,
+    fnr: Sequence[Constraint],
+    fpr: Sequence[Constraint],
+    weigh_fnr: Callable[[int, int], float],
+    weigh_fpr: Callable[[int, int], float],
+) -> Shares:
+    """Exact form: the weighted shares of every constraint sum to no more than the contract's rates.
+
+    Parameters:
+        fnr, fpr: the formula's constraints.
+        weigh_fnr, weigh_fpr: the error rate at a distance as a multiple of the share, `weigh(functional, distance)`.
+    """
+    plain = all(len(part.scenarios[0]) == 1 for constraint in (*fnr, *fpr) for part in constraint.parts)
+    rows_fnr = _matrix(objective, fnr, weigh_fnr) / objective.fnr
+    rows_fpr = _matrix(objective, fpr, weigh_fpr) / objective.fpr
+    if plain and len(objective.groups) == 1 and not objective.tied and read_once(objective.formula):
+        return _read_once_shares(objective)
+    return _least_loss(objective, rows_fnr, rows_fpr)
+
+
+def tree_shares(objective: Objective) -> Shares:
+    """Tree form: violated sums of leaves become constraints one after the other until the whole tree is satisfied."""
+    if len(objective.groups) == 1 and not objective.tied and read_once(objective.formula):
+        return _read_once_shares(objective)
+    rows: tuple[list[Floats], list[Floats]] = ([], [])
+    bounds = (objective.fnr, objective.fpr)
+    shares = Shares(fnr=(objective.fnr,) * objective.functionals, fpr=(objective.fpr,) * objective.functionals)
+    excess = 1.0
+    for _ in range(_MOST_ROWS):
+        worst = 1.0
+        for side, chosen in enumerate((shares.fnr, shares.fpr)):
+            value, leaves = tree_bound(objective.formula, _share_of(chosen), fnr=side == 0)
+            if value > bounds[side] * (1.0 + 1e-6):
+                row = np.zeros(len(objective.used))
+                for functional, count in leaves.items():
+                    row[objective.used.index(functional)] = count / bounds[side]
+                rows[side].append(row)
+            worst = max(worst, value / bounds[side])
+        excess = worst
+        if worst <= 1.0 + 1e-6:
+            break
+        shares = _least_loss(objective, _stacked(rows[0], objective), _stacked(rows[1], objective))
+    return Shares(fnr=tuple(share / excess for share in shares.fnr), fpr=tuple(share / excess for share in shares.fpr))
+
+
+def _share_of(shares: Sequence[float]) -> Callable[[Cut], float]:
+    return lambda cut: shares[cut.functional]
+
+
+def _stacked(rows: list[Floats], objective: Objective) -> Floats:
+    return np.array(rows) if rows else np.zeros((0, len(objective.used)))
+
+
+def _matrix(objective: Objective, constraints: Sequence[Constraint], weigh: Callable[[int, int], float]) -> Floats:
+    rows = np.zeros((len(constraints), len(objective.used)))
+    for row, constraint in zip(rows, constraints, strict=True):
+        for part in constraint.parts:
+            weighed = [sum(weigh(part.functional, d) for d in scenario) for scenario in part.scenarios]
+            row[objective.used.index(part.functional)] = max(1.0, *weighed)
+    return rows
+
+
+def _read_once_shares(objective: Objective) -> Shares:
+    """The closed form, its weights taken from the true loss and settled by repetition."""
+    weights = [np.ones(objective.functionals)] * 2
+    for functional in objective.used:
+        _, slope_fnr, slope_fpr = objective.loss(functional, 0.5 * objective.fnr, 0.5 * objective.fpr)
+        for side in (0, 1):
+            weights[side] = weights[side].copy()
+            weights[side][functional] = -0.5 * (slope_fnr + slope_fpr)
+    best, least = None, np.inf
+    for _ in range(_ROUNDS):
+        given = [
+            closed_form(objective.formula, bound=bound, weights=weights[side].tolist(), fnr=side == 0)
+            for side, bound in enumerate((objective.fnr, objective.fpr))
+        ]
+        shares = Shares(
+            fnr=tuple(given[0].get(f, objective.fnr) for f in range(objective.functionals)),
+            fpr=tuple(given[1].get(f, objective.fpr) for f in range(objective.functionals)),
+        )
+        total, slopes = 0.0, np.zeros((2, objective.functionals))
+        for functional in objective.used:
+            epsilon, slopes[0, functional], slopes[1, functional] = objective.loss(
+                functional, shares.fnr[functional], shares.fpr[functional]
+            )
+            total += epsilon
+        improved = total < least * (1.0 - _WORTHWHILE)
+        if total < least:
+            best, least = shares, total
+        if not improved:
+            break
+        floor = 1e-6 * float(np.abs(slopes).max())
+        weights = [np.maximum(-slopes[side], floor) for side in (0, 1)]
+    assert best is not None
+    return best
+
+
+def _least_loss(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Shares:
+    """Minimise the joint loss under linear constraints on the shares, by linearisation in their logarithms."""
+    size = len(objective.used)
+    rows = _joined(objective, rows_fnr, rows_fpr)
+    members = np.array([[f in group for f in objective.used] for group in objective.groups], dtype=np.float64)
+
+    def losses(point: Floats) -> tuple[Floats, Floats]:
+        epsilons, slopes = np.empty(size), np.zeros_like(point)
+        for place, functional in enumerate(objective.used):
+            other = place if objective.tied else size + place
+            epsilons[place], slope_fnr, slope_fpr = objective.loss(
+                functional, float(np.exp(point[place])), float(np.exp(point[other]))
+            )
+            slopes[place] += slope_fnr
+            slopes[other] += slope_fpr
+        return epsilons, slopes
+
+    def judged(epsilons: Floats) -> float:
+        return float((members @ epsilons).max()) + 1e-3 * float(epsilons.sum())
+
+    point = _even_start(rows)
+    epsilons, slopes = losses(point)
+    least = judged(epsilons)
+    if not objective.tied:
+        # at first both sides weigh the same: the slopes of an integer test jump
+        slopes = np.tile(0.5 * (slopes[:size] + slopes[size:]), 2)
+    for _ in range(_ROUNDS):
+        weights = np.maximum(-slopes, 1e-3 * float(np.abs(slopes).max()) + 1e-300)
+        repeated = members if objective.tied else np.tile(members, (1, 2))
+        program = SplitProgram(
+            rows=rows, weights=repeated * weights, offsets=members @ epsilons + (repeated * weights) @ point
+        )
+        aim = fair_split(program, start=point, gap=_GAP)
+        before = least
+        for length in (1.0, 0.5, 0.2):
+            candidate = _tightened(rows, point + length * (aim - point), tied=objective.tied)
+            candidate_epsilons, candidate_slopes = losses(candidate)
+            value = judged(candidate_epsilons)
+            if value < least:
+                point, epsilons, slopes, least = candidate, candidate_epsilons, candidate_slopes, value
+                break
+        if least > before * (1.0 - _WORTHWHILE):
+            break
+    return _spread(objective, np.exp(point))
+
+
+def _joined(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Floats:
+    """Both sides' rows over one vector of variables; a share that no constraint mentions is held by its own bound."""
+    rows_fnr = _covered(rows_fnr, objective.fnr)
+    rows_fpr = _covered(rows_fpr, objective.fpr)
+    if objective.tied:
+        return np.vstack((rows_fnr, rows_fpr))
+    size = len(objective.used)
+    return np.vstack(
+        (
+            np.hstack((rows_fnr, np.zeros((len(rows_fnr), size)))),
+            np.hstack((np.zeros((len(rows_fpr), size)), rows_fpr)),
+        )
+    )
+
+
+def _covered(rows: Floats, bound: float) -> Floats:
+    missing = np.flatnonzero(rows.sum(axis=0) == 0.0)
+    own = np.zeros((missing.size, rows.shape[1]))
+    own[np.arange(missing.size), missing] = 1.0 / bound
+    return np.vstack((rows, own))
+
+
+def _even_start(rows: Floats) -> Floats:
+    """Every share an equal part of its fullest row."""
+    return np.asarray(-np.log((rows * rows.astype(bool).sum(axis=1)[:, np.newaxis]).max(axis=0)))
+
+
+def _tightened(rows: Floats, point: Floats, *, tied: bool) -> Floats:
+    """Scale each side up until one of its rows is full."""
+    size = rows.shape[1]
+    sides = (slice(0, size),) if tied else (slice(0, size // 2), slice(size // 2, size))
+    result = point.copy()
+    for side in sides:
+        result[side] -= np.log(float((rows[:, side] @ np.exp(point[side])).max()))
+    return result
+
+
+def _spread(objective: Objective, shares: Floats) -> Shares:
+    size = len(objective.used)
+    fnr = [objective.fnr] * objective.functionals
+    fpr = [objective.fpr] * objective.functionals
+    for place, functional in enumerate(objective.used):
+        fnr[functional] = float(shares[place])
+        fpr[functional] = float(shares[place if objective.tied else size + place])
+    return Shares(fnr=tuple(fnr), fpr=tuple(fpr))

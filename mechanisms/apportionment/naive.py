@@ -1,0 +1,11 @@
+"""The equal split: every occurrence of a literal gets the same share."""
+
+
+def naive_shares(*, bound: float, occurrences: int) -> tuple[float, ...]:
+    """`bound / n` for each of `n` occurrences.
+
+    Guarantee: by the union bound the error rate is at most `bound`, for any formula and any dependence.
+
+    References: ProBE, section 4.1 (the baseline).
+    """
+    return (bound / occurrences,) * occurrences

@@ -1,0 +1,20 @@
+"""ProBE's apportionment, Theorem 4.5: shares in proportion to sensitivity over threshold shift."""
+
+from collections.abc import Sequence
+
+
+def probe_shares(*, bound: float, weights: Sequence[float]) -> tuple[float, ...]:
+    """`bound * w_i / sum_j o_j w_j` for each occurrence of a sub-query, re-run with fresh noise every time.
+
+    Guarantee: by the union bound the error rate is at most `bound`; among such splits the sum over occurrences of
+    `w_i ln(1 / (2 share_i))` is least.
+
+    Parameters:
+        bound: the rate to split.
+        weights: `w_i = sensitivity / shift` (per unit), one entry per occurrence, so that `o_i` equal entries
+            stand for a sub-query that occurs `o_i` times.
+
+    References: ProBE, Theorems 4.3 and 4.5; MIDE eq. 6.17 and 6.21 (sensitivity 1).
+    """
+    total = sum(weights)
+    return tuple(bound * weight / total for weight in weights)

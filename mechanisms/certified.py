@@ -1,0 +1,114 @@
+"""Probabilities known to any number of binary digits: exact rationals, and exponentials of rationals.
+
+A probability is compared with a uniform number digit by digit, so a comparison is exact although the probability is
+irrational: more digits are worked out, in integers and with certified bounds, only when those at hand do not decide.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+_FIRST_PRECISION = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Probability:
+    """A number in [0, 1] given by certified fixed-point bounds.
+
+    `bounds(p)` returns integers with `low <= value * 2**p <= high`, equal when `value * 2**p` is an integer, and the
+    width of the interval, taken in units of the value, tends to zero as `p` grows.
+    """
+
+    bounds: Callable[[int], tuple[int, int]]
+
+    def prefix(self, bits: int) -> int:
+        """`floor(value * 2**bits)`, exactly."""
+        precision = max(_FIRST_PRECISION, bits + 64)
+        while True:
+            low, high = self.bounds(precision)
+            first, last = low >> (precision - bits), high >> (precision - bits)
+            if first == last:
+                return first
+            precision *= 2
+
+    def digits(self, start: int, count: int) -> int:
+        """The binary digits `start + 1 .. start + count` behind the point, as one integer."""
+        return self.prefix(start + count) - (self.prefix(start) << count)
+
+
+def rational(value: Fraction) -> Probability:
+    """An exact rational.
+
+    Raises:
+        ValueError: outside [0, 1].
+    """
+    if not 0 <= value <= 1:
+        raise ValueError("a probability lies in [0, 1]")
+
+    def bounds(precision: int) -> tuple[int, int]:
+        scaled = value.numerator << precision
+        return scaled // value.denominator, -(-scaled // value.denominator)
+
+    return Probability(bounds)
+
+
+def exponential(rate: Fraction, *, doubled: int, most: int) -> Probability:
+    """`exp(-rate * 2**doubled)` for a rational `rate > 0`; irrational, so every prefix is decided.
+
+    `most >= doubled` is the largest `doubled` the caller uses with this rate: all share one computation.
+    """
+    return Probability(lambda precision: negative_exponentials(rate, most, precision)[doubled])
+
+
+def logistic(rate: Fraction, *, doubled: int, most: int, twice: bool = False) -> Probability:
+    """`1 / (1 + exp(rate * 2**doubled))`, or two times that; irrational for a rational `rate > 0`.
+
+    `most` as for `exponential`.
+    """
+
+    def bounds(precision: int) -> tuple[int, int]:
+        one = 1 << precision
+        low, high = negative_exponentials(rate, most, precision)[doubled]
+        shift = precision + 1 if twice else precision
+        return (low << shift) // (one + low), -(-(high << shift) // (one + high))
+
+    return Probability(bounds)
+
+
+@lru_cache(maxsize=512)
+def negative_exponentials(rate: Fraction, doublings: int, precision: int) -> tuple[tuple[int, int], ...]:
+    """Certified bounds of `2**precision * exp(-rate * 2**j)` for `j = 0 .. doublings`.
+
+    The series of `exp(r)` with `r = rate / 2**h < 1/2` has positive terms alone: truncated downward it bounds from
+    below, rounded upward with twice its last term added from above; the reciprocal is then squared `h + doublings`
+    times with outward rounding.
+    """
+    halvings = max(0, rate.numerator.bit_length() - rate.denominator.bit_length() + 2)
+    working = precision + 2 * (halvings + doublings) + 16
+    one = 1 << working
+    low, high = _exponential_series(rate / (1 << halvings), working)
+    low, high = (one << working) // high, -(-(one << working) // low)
+    result: list[tuple[int, int]] = []
+    excess = working - precision
+    for step in range(halvings + doublings + 1):
+        if step >= halvings:
+            result.append((low >> excess, -(-high >> excess)))
+        low, high = (low * low) >> working, -((-high * high) >> working)
+    return tuple(result)
+
+
+def _exponential_series(exponent: Fraction, working: int) -> tuple[int, int]:
+    numerator, denominator = exponent.numerator, exponent.denominator
+    step_low = (numerator << working) // denominator
+    step_high = step_low + 1
+    low = high = term_low = term_high = 1 << working
+    count = 0
+    while term_high > 1:
+        count += 1
+        term_low = ((term_low * step_low) >> working) // count
+        term_high = -((-term_high * step_high) >> working)
+        term_high = -(-term_high // count)
+        low += term_low
+        high += term_high
+    return low, high + 2 * term_high

@@ -1,0 +1,21 @@
+"""The discrete Laplace law in numbers: `P(K = j) = (1 - a) / (1 + a) * a**abs(j)` with `a = exp(-rate)`."""
+
+import math
+
+
+def mass(rate: float, value: int) -> float:
+    """`P(K = value)`."""
+    decay = math.exp(-rate)
+    return -math.expm1(-rate) / (1.0 + decay) * math.exp(-rate * abs(value))
+
+
+def upper_tail(rate: float, value: int) -> float:
+    """`P(K >= value)`, to a relative 1e-14 also where it is tiny."""
+    if value >= 1:
+        return math.exp(-rate * value) / (1.0 + math.exp(-rate))
+    return 1.0 - math.exp(-rate * (1 - value)) / (1.0 + math.exp(-rate))
+
+
+def lower_tail(rate: float, value: int) -> float:
+    """`P(K <= value)`; the law is symmetric."""
+    return upper_tail(rate, -value)

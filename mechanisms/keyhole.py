@@ -1,0 +1,90 @@
+"""Keyhole's default mechanism: optimal one-shot tests under Keyhole's apportionment.
+
+References: MATHS M4, M6, M7; docs/proofs/optimal_test.md, docs/proofs/apportionment.md.
+"""
+
+import numpy as np
+
+from mechanisms.contract import OneShotKind, meet_contract, tolerances
+from mechanisms.formula import Integers, cuts
+from mechanisms.one_shot import run_once
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
+from mechanisms.threshold_test import calibrate_test, least_epsilon
+
+
+class Keyhole:
+    """Least epsilon per test, least joint loss per question; both error rates bounded for every key.
+
+    Guarantee: `P(not returned | formula true) <= fnr`, `P(returned | relaxed formula false) <= fpr`, per key, for any
+    data; the loss of a key is at most `worst_case_epsilon`.
+    """
+
+    name = "keyhole"
+    summary = "optimal threshold tests, error rates split over the minimal formula (default)"
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """One test per functional. Raises `Unachievable`."""
+        near = tolerances(task.formula, len(task.sensitivities))
+        alone = single_literals(task)
+
+        def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+            return least_epsilon(
+                sensitivity=task.sensitivities[functional],
+                tolerance=near[functional],
+                fnr=fnr,
+                fpr=fpr,
+                allow_block=functional in alone,
+            )
+
+        def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+            try:
+                return calibrate_test(
+                    sensitivity=task.sensitivities[functional],
+                    tolerance=near[functional],
+                    fnr=fnr,
+                    fpr=fpr,
+                    allow_block=functional in alone,
+                )
+            except Unachievable as refusal:
+                raise Unachievable(refusal.reason, functional=functional) from refusal
+
+        return meet_contract(self.name, task, OneShotKind(loss=loss, calibrate=calibrate, tied=False))
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        return uniform_outcome(calibration, aggregates, noise=noise)
+
+
+def uniform_outcome(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+    """Decide by `run_once`, charging every key the worst case."""
+    passed = run_once(calibration.task.formula, calibration.tests, aggregates, noise=noise)
+    return Outcome(passed=passed, epsilon=np.full(passed.size, calibration.worst_case_epsilon))
+
+
+def single_literals(task: DecisionTask) -> frozenset[int]:
+    """The functionals with one distinct literal, whose noise may live on block indices."""
+    literals = [cut.functional for cut in dict.fromkeys(cuts(task.formula))]
+    return frozenset(functional for functional in literals if literals.count(functional) == 1)
+
+
+def cheaper_alone(calibration: Calibration) -> dict[int, float]:
+    """What sharing a noisy value costs: per functional, the epsilon of a test in blocks, where that would be less.
+
+    A block test serves one threshold only, so functionals with several literals cannot use it; EXPLAIN prints
+    the gap.
+    """
+    gaps: dict[int, float] = {}
+    for functional, test in enumerate(calibration.tests):
+        sensitivity = calibration.task.sensitivities[functional]
+        if test.rate == 0 or test.block > 1 or sensitivity == 1:
+            continue
+        alone, _, _ = least_epsilon(
+            sensitivity=sensitivity,
+            tolerance=test.tolerance,
+            fnr=test.fnr,
+            fpr=test.fpr,
+            allow_block=True,
+        )
+        if alone < test.epsilon * (1.0 - 1e-3):
+            gaps[functional] = alone
+    return gaps

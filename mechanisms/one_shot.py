@@ -1,0 +1,62 @@
+"""Running one-shot tests: one noisy value per functional and key, shared by all literals on that functional.
+
+The randomised tie is one coin per functional and key that moves the cut-off by one further unit, so the cut-offs of
+several literals keep the order of their thresholds under every outcome.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.protocol import FunctionalTest, Noise
+
+
+def run_once(formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: Integers, *, noise: Noise) -> Booleans:
+    """Which keys pass the formula, every literal decided on its functional's noisy value.
+
+    Guarantee: for one key the values revealed are `epsilon`-private per functional as calibrated; the keys' noise is
+    independent; only functionals in the formula draw noise.
+
+    Parameters:
+        aggregates: exact values, int64, shape (functionals, keys), within +-2**62.
+    """
+    keys = aggregates.shape[1]
+    answers: dict[Cut, Booleans] = {}
+    literals = tuple(dict.fromkeys(cuts(formula)))
+    for functional in sorted({cut.functional for cut in literals}):
+        own = [cut for cut in literals if cut.functional == functional]
+        test = tests[functional]
+        values = aggregates[functional]
+        drawn = noise.discrete_laplace(rate=test.rate, size=keys)
+        tie = noise.bernoulli(probability=test.tie, size=keys)
+        if test.block > 1:
+            answers[own[0]] = _decide_block(own[0], test, values, drawn, tie)
+        else:
+            noisy = values + drawn
+            answers |= {cut: _decide(cut, test, noisy, tie) for cut in own}
+    return evaluate(formula, answers.__getitem__, keys=keys)
+
+
+def decide_literal(cut: Cut, test: FunctionalTest, values: Integers, *, noise: Noise) -> Booleans:
+    """One literal on fresh noise, for mechanisms that re-run every occurrence."""
+    drawn = noise.discrete_laplace(rate=test.rate, size=values.size)
+    tie = noise.bernoulli(probability=test.tie, size=values.size)
+    return _decide(cut, test, values + drawn, tie)
+
+
+def _decide(cut: Cut, test: FunctionalTest, noisy: Integers, tie: Booleans) -> Booleans:
+    if cut.above:
+        boundary = cut.cut - test.shift
+        return _either(np.greater, noisy, boundary, tie)
+    boundary = cut.cut + 1 + test.shift
+    return _either(np.less, noisy, boundary, tie)
+
+
+def _decide_block(cut: Cut, test: FunctionalTest, values: Integers, drawn: Integers, tie: Booleans) -> Booleans:
+    offset = values - (cut.cut + 1) if cut.above else cut.cut - values
+    return _either(np.greater, offset // test.block + drawn, -1 - test.shift, tie)
+
+
+def _either(beyond: Callable[[Integers, int], Booleans], noisy: Integers, boundary: int, tie: Booleans) -> Booleans:
+    return np.asarray(beyond(noisy, boundary) | ((noisy == boundary) & tie), dtype=np.bool_)
