@@ -62,7 +62,9 @@ def uniform_outcome(calibration: Calibration, aggregates: Integers, *, noise: No
 
 
 def single_literals(task: DecisionTask) -> frozenset[int]:
-    """The functionals with one distinct literal, whose noise may live on block indices."""
+    """The functionals with one distinct literal, whose noise may live on block indices if the task allows it."""
+    if not task.blocks:
+        return frozenset()
     literals = [cut.functional for cut in dict.fromkeys(cuts(task.formula))]
     return frozenset(functional for functional in literals if literals.count(functional) == 1)
 

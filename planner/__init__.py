@@ -1,0 +1,1 @@
+"""Pure text and policy to `Plan`: parse, question, minimise, sensitivity, rewrite, explain."""

@@ -1,0 +1,187 @@
+"""What the policy exposes, compiled and frozen: tables, columns, key domains, defaults, budgets.
+
+`planner.policy` makes a `Catalog` from `keyhole.toml`, the source's schema and the pinned public data.
+Everything here is public.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import TypeAlias
+
+from planner.errors import KeyholeError
+
+Value: TypeAlias = str | int | bool | Decimal | date | datetime
+
+
+class SqlType(StrEnum):
+    """The types that conditions, keys and measures may have."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMERIC = "numeric"
+    DOUBLE = "double precision"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    UUID = "uuid"
+    OTHER = "other"  # visible in the catalog, usable in nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A computed column: `date_trunc('part', column)`, `extract(part from column)` or `column::date`."""
+
+    function: str  # "date_trunc" | "extract" | "date"
+    part: str  # "" for "date"
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One exposed column of a private or public table.
+
+    `declared` is the PostgreSQL type with its modifier, as the shadow declares it. `domain` makes it a key.
+    `bounds`, `grid`, `per_unit` make it a measure (user's units). `immutable`: values never change between versions.
+    """
+
+    name: str
+    sql_type: SqlType
+    declared: str
+    domain: tuple[Value, ...] | None = None
+    bounds: tuple[Decimal, Decimal] | None = None
+    grid: Decimal | None = None
+    per_unit: tuple[Decimal, Decimal] | None = None
+    derivation: Derivation | None = None
+    immutable: bool = False
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowCap:
+    """Bounding by choosing rows: at most `rows` per (unit, key), by md5 of seed and the declared `unique` column."""
+
+    rows: int
+    unique: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One private table. An empty `unit` means the row is the privacy unit and needs no bounding.
+
+    `rows_per_unit` clips a unit's COUNT per key (default bounding); `row_cap` is the other way. `relation` is how the
+    source names the data (a table name there, or a file function of DuckDB), written by the owner.
+    """
+
+    name: str
+    relation: str
+    columns: tuple[Column, ...]
+    unit: tuple[str, ...]
+    groups_per_unit: int
+    rows_per_unit: int | None
+    row_cap: RowCap | None
+    refresh: str
+    seed: str
+    comment: str | None = None
+
+    def column(self, name: str, *, position: int | None = None) -> Column:
+        """The exposed column of that name. Raises KH201."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        known = ", ".join(column.name for column in self.columns)
+        raise KeyholeError(
+            "KH201",
+            f'column "{name}" is not exposed by table "{self.name}"',
+            detail=f"Exposed columns: {known}.",
+            position=position,
+        )
+
+    @property
+    def row_unit(self) -> bool:
+        """Whether each row is its own privacy unit."""
+        return not self.unit
+
+    @property
+    def unit_text(self) -> str:
+        """The privacy unit as the ledger and EXPLAIN print it."""
+        return ", ".join(self.unit) if self.unit else "row"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTable:
+    """A public table, pinned: columns and rows are copied into the shadow."""
+
+    name: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value | None, ...], ...]
+    digest: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuestion:
+    """An owner's question that clients see as a relation."""
+
+    name: str
+    sql: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Accuracy where the analyst set none. `tolerance` is text: '10%', '25', or 'count=25, age=2'.
+
+    `min_rows` is the group size m for which an AVG's tolerance is meant.
+    """
+
+    fnr: float
+    fpr: float
+    tolerance: str
+    min_rows: int
+    mechanism: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Caps over all analysts, in epsilon. `per_unit` is None only when every table's unit is the row."""
+
+    per_predicate: float
+    per_unit: float | None
+    per_query: float
+
+
+@dataclass(frozen=True, slots=True)
+class Analyst:
+    """Who may ask. `verifier` is a SCRAM-SHA-256 verifier as PostgreSQL stores it, `token_hash` a sha256 in hex."""
+
+    name: str
+    verifier: str
+    token_hash: str | None
+    per_predicate: float | None
+    per_unit: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Everything public that answering needs. `digest` identifies the policy and the pinned data."""
+
+    tables: tuple[Table, ...]
+    public_tables: tuple[PublicTable, ...]
+    stored_questions: tuple[StoredQuestion, ...]
+    analysts: tuple[Analyst, ...]
+    defaults: Defaults
+    budget: Budget
+    database: str
+    max_keys: int
+    statement_timeout_ms: int
+    digest: str
+
+    def table(self, name: str) -> Table | None:
+        """The private table of that name, if there is one."""
+        return next((table for table in self.tables if table.name == name), None)
+
+    def analyst(self, name: str) -> Analyst | None:
+        """The analyst of that name, if there is one."""
+        return next((analyst for analyst in self.analysts if analyst.name == name), None)

@@ -1,0 +1,343 @@
+"""Row conditions: the WHERE of a question and the FILTER of its aggregates, as total, linear-time, typed predicates.
+
+Three-valued as in SQL: a comparison with NULL is unknown. Nothing here can raise on data: no arithmetic, no cast,
+no regular expression, no function of the row but the policy's own derived columns.
+"""
+
+import operator as operators
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise, product
+from typing import Any, TypeAlias
+
+from planner.catalog import Value
+from planner.like import like, like_prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`column operator value`, with operator one of = <> < <= > >= and a constant of the column's own type."""
+
+    column: str
+    operator: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """`column IN (values)`; the values are sorted, distinct and not NULL."""
+
+    column: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`column LIKE pattern` with backslash as escape; the pattern never ends in an unfinished escape."""
+
+    column: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`column IS NULL`, never unknown."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Three-valued negation."""
+
+    condition: "Condition"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Three-valued conjunction; with no conditions it is true."""
+
+    conditions: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Three-valued disjunction; with no conditions it is false."""
+
+    conditions: tuple["Condition", ...]
+
+
+Condition: TypeAlias = Compare | Within | Like | IsNull | Not | And | Or
+
+ALWAYS = And(())
+NEVER = Or(())
+
+
+def all_of(conditions: Iterable[Condition]) -> Condition:
+    """The conjunction, flattened, without repetitions and constants."""
+    kept: dict[Condition, None] = {}
+    for condition in conditions:
+        if condition == NEVER:
+            return NEVER
+        for part in condition.conditions if isinstance(condition, And) else (condition,):
+            kept[part] = None
+    return next(iter(kept)) if len(kept) == 1 else And(tuple(kept))
+
+
+def any_of(conditions: Iterable[Condition]) -> Condition:
+    """The disjunction, flattened, without repetitions and constants."""
+    kept: dict[Condition, None] = {}
+    for condition in conditions:
+        if condition == ALWAYS:
+            return ALWAYS
+        for part in condition.conditions if isinstance(condition, Or) else (condition,):
+            kept[part] = None
+    return next(iter(kept)) if len(kept) == 1 else Or(tuple(kept))
+
+
+def columns(condition: Condition) -> frozenset[str]:
+    """The names of the columns that the condition reads."""
+    match condition:
+        case Compare() | Within() | Like() | IsNull():
+            return frozenset((condition.column,))
+        case Not(inner):
+            return columns(inner)
+        case And(parts) | Or(parts):
+            return frozenset().union(*(columns(part) for part in parts))
+
+
+def _constant(value: Value) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case Decimal():
+            return format(value.normalize(), "f")
+        case datetime():
+            return f"timestamp '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"date '{value.isoformat()}'"
+        case _:
+            return "'" + value.replace("'", "''") + "'"
+
+
+def _column(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def canonical(condition: Condition) -> str:
+    """A text that is equal for conditions which differ in order, nesting and repetition alone."""
+    match condition:
+        case Compare(column, operator, value):
+            return f"{_column(column)} {operator} {_constant(value)}"
+        case Within(column, values):
+            return f"{_column(column)} IN ({', '.join(sorted(_constant(value) for value in values))})"
+        case Like(column, pattern):
+            return f"{_column(column)} LIKE {_constant(pattern)}"
+        case IsNull(column):
+            return f"{_column(column)} IS NULL"
+        case Not(inner):
+            return f"NOT ({canonical(inner)})"
+        case And(parts):
+            return _joined(" AND ", parts, And, empty="true")
+        case Or(parts):
+            return _joined(" OR ", parts, Or, empty="false")
+
+
+def _flat(parts: tuple[Condition, ...], kind: type[And] | type[Or]) -> Iterable[Condition]:
+    for part in parts:
+        if isinstance(part, kind):
+            yield from _flat(part.conditions, kind)
+        else:
+            yield part
+
+
+def _joined(word: str, parts: tuple[Condition, ...], kind: type[And] | type[Or], *, empty: str) -> str:
+    texts = sorted({canonical(part) for part in _flat(parts, kind)})
+    if len(texts) < 2:
+        return texts[0] if texts else empty
+    return "(" + word.join(texts) + ")"
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operators.eq,
+    "<>": operators.ne,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
+
+
+def evaluate(condition: Condition, row: Mapping[str, Value | None]) -> bool | None:
+    """The condition's value on one row as SQL defines it; None is unknown."""
+    match condition:
+        case IsNull(column):
+            return row[column] is None
+        case Compare(column, operator, value):
+            found = row[column]
+            return None if found is None else COMPARISONS[operator](found, value)
+        case Within(column, values):
+            found = row[column]
+            return None if found is None else found in values
+        case Like(column, pattern):
+            found = row[column]
+            return None if found is None else like(str(found), pattern)
+        case Not(inner):
+            truth = evaluate(inner, row)
+            return None if truth is None else not truth
+        case And(parts):
+            return _first((evaluate(part, row) for part in parts), decisive=False)
+        case Or(parts):
+            return _first((evaluate(part, row) for part in parts), decisive=True)
+
+
+def _first(truths: Iterable[bool | None], *, decisive: bool) -> bool | None:
+    result: bool | None = not decisive
+    for truth in truths:
+        if truth is decisive:
+            return decisive
+        if truth is None:
+            result = None
+    return result
+
+
+_MOST_TERMS = 256
+_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+Term = tuple[Condition, ...]
+
+
+class _TooManyTerms(Exception):
+    """The disjunctive form is too long to look through."""
+
+
+def disjoint(first: Condition, second: Condition) -> bool:
+    """Whether no row satisfies both.
+
+    Guarantee: True only if for every row at most one of the two is true. False means nothing: the search looks at
+    each column of each term of the disjunctive form alone, and gives up beyond 256 terms.
+    """
+    try:
+        terms = _terms(And((first, second)), wanted="true")
+    except _TooManyTerms:
+        return False
+    return not any(_possible(term) or _possible(tuple(_as_double(literal) for literal in term)) for term in terms)
+
+
+def _as_double(literal: Condition) -> Condition:
+    """The literal as a double precision column sees it, where different decimals may be one number."""
+    match literal:
+        case Not(inner):
+            return Not(_as_double(inner))
+        case Compare(column, operator, Decimal() as value):
+            return Compare(column, operator, Decimal(float(value)))
+        case Within(column, values):
+            return Within(column, tuple(Decimal(float(v)) if isinstance(v, Decimal) else v for v in values))
+        case _:
+            return literal
+
+
+def _terms(condition: Condition, *, wanted: str) -> list[Term]:
+    """The terms, one of which holds wherever the condition has the wanted truth value."""
+    match condition:
+        case Not(inner):
+            if wanted == "true" and not isinstance(inner, And | Or | Not | Compare):
+                return [(condition,)]
+            return _terms(inner, wanted="false" if wanted == "true" else "true")
+        case And(parts) | Or(parts):
+            below = [_terms(part, wanted=wanted) for part in parts]
+            if isinstance(condition, And) is (wanted == "true"):
+                return _products(below)
+            return _bounded(term for terms in below for term in terms)
+        case Compare(column, operator, value) if wanted == "false":
+            return [(Compare(column, _OPPOSITE[operator], value),)]
+        case _:
+            return [(condition,) if wanted == "true" else (Not(condition),)]
+
+
+def _products(below: list[list[Term]]) -> list[Term]:
+    result: list[Term] = [()]
+    for terms in below:
+        result = _bounded(left + right for left, right in product(result, terms))
+    return result
+
+
+def _bounded(terms: Iterable[Term]) -> list[Term]:
+    result: list[Term] = []
+    for term in terms:
+        if len(result) == _MOST_TERMS:
+            raise _TooManyTerms
+        result.append(term)
+    return result
+
+
+def _possible(term: Term) -> bool:
+    by_column: dict[str, list[Condition]] = {}
+    for literal in term:
+        inner = literal.condition if isinstance(literal, Not) else literal
+        assert isinstance(inner, Compare | Within | Like | IsNull)
+        by_column.setdefault(inner.column, []).append(literal)
+    return all(_column_possible(column, literals) for column, literals in by_column.items())
+
+
+def _column_possible(column: str, literals: list[Condition]) -> bool:
+    if any(isinstance(literal, IsNull) for literal in literals):
+        return all(evaluate(literal, {column: None}) is True for literal in literals)
+    candidates = _candidates(literals)
+    if candidates is not None:
+        return any(all(evaluate(literal, {column: value}) is True for literal in literals) for value in candidates)
+    return _interval_possible(literals) and _prefixes_possible(literals)
+
+
+def _candidates(literals: list[Condition]) -> tuple[Value, ...] | None:
+    for literal in literals:
+        match literal:
+            case Compare(_, "=", value):
+                return (value,)
+            case Within(_, values):
+                return values
+            case Compare(_, _, bool()):
+                return (False, True)
+    return None
+
+
+def _interval_possible(literals: list[Condition]) -> bool:
+    low: Any = None
+    high: Any = None
+    for literal in literals:
+        match literal:
+            case Compare(_, ">" | ">=" as operator, value):
+                least = _least(value, strict=operator == ">")
+                low = least if low is None else max(low, least)
+            case Compare(_, "<" | "<=" as operator, value):
+                most = _most(value, strict=operator == "<")
+                high = most if high is None else min(high, most)
+    if low is None or high is None:
+        return True
+    return bool(low[0] < high[0] or (low[0] == high[0] and low[1] == 0 and high[1] == 0))
+
+
+def _least(value: Value, *, strict: bool) -> tuple[Any, int]:
+    """A lower end: the least value, and 1 where that value itself is left out."""
+    if strict and isinstance(value, int) and not isinstance(value, bool):
+        return value + 1, 0
+    if strict and isinstance(value, date) and not isinstance(value, datetime) and value < date.max:
+        return value + timedelta(days=1), 0
+    return value, 1 if strict else 0
+
+
+def _most(value: Value, *, strict: bool) -> tuple[Any, int]:
+    """An upper end: the greatest value, and -1 where that value itself is left out."""
+    if strict and isinstance(value, int) and not isinstance(value, bool):
+        return value - 1, 0
+    if strict and isinstance(value, date) and not isinstance(value, datetime) and value > date.min:
+        return value - timedelta(days=1), 0
+    return value, -1 if strict else 0
+
+
+def _prefixes_possible(literals: list[Condition]) -> bool:
+    prefixes = sorted(like_prefix(literal.pattern) for literal in literals if isinstance(literal, Like))
+    return all(later.startswith(earlier) for earlier, later in pairwise(prefixes))

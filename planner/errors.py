@@ -1,0 +1,119 @@
+"""The catalogue of everything Keyhole refuses, and the one exception that carries an entry to the client.
+
+A message depends on schema, policy, ledger and the analyst's own text, never on private data.
+`docs/errors.md` documents every entry; a test compares the two.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A catalogued refusal: stable code, SQLSTATE, and what it means in one line."""
+
+    code: str
+    sqlstate: str
+    meaning: str
+
+
+def _entries(*rows: tuple[str, str, str]) -> dict[str, Entry]:
+    return {code: Entry(code=code, sqlstate=sqlstate, meaning=meaning) for code, sqlstate, meaning in rows}
+
+
+CATALOGUE: dict[str, Entry] = _entries(
+    # KH0xx: the policy and the set-up
+    ("KH001", "F0000", "the policy file cannot be read or is not valid TOML"),
+    ("KH002", "F0000", "a policy key is unknown, missing or has a wrong value"),
+    ("KH003", "F0000", "a column's key domain is missing, empty, repeated or of another type"),
+    ("KH004", "F0000", "a measure's bounds, grid or per-unit range do not fit together"),
+    ("KH005", "F0000", "the privacy unit or its contribution bounds are incomplete"),
+    (
+        "KH006",
+        "F0000",
+        "the policy names a table or column that the source does not have, or with another type",
+    ),
+    ("KH007", "F0000", "a public table or key domain differs from what was pinned"),
+    ("KH008", "F0000", "the source cannot be reached or opened"),
+    ("KH009", "F0000", "the ledger cannot be reached or opened"),
+    ("KH010", "F0000", "a derived column's expression is not on the allow-list"),
+    # KH1xx: the statement is not a question that Keyhole may answer
+    ("KH100", "42601", "the statement cannot be parsed"),
+    ("KH101", "0A000", "the select list asks for more than keys and constants"),
+    ("KH102", "42501", "the statement is not on the allow-list"),
+    ("KH103", "42501", "a private table is used outside a question"),
+    ("KH104", "0A000", "the question has no HAVING"),
+    ("KH105", "0A000", "the question has no GROUP BY keys"),
+    ("KH106", "0A000", "a clause of the question is not supported"),
+    ("KH107", "0A000", "a join, subquery or several tables inside a question"),
+    ("KH108", "42601", "several statements where one is expected"),
+    ("KH109", "42P02", "a parameter has no value"),
+    # KH2xx: the question's keys, conditions and atoms
+    ("KH201", "42703", "an unknown column"),
+    ("KH202", "0A000", "a key without a public domain"),
+    ("KH203", "0A000", "a measure without declared bounds"),
+    ("KH204", "0A000", "an aggregate or atom that is not supported"),
+    ("KH205", "0A000", "a row condition that is not on the allow-list"),
+    ("KH206", "0A000", "an atom that needs a guard against groups without values"),
+    ("KH207", "0A000", "a HAVING that is not a boolean formula of threshold atoms"),
+    ("KH208", "0A000", "a threshold that is not a constant"),
+    ("KH209", "0A000", "COUNT(DISTINCT) of something else than the privacy unit"),
+    ("KH210", "54000", "too many keys"),
+    ("KH211", "54000", "too many literals"),
+    ("KH212", "42804", "a constant of the wrong type for its column"),
+    # KH3xx: accuracy and budget
+    ("KH301", "53400", "not enough budget left for some keys"),
+    ("KH302", "53400", "the question costs more than one question may"),
+    ("KH303", "22023", "the accuracy asked for cannot be reached"),
+    ("KH304", "22023", "a tolerance that does not fit the threshold"),
+    ("KH305", "53400", "not enough budget left for the privacy unit"),
+    ("KH306", "53400", "the analyst's own cap is reached"),
+    # KH4xx: session and settings
+    ("KH401", "28P01", "authentication failed"),
+    ("KH402", "22023", "an invalid keyhole setting"),
+    ("KH403", "42704", "an unknown keyhole setting"),
+    ("KH404", "0A000", "a protocol feature that is not supported"),
+    ("KH405", "08P01", "a protocol violation"),
+    ("KH406", "57P03", "the server is not ready"),
+    ("KH407", "25P02", "the transaction has failed"),
+    ("KH408", "22023", "a malformed REST request"),
+    # KH5xx: the source
+    ("KH501", "58000", "the source could not answer"),
+    ("KH502", "58030", "the ledger is not available"),
+    # KH9xx
+    ("KH900", "XX000", "an internal error"),
+)
+
+
+class KeyholeError(Exception):
+    """A catalogued refusal. `position` is the 1-based character offset in the analyst's own text, if any."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        position: int | None = None,
+    ) -> None:
+        super().__init__(f"{code}: {message}")
+        self.entry = CATALOGUE[code]
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.position = position
+
+    @property
+    def code(self) -> str:
+        """The stable `KHnnn` code."""
+        return self.entry.code
+
+    @property
+    def sqlstate(self) -> str:
+        """The five-character SQLSTATE sent to PostgreSQL clients."""
+        return self.entry.sqlstate
+
+    def moved(self, *, offset: int) -> "KeyholeError":
+        """The same refusal, its position counted in a longer text that starts `offset` characters earlier."""
+        position = None if self.position is None else self.position + offset
+        return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint, position=position)

@@ -1,0 +1,23 @@
+"""A refusal of the policy that does not yet know where in the file it stands."""
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+
+
+class Fault(ValueError):
+    """What is wrong and how to mend it; the policy adds key, value and line and raises a `KeyholeError`."""
+
+    def __init__(self, code: str, problem: str, *, hint: str) -> None:
+        super().__init__(problem)
+        self.code = code
+        self.problem = problem
+        self.hint = hint
+
+
+def nearest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str) -> str:
+    """A hint that names the closest of the known names, or all of them."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"Did you mean {show(close[0])}?"
+    return f"Known here: {', '.join(show(other) for other in names)}." if names else "Nothing is known here."

@@ -1,0 +1,84 @@
+"""What makes two questions the same: canonical text of everything that their answer depends on, and its digest."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula
+from planner.catalog import Column, Table
+from planner.condition import canonical
+from planner.keys import as_text
+from planner.question import Functional, Question
+
+FORMAT = "keyhole question 1"
+
+
+def functional_identity(functional: Functional) -> str:
+    """What a functional sums, within one question's table, filter and keys."""
+    low, high = functional.unit_range or ("", "")
+    return "|".join(
+        (
+            functional.measure.value,
+            functional.column or "*",
+            canonical(functional.condition),
+            f"scale={functional.scale}",
+            f"offset={functional.offset}",
+            f"sensitivity={functional.sensitivity}",
+            f"unit_range={low}..{high}",
+        )
+    )
+
+
+def fingerprint(question: Question) -> str:
+    """The sha256 of a question's meaning, in hex.
+
+    Guarantee: equal fingerprints mean the same distribution of answers on the same data: table, unit, bounding and its
+    seed, columns' clipping and grids, keys in their order, filter, functionals, formula with tolerances, rates and
+    mechanism all agree. `question` has been minimised and its functionals put into canonical order, so that the order
+    in which conditions were typed does not matter.
+    """
+    return sha256("\n".join(_lines(question)).encode()).hexdigest()
+
+
+def _lines(question: Question) -> Iterator[str]:
+    yield FORMAT
+    yield from _table(question.table)
+    for column, values in zip(question.keys.columns, question.keys.values, strict=True):
+        domain = sha256("\n".join(repr(as_text(value)) for value in values).encode()).hexdigest()
+        yield f"key {column.name} {len(values)} {domain}"
+    yield f"where {canonical(question.where)}"
+    for functional in question.functionals:
+        yield f"functional {functional_identity(functional)}"
+    yield f"formula {_formula(question.formula)}"
+    accuracy = question.accuracy
+    yield f"accuracy fnr={accuracy.fnr!r} fpr={accuracy.fpr!r} mechanism={accuracy.mechanism}"
+
+
+def _table(table: Table) -> Iterator[str]:
+    cap = f"{table.row_cap.rows} by {table.row_cap.unique}" if table.row_cap else ""
+    yield f"table {table.name!r} {table.relation!r} unit {table.unit!r} seed {table.seed!r} refresh {table.refresh!r}"
+    yield f"bounding groups={table.groups_per_unit} rows={table.rows_per_unit} cap={cap!r}"
+    for column in sorted(table.columns, key=lambda column: column.name):
+        yield _column(column)
+
+
+def _column(column: Column) -> str:
+    derived = column.derivation
+    source = f"{derived.function}({derived.part!r}, {derived.column!r})" if derived else ""
+    return (
+        f"column {column.name!r} {column.declared!r} bounds={_range(column.bounds)} grid={column.grid}"
+        f" per_unit={_range(column.per_unit)} derivation={source}"
+    )
+
+
+def _range(limits: tuple[object, object] | None) -> str:
+    return f"{limits[0]}..{limits[1]}" if limits else ""
+
+
+def _formula(formula: Formula) -> str:
+    match formula:
+        case Cut(functional, cut, above, tolerance):
+            return f"f{functional} {'>' if above else '<='} {cut} ~ {tolerance}"
+        case AllOf(children):
+            return f"all({', '.join(map(_formula, children))})"
+        case AnyOf(children):
+            return f"any({', '.join(map(_formula, children))})"

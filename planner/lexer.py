@@ -1,0 +1,123 @@
+"""PostgreSQL's lexical rules: a statement as tokens, its strings, comments and dollar quotes as the server sees them.
+
+Statements are split and recognised by these tokens, never by what a parser made of a text it did not understand.
+"""
+
+import re
+from typing import NamedTuple
+
+from planner.errors import KeyholeError
+
+
+class Token(NamedTuple):
+    """One token. `value` is the identifier as PostgreSQL folds it, a string's content, or the text itself.
+
+    `kind` is word, quoted, string, number, parameter or symbol; `start` and `end` are 0-based character offsets.
+    """
+
+    kind: str
+    value: str
+    start: int
+    end: int
+
+    def is_word(self, *words: str) -> bool:
+        """Whether this is one of these keywords, unquoted."""
+        return self.kind == "word" and self.value in words
+
+    def is_symbol(self, symbol: str) -> bool:
+        """Whether this is that symbol."""
+        return self.kind == "symbol" and self.value == symbol
+
+    @property
+    def names(self) -> bool:
+        """Whether this may be an identifier."""
+        return self.kind in ("word", "quoted")
+
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>\s+|--[^\n\r]*)
+    | (?P<block>/\*)
+    | (?P<escaped>[eE]'(?:[^'\\]|\\.|'')*')
+    | (?P<string>(?:[bBxXnN]|[uU]&)?'(?:[^']|'')*')
+    | (?P<quoted>(?:[uU]&)?"(?:[^"]|"")*")
+    | (?P<parameter>\$\d+)
+    | (?P<dollar>\$(?:[^\W\d]\w*)?\$)
+    | (?P<number>\d[\d_]*(?:\.(?!\.)[\d_]*)?(?:[eE][+-]?\d+)?|\.\d[\d_]*(?:[eE][+-]?\d+)?)
+    | (?P<word>[^\W\d][\w$]*)
+    | (?P<symbol>::|:=|\.\.|[()\[\],;:.]|(?:(?!--|/\*)[+\-*/<>=~!@\#%^&|`?])+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_BLOCK_EDGE = re.compile(r"/\*|\*/")
+
+
+def _end_of_comment(text: str, start: int) -> int:
+    depth = 0
+    for edge in _BLOCK_EDGE.finditer(text, start):
+        depth += 1 if edge.group() == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    raise KeyholeError("KH100", "a comment is not closed", position=start + 1)
+
+
+def _content(kind: str, raw: str) -> str:
+    if kind == "word":
+        return raw.lower()
+    if kind == "quoted":
+        return raw[raw.index('"') + 1 : -1].replace('""', '"')
+    return raw[raw.index("'") + 1 : -1].replace("''", "'")
+
+
+def tokens(text: str) -> tuple[Token, ...]:
+    """The tokens of a text, comments left out. Raises KH100 where a string, name or comment never ends."""
+    found: list[Token] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            if text[at] in "'\"":
+                raise KeyholeError("KH100", "a quoted text is not closed", position=at + 1)
+            raise KeyholeError("KH100", f"unexpected character {text[at]!r}", position=at + 1)
+        kind, raw, end = str(match.lastgroup), match.group(), match.end()
+        if kind == "block":
+            end = _end_of_comment(text, at)
+        elif kind == "dollar":
+            close = text.find(raw, end)
+            if close < 0:
+                raise KeyholeError("KH100", "a dollar-quoted text is not closed", position=at + 1)
+            found.append(Token("string", text[end:close], at, close + len(raw)))
+            end = close + len(raw)
+        elif kind in ("word", "quoted"):
+            found.append(Token(kind, _content(kind, raw), at, end))
+        elif kind in ("string", "escaped"):
+            found.append(Token("string", _content("string", raw), at, end))
+        elif kind != "space":
+            found.append(Token(kind, raw, at, end))
+        at = end
+    return tuple(found)
+
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
+# reserved words of PostgreSQL that a column or table might really be called
+_RESERVED_WORDS = """
+all analyse analyze and any array as asc asymmetric authorization between binary both case cast
+check collate collation column concurrently constraint create cross current_catalog current_date
+current_role current_schema current_time current_timestamp current_user default deferrable desc
+distinct do else end except false fetch for foreign freeze from full grant group having ilike in
+initially inner intersect into is isnull join lateral leading left like limit localtime
+localtimestamp natural not notnull null offset on only or order outer overlaps placing primary
+references returning right select session_user similar some symmetric system_user table tablesample
+then to trailing true union unique user using variadic verbose when where window with
+"""
+_RESERVED = frozenset(_RESERVED_WORDS.split())
+
+
+def quoted(name: str) -> str:
+    """The name as a quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def readable(name: str) -> str:
+    """The name as an identifier, quoted only where it must be."""
+    return name if _PLAIN.match(name) and name not in _RESERVED else quoted(name)

@@ -1,0 +1,260 @@
+"""From a question to its plan: minimise, calibrate, rewrite, compare. Public inputs alone, deterministic, no I/O."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from functools import lru_cache
+from types import MappingProxyType
+
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
+from mechanisms.protocol import Calibration, DecisionTask, Unachievable
+from mechanisms.registry import MECHANISMS, compare
+from planner.errors import KeyholeError
+from planner.identity import fingerprint, functional_identity
+from planner.minimise import minimise
+from planner.plan import Minimised, Plan, Rewritten
+from planner.question import Question
+from planner.rewrite import rewrite
+from planner.sensitivity import affected_together
+from planner.sql_literal import Dialect
+
+CACHED_PLANS = 128
+_TENTHS = range(1, 1001)  # of a percent
+_RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n in range(1, 46)))
+_DOUBLINGS = 12
+
+NOT_MINIMISED = "more than twelve thresholds: the formula is evaluated, relaxed and bounded as typed"
+ALWAYS_TRUE = "the condition holds for every group whatever the data: all keys are returned, nothing is read or spent"
+ALWAYS_FALSE = "the condition holds for no group whatever the data: no key is returned, nothing is read or spent"
+
+
+def plan(question: Question, *, dialect: Dialect) -> Plan:
+    """Everything that will be computed, decided and charged for a question, before any data is touched.
+
+    Guarantee: depends on the question and the dialect alone; equal inputs give equal plans (kept for the last
+    `CACHED_PLANS` questions).
+
+    Parameters:
+        question: as the analyst put it, resolved against the policy.
+        dialect: of the source that will answer.
+
+    Raises:
+        KeyholeError: KH303 when the mechanism cannot meet the contract, with a tolerance that would do.
+    """
+    return _plan(question, dialect)
+
+
+@lru_cache(maxsize=CACHED_PLANS)
+def _plan(question: Question, dialect: Dialect) -> Plan:
+    reduced, minimised = _reduced(question)
+    calibration = _calibrated(reduced)
+    constant = not reduced.functionals
+    return Plan(
+        asked=question,
+        question=reduced,
+        minimised=minimised,
+        calibration=calibration,
+        rewritten=Rewritten(dialect=dialect, sql="") if constant else rewrite(reduced, dialect=dialect),
+        compared=_compared(question),
+        fingerprint=fingerprint(reduced),
+        warnings=(*question.warnings, *_warnings(question, minimised), *calibration.notes),
+    )
+
+
+def smallest_tolerance(asked: Callable[[str], Question], *, epsilon: float, dialect: Dialect) -> str | None:
+    """The smallest percentage tolerance with which a question costs at most `epsilon`, as `keyhole.tolerance` text.
+
+    Guarantee: planned with the returned tolerance, the worst case is at most `epsilon`; None when 100 % is not enough.
+    At most eleven plans are made, whatever the question.
+
+    Parameters:
+        asked: the question with a given tolerance; a refusal counts as "does not fit".
+        epsilon: what a key may cost.
+        dialect: of the source that will answer.
+    """
+    tenths = _first_that_fits(
+        len(_TENTHS), lambda step: _fits(lambda: asked(_percent(_TENTHS[step])), epsilon=epsilon, dialect=dialect)
+    )
+    return None if tenths is None else _percent(_TENTHS[tenths])
+
+
+def smallest_fnr(asked: Callable[[float], Question], *, epsilon: float, dialect: Dialect) -> str | None:
+    """The smallest false-negative rate (0.001 to 0.45) with which a question costs at most `epsilon`, as text.
+
+    Guarantee and parameters as for `smallest_tolerance`, with at most eight plans.
+    """
+    rate = _first_that_fits(
+        len(_RATES), lambda step: _fits(lambda: asked(float(_RATES[step])), epsilon=epsilon, dialect=dialect)
+    )
+    return None if rate is None else str(_RATES[rate])
+
+
+def _first_that_fits(steps: int, fits: Callable[[int], bool]) -> int | None:
+    """The first step that fits, looked for by halving: what is returned has been tried."""
+    if not fits(steps - 1):
+        return None
+    low, high = 0, steps - 1
+    while low < high:
+        middle = (low + high) // 2
+        if fits(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def _fits(asked: Callable[[], Question], *, epsilon: float, dialect: Dialect) -> bool:
+    try:
+        return plan(asked(), dialect=dialect).worst_case_epsilon <= epsilon
+    except KeyholeError:
+        return False
+
+
+def _percent(tenths: int) -> str:
+    whole, tenth = divmod(tenths, 10)
+    return f"{whole}.{tenth}%" if tenth else f"{whole}%"
+
+
+def _reduced(question: Question) -> tuple[Question, Minimised]:
+    """The question that is computed: canonical order, minimal formula, no functional that the formula does not need."""
+    order = sorted(range(len(question.functionals)), key=lambda index: functional_identity(question.functionals[index]))
+    places = {old: new for new, old in enumerate(order)}
+    functionals = tuple(question.functionals[index] for index in order)
+    minimised = minimise(_renumbered(question.formula, places))
+    needed = sorted({cut.functional for cut in cuts(minimised.formula)})
+    kept = {old: new for new, old in enumerate(needed)}
+    minimised = Minimised(
+        formula=_renumbered(minimised.formula, kept),
+        implicants=tuple(tuple(_moved(cut, kept) for cut in term) for term in minimised.implicants),
+        clauses=tuple(tuple(_moved(cut, kept) for cut in clause) for clause in minimised.clauses),
+        exact=minimised.exact,
+    )
+    reduced = replace(
+        question,
+        functionals=tuple(functionals[index] for index in needed),
+        formula=minimised.formula,
+        atoms=tuple(
+            replace(atom, functional=kept[places[atom.functional]])
+            for atom in question.atoms
+            if places[atom.functional] in kept
+        ),
+    )
+    return reduced, minimised
+
+
+def _renumbered(formula: Formula, places: dict[int, int]) -> Formula:
+    match formula:
+        case Cut():
+            return _moved(formula, places)
+        case AllOf(children):
+            return AllOf(tuple(_renumbered(child, places) for child in children))
+        case AnyOf(children):
+            return AnyOf(tuple(_renumbered(child, places) for child in children))
+
+
+def _moved(cut: Cut, places: dict[int, int]) -> Cut:
+    return replace(cut, functional=places[cut.functional])
+
+
+def _calibrated(question: Question) -> Calibration:
+    mechanism = MECHANISMS[question.accuracy.mechanism]
+    try:
+        sound = (mechanism.calibrate(task) for task in _tasks(question))
+        return min(
+            (calibration for calibration in sound if not _unsafe_blocks(calibration)),
+            key=lambda calibration: calibration.worst_case_epsilon,
+        )
+    except Unachievable as refusal:
+        raise KeyholeError(
+            "KH303",
+            f"the accuracy asked for cannot be reached: {refusal.reason}",
+            detail=f"Rates fnr {question.accuracy.fnr:g} and fpr {question.accuracy.fpr:g}, "
+            f"tolerance {question.accuracy.tolerance}, mechanism {question.accuracy.mechanism}.",
+            hint=_reachable(question),
+        ) from None
+
+
+def _tasks(question: Question) -> Iterator[DecisionTask]:
+    """The question as numbers, in the ways of which the cheapest is taken.
+
+    Under a cap of several rows one unit may split its rows between disjoint filters. It then moves each *sum* by its
+    part alone, but each *block index* by a whole step: either the loss is the maximum over sets and no noise lives on
+    block indices, or blocks are allowed and all losses add up.
+    """
+    together = affected_together(question)
+    cap = question.table.row_cap
+    splits = not question.table.row_unit and cap is not None and cap.rows > 1 and len(together) > 1
+    task = DecisionTask(
+        formula=question.formula,
+        sensitivities=tuple(functional.sensitivity for functional in question.functionals),
+        affected_together=together,
+        fnr=question.accuracy.fnr,
+        fpr=question.accuracy.fpr,
+        blocks=not splits,
+    )
+    yield task
+    if splits:
+        yield replace(task, affected_together=(frozenset(range(len(question.functionals))),), blocks=True)
+
+
+def _unsafe_blocks(calibration: Calibration) -> bool:
+    """Whether a mechanism put noise on block indices where only sums may be counted on."""
+    task = calibration.task
+    return not task.blocks and any(
+        test.block > 1 and not all(index in group for group in task.affected_together)
+        for index, test in enumerate(calibration.tests)
+    )
+
+
+def _reachable(question: Question) -> str:
+    """A setting with which the contract can be met, found by trying."""
+    accuracy = question.accuracy
+    if accuracy.fnr + accuracy.fpr >= 1:
+        return "SET keyhole.fnr = 0.05;  and  SET keyhole.fpr = 0.1;"
+    for tolerance in (1 << doubling for doubling in range(_DOUBLINGS)):
+        wider = replace(question, formula=_widened(question.formula, tolerance))
+        try:
+            MECHANISMS[accuracy.mechanism].calibrate(next(_tasks(wider)))
+        except Unachievable:
+            continue
+        return f"SET keyhole.tolerance = '{_in_users_unit(question, tolerance)}';"
+    return "Widen keyhole.tolerance, or choose higher keyhole.fnr and keyhole.fpr."
+
+
+def _widened(formula: Formula, tolerance: int) -> Formula:
+    match formula:
+        case Cut():
+            return replace(formula, tolerance=max(formula.tolerance, tolerance))
+        case AllOf(children):
+            return AllOf(tuple(_widened(child, tolerance) for child in children))
+        case AnyOf(children):
+            return AnyOf(tuple(_widened(child, tolerance) for child in children))
+
+
+def _in_users_unit(question: Question, steps: int) -> str:
+    """An absolute tolerance that is at least `steps` integer steps on every functional, in the analyst's unit."""
+    widest = max(functional.unit_size * steps / functional.rows for functional in question.functionals)
+    rounded = widest.quantize(Decimal("0.001"), rounding="ROUND_UP")
+    return format(rounded.normalize(), "f")
+
+
+def _compared(question: Question) -> MappingProxyType[str, float]:
+    """What the published mechanisms would reserve for the formula as typed, for the same contract."""
+    task = DecisionTask(
+        formula=question.formula,
+        sensitivities=tuple(functional.sensitivity for functional in question.functionals),
+        affected_together=(frozenset(range(len(question.functionals))),),
+        fnr=question.accuracy.fnr,
+        fpr=question.accuracy.fpr,
+    )
+    return MappingProxyType(compare(task, question.formula))
+
+
+def _warnings(question: Question, minimised: Minimised) -> Iterator[str]:
+    if not minimised.exact:
+        yield NOT_MINIMISED
+    if any(True for _ in cuts(question.formula)):
+        if minimised.formula == TRUE:
+            yield ALWAYS_TRUE
+        if minimised.formula == FALSE:
+            yield ALWAYS_FALSE

@@ -1,0 +1,293 @@
+"""A question in its statement: checked for form, and cut out of the text around it."""
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.aggregate import contains_aggregate
+from planner.catalog import Column, Table
+from planner.clauses import Clauses, at_offset, clauses, closing, opening
+from planner.embedded import Embedded
+from planner.errors import KeyholeError
+from planner.grouping import grouping
+from planner.lexer import Token, quoted, readable
+from planner.reference import Scope, derivation
+from planner.select_list import check_shown, shows_aggregates
+from planner.syntax import bare, name, offset, position
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A span of the text and what replaces it; the integer 0 stands for the embedded relation."""
+
+    start: int
+    end: int
+    replacement: tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A question where it stands."""
+
+    node: exp.Table
+    select: exp.Select
+    scope: Scope
+    text: str
+    tokens: tuple[Token, ...]
+    clauses: Clauses
+
+
+def question_edits(
+    node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]
+) -> tuple[Embedded, tuple[Edit, ...]]:
+    """The question that reads a private table, and the edits that leave the statement around it.
+
+    Raises KH101, KH103-KH107, KH201, KH202.
+    """
+    select = _select(node, table)
+    alias = node.args.get("alias")
+    scope = Scope(table=table, alias=name(alias.this) if alias is not None and alias.this is not None else table.name)
+    place = _Place(node, select, scope, text, tokens, clauses(node, tokens))
+    keys = _checked(place)
+    first, past = tokens[place.clauses.select].start, tokens[place.clauses.end - 1].end
+    embedded = Embedded(text=text[first:past], offset=first, table=table, alias=scope.alias, keys=keys, stored=None)
+    body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quoted(scope.alias)}"))
+    return embedded, (body, *_derived_edits(place, keys))
+
+
+def _select(node: exp.Table, table: Table) -> exp.Select:
+    source = node.parent
+    if isinstance(source, exp.Join):
+        raise _several(node)
+    if not isinstance(source, exp.From) or not isinstance(source.parent, exp.Select):
+        raise _outside(node, table)
+    return source.parent
+
+
+def _outside(node: exp.Table, table: Table) -> KeyholeError:
+    return KeyholeError(
+        "KH103",
+        f'the private table "{table.name}" is used outside a question',
+        detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
+        hint=_example(table),
+        position=position(node),
+    )
+
+
+def _several(node: exp.Expr) -> KeyholeError:
+    return KeyholeError(
+        "KH107",
+        "a question reads one table, without joins or subqueries",
+        hint="Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key "
+        "HAVING ...) q JOIN public_table ...",
+        position=position(node),
+    )
+
+
+def _example(table: Table) -> str | None:
+    key = next((column for column in table.columns if column.domain is not None), None)
+    if key is None:
+        return None
+    column = readable(key.name)
+    return f"SELECT {column} FROM {readable(table.name)} GROUP BY {column} HAVING count(*) > 1000;"
+
+
+_ALLOWED_CLAUSES = frozenset(
+    (
+        "with_",
+        "expressions",
+        "from_",
+        "where",
+        "group",
+        "having",
+        "order",
+        "limit",
+        "offset",
+        "distinct",
+        "kind",
+        "hint",
+    )
+)
+_ALLOWED_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+
+
+def _check_clauses(place: _Place) -> None:
+    for key, value in place.select.args.items():
+        if value and key in ("joins", "laterals"):
+            raise _several(value[0] if isinstance(value, list) else value)
+        if value and key not in _ALLOWED_CLAUSES:
+            raise _clause(place, key)
+    for key, value in place.node.args.items():
+        if value and key == "joins":
+            raise _several(place.node)
+        if value and key not in _ALLOWED_ON_TABLE:
+            raise _clause(place, key)
+    alias = place.node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        raise _clause(place, "column aliases")
+    for key, value in place.select.args.items():
+        for part in value if isinstance(value, list) else [value]:
+            if (
+                key not in ("from_", "with_")
+                and isinstance(part, exp.Expr)
+                and (inner := part.find(exp.Query)) is not None
+            ):
+                raise _several(inner)
+
+
+def _clause(place: _Place, key: str) -> KeyholeError:
+    words = {"windows": "WINDOW", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "only": "ONLY"}
+    return KeyholeError(
+        "KH106",
+        f"{words.get(key, key.strip('_').replace('_', ' ').upper())} is not supported in a question",
+        detail="A question is SELECT, FROM, WHERE, GROUP BY, HAVING, and ORDER BY, LIMIT, OFFSET, DISTINCT over it.",
+        hint="Leave it out.",
+        position=position(place.node),
+    )
+
+
+def _checked(place: _Place) -> tuple[Column, ...]:
+    """The keys, once the question's form is right."""
+    _check_clauses(place)
+    select = place.select
+    shown = shows_aggregates(select)
+    if shown is not None:
+        raise KeyholeError(
+            "KH101",
+            "Keyhole answers which groups cross a threshold, not how large they are",
+            hint=_corrected(place),
+            position=position(shown),
+        )
+    group, having = select.args.get("group"), select.args.get("having")
+    if group is None and having is None:
+        raise KeyholeError(
+            "KH103",
+            f'the private table "{place.scope.table.name}" is used outside a question',
+            detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
+            hint=_corrected(place),
+            position=position(place.node),
+        )
+    keys = grouping(select, place.scope)
+    if having is None:
+        raise KeyholeError(
+            "KH104",
+            "the question has no HAVING",
+            detail="Without a threshold it would ask which groups exist.",
+            hint=_corrected(place),
+            position=position(select if group is None else group),
+        )
+    try:
+        check_shown(select, place.scope, keys)
+    except KeyholeError as error:
+        raise KeyholeError(
+            error.code,
+            error.message,
+            detail=error.detail,
+            hint=(_corrected(place) if error.code == "KH101" else None) or error.hint,
+            position=error.position,
+        ) from None
+    return keys
+
+
+def _corrected(place: _Place) -> str | None:
+    """The question that this statement could have been: its keys, its WHERE, and a HAVING."""
+    keys: tuple[Column, ...] = ()
+    if place.select.args.get("group") is not None:
+        try:
+            keys = grouping(place.select, place.scope)
+        except KeyholeError:
+            keys = ()
+    shown = keys or tuple(column for column in place.scope.table.columns if column.domain is not None)[:1]
+    if not shown:
+        return None
+    names = ", ".join(readable(column.name) for column in shown)
+    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
+    where = place.clauses.part("where", place.text, place.tokens)
+    having = place.clauses.part("having", place.text, place.tokens)
+    if not having or not contains_aggregate(place.select.args["having"]):
+        having = "HAVING count(*) > 1000"
+    parts = (f"SELECT {names}", source, where, f"GROUP BY {names}", having)
+    return " ".join(part for part in parts if part) + ";"
+
+
+def _source_end(place: _Place) -> int:
+    past = min((index for _, index in place.clauses.marks), default=place.clauses.end)
+    return place.tokens[past - 1].end
+
+
+def _derived_edits(place: _Place, keys: tuple[Column, ...]) -> list[Edit]:
+    """Edits of the select list and ORDER BY: derived expressions become their column, qualified names lose schemas."""
+    edits: list[Edit] = []
+    select = place.select
+    for part in (*select.expressions, select.args.get("order"), select.args.get("distinct")):
+        if part is not None:
+            edits.extend(_part_edits(place, part, keys))
+    if len(select.expressions) != len(place.clauses.items):
+        raise KeyholeError("KH106", "the select list cannot be read", position=position(select))
+    for projection, (_, past) in zip(select.expressions, place.clauses.items, strict=True):
+        label = _label(place, projection, keys)
+        if label is not None:
+            end = place.tokens[past - 1].end
+            edits.append(Edit(end, end, (f" AS {quoted(label)}",)))
+    return edits
+
+
+def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | None:
+    written = derivation(node, scope)
+    return None if written is None else next((key for key in keys if key.derivation == written), None)
+
+
+def _part_edits(place: _Place, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
+    column = _key_of(node, place.scope, keys)
+    if column is not None:
+        first, last = _span(place, node)
+        spelled = place.tokens[first].value
+        cast = {"date_trunc": "::timestamp", "extract": "::numeric", "date_part": "::double precision"}
+        text = f"{quoted(place.scope.alias)}.{quoted(column.name)}{cast.get(spelled, '')}"
+        return [Edit(place.tokens[first].start, place.tokens[last].end, (text,))]
+    if isinstance(node, exp.Column) and node.args.get("db") is not None:
+        start = offset(node.args.get("catalog") or node.args["db"])
+        return [Edit(start, offset(node.args["table"]), ())]
+    return [edit for child in node.iter_expressions() for edit in _part_edits(place, child, keys)]
+
+
+def _span(place: _Place, node: exp.Expr) -> tuple[int, int]:
+    """The first and last token of a derived expression."""
+    tokens = place.tokens
+    column = node.find(exp.Column)
+    assert column is not None
+    inner = at_offset(tokens, offset(column.this))
+    first = inner
+    while first > 1 and tokens[first - 1].is_symbol("."):
+        first -= 2
+    after = inner
+    while after + 2 < len(tokens) and tokens[after + 1].is_symbol("::"):
+        after += 2
+        if isinstance(node, exp.Cast) and tokens[after].is_word("date"):
+            return first, after
+    around = opening(tokens, inner)
+    if (
+        around is not None
+        and around > 0
+        and tokens[around - 1].is_word("date_trunc", "extract", "date_part", "date", "cast")
+    ):
+        return around - 1, closing(tokens, around)
+    raise KeyholeError(
+        "KH106",
+        "this way of writing a derived key is not supported in a select list",
+        hint="Select the derived column by its name.",
+        position=tokens[inner].start + 1,
+    )
+
+
+def _label(place: _Place, projection: exp.Expr, keys: tuple[Column, ...]) -> str | None:
+    """The name that PostgreSQL gives a derived expression as written, to be kept when it becomes a column."""
+    node = bare(projection)
+    while isinstance(node, exp.Cast) and _key_of(node, place.scope, keys) is None:
+        node = bare(node.this)
+    if _key_of(node, place.scope, keys) is None:
+        return None
+    if isinstance(node, exp.Cast):
+        column = node.find(exp.Column)
+        return name(column.this) if column is not None else None
+    return place.tokens[_span(place, node)[0]].value

@@ -1,0 +1,161 @@
+"""The session settings under `keyhole.`: what they mean, their defaults, and the accuracy they ask for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from planner.catalog import Defaults
+from planner.errors import KeyholeError
+from planner.question import Accuracy
+from planner.tolerance import tolerances
+
+MECHANISMS = ("keyhole", "tslm", "nlm", "naive", "probe")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its full name, what it means, and the policy's default as text ("" for none)."""
+
+    name: str
+    meaning: str
+    default: Callable[[Defaults], str]
+    check: Callable[[str], None]
+
+
+def _refused(name: str, value: str, wanted: str, example: str) -> KeyholeError:
+    return KeyholeError(
+        "KH402", f"{name} cannot be {value[:60]!r}", detail=f"It must be {wanted}.", hint=f"SET {name} = {example};"
+    )
+
+
+def _rate(name: str) -> Callable[[str], None]:
+    def check(value: str) -> None:
+        number = _number(value)
+        if number is None or not 0 < float(number) < 0.5:
+            raise _refused(name, value, "a rate above 0 and below 0.5", "0.05")
+
+    return check
+
+
+def _number(value: str) -> Decimal | None:
+    try:
+        number = Decimal(value.strip())
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _check_min_rows(value: str) -> None:
+    number = _number(value)
+    if number is None or number != number.to_integral_value() or not 1 <= number <= 10**9:
+        raise _refused("keyhole.min_rows", value, "a whole number of at least 1", "50")
+
+
+def _check_mechanism(value: str) -> None:
+    if value.strip().lower() not in MECHANISMS:
+        raise _refused("keyhole.mechanism", value, f"one of {', '.join(MECHANISMS)}", "'keyhole'")
+
+
+def _check_max_epsilon(value: str) -> None:
+    number = _number(value)
+    if value.strip() and (number is None or not 0 < float(number) <= 1000):
+        raise _refused("keyhole.max_epsilon", value, "a positive number, or empty for no cap", "0.5")
+
+
+def _check_tolerance(value: str) -> None:
+    tolerances(value)
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "keyhole.fnr",
+        "at most this share of groups that truly qualify may be missed, per group",
+        lambda defaults: repr(defaults.fnr),
+        _rate("keyhole.fnr"),
+    ),
+    Setting(
+        "keyhole.fpr",
+        "at most this share of groups that stay below even with the tolerance may be returned, per group",
+        lambda defaults: repr(defaults.fpr),
+        _rate("keyhole.fpr"),
+    ),
+    Setting(
+        "keyhole.tolerance",
+        "how far beyond its threshold an atom may err: '10%', '25', or 'count=25, age=2'",
+        lambda defaults: defaults.tolerance,
+        _check_tolerance,
+    ),
+    Setting(
+        "keyhole.min_rows",
+        "the group size for which the tolerance of an average is meant",
+        lambda defaults: str(defaults.min_rows),
+        _check_min_rows,
+    ),
+    Setting(
+        "keyhole.mechanism",
+        f"how keys are decided: {', '.join(MECHANISMS)}",
+        lambda defaults: defaults.mechanism,
+        _check_mechanism,
+    ),
+    Setting(
+        "keyhole.max_epsilon",
+        "the most that one question may cost this session; empty for no cap of its own",
+        lambda _: "",
+        _check_max_epsilon,
+    ),
+)
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def setting(name: str) -> Setting:
+    """The setting of that full name, in any case. Raises KH403."""
+    found = _BY_NAME.get(name.lower())
+    if found is None:
+        raise KeyholeError(
+            "KH403", f'unrecognised setting "{name}"', hint=f"Settings: {', '.join(known.name for known in SETTINGS)}."
+        )
+    return found
+
+
+def check(name: str, value: str | None) -> None:
+    """Refuse a bad value for a setting (KH402) or an unknown setting (KH403). None means the default."""
+    found = setting(name)
+    if value is not None:
+        found.check(value)
+
+
+def _read(values: Mapping[str, str | None], name: str, defaults: Defaults) -> str:
+    value = values.get(name)
+    # an unset custom setting reads as empty text in PostgreSQL once it was set and rolled back
+    return setting(name).default(defaults) if value is None or value == "" else value
+
+
+def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
+    """The accuracy that a session's settings ask for; unset, empty and None mean the policy's default.
+
+    A tolerance that names some aggregates leaves the policy's for the others. Raises KH402, KH403.
+    """
+    for name, value in values.items():
+        if value != "":
+            check(name, value)
+    tolerance = _read(values, "keyhole.tolerance", defaults)
+    if tolerances(tolerance).default is None:
+        usual = tolerances(defaults.tolerance).default
+        if usual is not None:
+            tolerance = f"{usual.number:f}{'%' if usual.percent else ''}, {tolerance}"
+    return Accuracy(
+        fnr=float(_read(values, "keyhole.fnr", defaults)),
+        fpr=float(_read(values, "keyhole.fpr", defaults)),
+        tolerance=tolerance,
+        min_rows=int(Decimal(_read(values, "keyhole.min_rows", defaults))),
+        mechanism=_read(values, "keyhole.mechanism", defaults).strip().lower(),
+    )
+
+
+def max_epsilon(values: Mapping[str, str | None]) -> float | None:
+    """The session's own cap on one question's worst-case loss, if it set one. Raises KH402."""
+    value = values.get("keyhole.max_epsilon")
+    if value is None or not value.strip():
+        return None
+    check("keyhole.max_epsilon", value)
+    return float(value)

@@ -1,0 +1,51 @@
+"""The relations under `keyhole.` that tell a client about its budget, questions, settings and errors."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualRelation:
+    """A relation whose rows Keyhole supplies at run time; `columns` are (name, declared PostgreSQL type)."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+
+
+VIRTUAL_SCHEMA = "keyhole"
+VIRTUAL_RELATIONS: tuple[VirtualRelation, ...] = (
+    VirtualRelation(
+        "budget",
+        (
+            ("table_name", "text"),
+            ("privacy_unit", "text"),
+            ("scope", "text"),
+            ("family", "text"),
+            ("filter", "text"),
+            ("data_version", "text"),
+            ("budget", "numeric"),
+            ("spent_at_most", "numeric"),
+            ("left_at_least", "numeric"),
+        ),
+    ),
+    VirtualRelation(
+        "queries",
+        (
+            ("asked_at", "timestamp"),
+            ("table_name", "text"),
+            ("question", "text"),
+            ("keys", "bigint"),
+            ("epsilon", "numeric"),
+            ("status", "text"),
+        ),
+    ),
+    VirtualRelation(
+        "settings",
+        (("name", "text"), ("setting", "text"), ("default_setting", "text"), ("meaning", "text")),
+    ),
+    VirtualRelation("errors", (("code", "text"), ("sqlstate", "text"), ("meaning", "text"))),
+)
+
+
+def virtual_relation(name: str) -> VirtualRelation | None:
+    """The virtual relation of that name, if there is one."""
+    return next((relation for relation in VIRTUAL_RELATIONS if relation.name == name), None)

@@ -1,0 +1,49 @@
+"""Short ways for tests to ask: from SQL text to a `Question` over the catalog made by hand."""
+
+from collections.abc import Mapping
+from datetime import date
+
+from planner.asking import ask
+from planner.catalog import Catalog, Value
+from planner.errors import KeyholeError
+from planner.outer import Asking
+from planner.question import Question
+from planner.settings import accuracy
+from planner.statement import classify
+from tests.planner.catalogs import retail
+
+TODAY = date(2011, 6, 15)
+
+
+def asking(sql: str, catalog: Catalog | None = None) -> Asking:
+    """The statement, which must hold a question."""
+    statement = classify(sql, catalog or retail())
+    assert isinstance(statement, Asking), statement
+    return statement
+
+
+def refusal(sql: str, **settings: str) -> KeyholeError | None:
+    """The refusal of a statement or of a question inside it, if it is refused."""
+    catalog = retail()
+    try:
+        statement = classify(sql, catalog)
+        for question in statement.questions if isinstance(statement, Asking) else ():
+            wanted = accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
+            ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY)
+    except KeyholeError as error:
+        return error
+    return None
+
+
+def asked(
+    sql: str,
+    *,
+    parameters: Mapping[int, Value | None] | None = None,
+    catalog: Catalog | None = None,
+    **settings: str,
+) -> Question:
+    """The one question of a statement, under settings given without their `keyhole.`"""
+    catalog = catalog or retail()
+    (question,) = asking(sql, catalog).questions
+    wanted = accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
+    return ask(question, catalog, accuracy=wanted, parameters=parameters or {}, today=TODAY)

@@ -1,0 +1,203 @@
+"""Conditions mean what SQL means: against PostgreSQL on every value, and disjointness against every row."""
+
+import random
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.catalog import Value
+from planner.condition import (
+    ALWAYS,
+    NEVER,
+    And,
+    Compare,
+    Condition,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Within,
+    all_of,
+    any_of,
+    canonical,
+    columns,
+    disjoint,
+    evaluate,
+)
+from planner.like import like, like_prefix, unfinished
+
+_NUMBERS = st.integers(0, 3)
+_TEXTS = st.sampled_from(["", "a", "ab", "b", "a%", "_"])
+_PATTERNS = st.text(alphabet="ab%_", max_size=3)
+_LEAVES: st.SearchStrategy[Condition] = st.one_of(
+    st.builds(Compare, st.sampled_from(["m", "n"]), st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), _NUMBERS),
+    st.builds(Compare, st.just("t"), st.sampled_from(["=", "<>"]), _TEXTS),
+    st.builds(
+        Within,
+        st.sampled_from(["m", "n"]),
+        st.lists(_NUMBERS, min_size=1, max_size=3, unique=True).map(lambda values: tuple(sorted(values))),
+    ),
+    st.builds(Like, st.just("t"), _PATTERNS),
+    st.builds(IsNull, st.sampled_from(["m", "n", "t"])),
+)
+_CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
+    _LEAVES,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
+    ),
+    max_leaves=6,
+)
+
+
+def _rows() -> Iterator[dict[str, Value | None]]:
+    for m in (None, *range(-1, 5)):
+        for n in (None, 0, 2, 5):
+            for t in (None, "", "a", "ab", "ba", "b", "a%", "_", "aaa"):
+                yield {"m": m, "n": n, "t": t}
+
+
+ROWS = tuple(_rows())
+
+
+@given(_CONDITIONS, _CONDITIONS)
+def test_disjoint_conditions_share_no_row(first: Condition, second: Condition) -> None:
+    if disjoint(first, second):
+        assert disjoint(second, first)
+        assert not any(evaluate(first, row) is True and evaluate(second, row) is True for row in ROWS)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Compare("t", "=", "USA"), Compare("t", "=", "Canada")),
+        (Compare("m", ">", 5), Compare("m", "<", 6)),
+        (Compare("m", ">", 5), Compare("m", "<=", 5)),
+        (Compare("d", ">", date(2026, 1, 1)), Compare("d", "<", date(2026, 1, 2))),
+        (Compare("s", ">=", datetime(2026, 1, 2)), Compare("s", "<", datetime(2026, 1, 2))),
+        (Compare("x", "<", Decimal("0.1")), Compare("x", ">=", Decimal("0.1"))),
+        (Within("m", (1, 2)), Not(Within("m", (1, 2, 3)))),
+        (Like("t", "a%"), Like("t", "b%")),
+        (Like("t", "a%"), Compare("t", "=", "ba")),
+        (IsNull("t"), Compare("t", "<>", "a")),
+        (IsNull("t"), Not(IsNull("t"))),
+        (Compare("g", "=", True), Compare("g", "=", False)),
+        (Or((Compare("m", "=", 1), Compare("m", "=", 2))), And((Compare("m", ">", 2), Compare("t", "=", "a")))),
+        (Not(Or((Compare("m", "=", 1), IsNull("t")))), Compare("m", "=", 1)),
+        (NEVER, ALWAYS),
+    ],
+)
+def test_provably_disjoint(first: Condition, second: Condition) -> None:
+    assert disjoint(first, second)
+    assert disjoint(second, first)
+
+
+def test_decimals_that_are_one_double_are_not_disjoint() -> None:
+    near = Decimal("0.1000000000000000000001")
+    assert not disjoint(Compare("x", "=", Decimal("0.1")), Compare("x", "=", near))
+    assert not disjoint(Compare("x", "<=", Decimal("0.1")), Compare("x", ">=", near))
+
+
+def test_disjointness_gives_up_on_long_conditions() -> None:
+    wide = And(tuple(Or((Compare("m", "=", i), Compare("n", "=", i))) for i in range(30)))
+    assert not disjoint(wide, wide)
+
+
+@given(_CONDITIONS, st.randoms(use_true_random=False))
+def test_canonical_text_ignores_order_nesting_and_repetition(condition: Condition, random_: random.Random) -> None:
+    def shuffled(part: Condition) -> Condition:
+        match part:
+            case Not(inner):
+                return Not(shuffled(inner))
+            case And(parts) | Or(parts):
+                mixed = [shuffled(inner) for inner in parts]
+                random_.shuffle(mixed)
+                kind = type(part)
+                if mixed and random_.random() < 0.5:
+                    return kind((kind(tuple(mixed[:1])), *mixed))
+                return kind(tuple(mixed))
+            case _:
+                return part
+
+    assert canonical(shuffled(condition)) == canonical(condition)
+
+
+@given(_CONDITIONS, _CONDITIONS)
+def test_equal_canonical_text_means_equal_conditions(first: Condition, second: Condition) -> None:
+    if canonical(first) == canonical(second):
+        assert all(evaluate(first, row) is evaluate(second, row) for row in ROWS)
+
+
+@given(st.lists(_CONDITIONS, max_size=4))
+def test_joining_keeps_the_meaning(parts: list[Condition]) -> None:
+    for row in ROWS[::5]:
+        assert evaluate(all_of(parts), row) is evaluate(And(tuple(parts)), row)
+        assert evaluate(any_of(parts), row) is evaluate(Or(tuple(parts)), row)
+    assert columns(And(tuple(parts))) >= columns(all_of(parts))
+
+
+@given(st.text(alphabet="ab%_\\", max_size=6).filter(lambda pattern: not unfinished(pattern)))
+def test_a_match_begins_with_its_pattern_s_prefix(pattern: str) -> None:
+    for text in ("", "a", "ab", "%", "_a", "\\", "abab"):
+        if like(text, pattern):
+            assert text.startswith(like_prefix(pattern))
+
+
+def test_conditions_mean_what_postgresql_means(postgres_url: str) -> None:
+    """400 random conditions in canonical text on 40 random rows: true, false and unknown are PostgreSQL's."""
+    random_ = random.Random(7)
+    start = datetime(2026, 1, 1)
+    kinds: dict[str, list[Value]] = {
+        "i": list(range(-2, 4)),
+        "x": [Decimal(i) / 4 for i in range(6)],
+        "d": [date(2026, 1, 1) + timedelta(days=i) for i in range(4)],
+        "s": [start + timedelta(hours=7 * i) for i in range(5)],
+        "g": [True, False],
+        "t": ["", "a", "ab", "a%b", "O'Neil", "b\\", "%"],
+    }
+
+    def leaf() -> Condition:
+        name = random_.choice(list(kinds))
+        value = random_.choice(kinds[name])
+        pick = random_.random()
+        if pick < 0.15:
+            return IsNull(name)
+        if name == "t" and pick < 0.5:
+            pattern = "".join(
+                random_.choice(["a", "b", "%", "_", "\\%", "\\\\", "'"]) for _ in range(random_.randint(0, 4))
+            )
+            return Like("t", pattern)
+        if pick < 0.6:
+            return Within(name, tuple(sorted(set(random_.choices(kinds[name], k=2)))))
+        plain = name in ("t", "g")
+        return Compare(name, random_.choice(["=", "<>"] if plain else ["=", "<>", "<", "<=", ">", ">="]), value)
+
+    def tree(depth: int) -> Condition:
+        if depth == 0:
+            return leaf()
+        parts = tuple(tree(depth - 1) for _ in range(random_.randint(0, 3)))
+        joined = And(parts) if random_.random() < 0.5 else Or(parts)
+        return Not(joined) if random_.random() < 0.4 else joined
+
+    rows: list[dict[str, Value | None]] = [
+        {name: random_.choice([None, *values, *values]) for name, values in kinds.items()} for _ in range(40)
+    ]
+    conditions = [tree(random_.randint(0, 2)) for _ in range(400)]
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(
+            "CREATE TEMP TABLE r (k integer, i integer, x numeric, d date, s timestamp, g boolean, t text)"
+        )
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO r VALUES (%s, %s, %s, %s, %s, %s, %s)",
+                [(index, *row.values()) for index, row in enumerate(rows)],
+            )
+        for condition in conditions:
+            found = connection.execute(f"SELECT {canonical(condition)} FROM r ORDER BY k".encode()).fetchall()
+            assert [evaluate(condition, row) for row in rows] == [truth for (truth,) in found], canonical(condition)

@@ -1,0 +1,267 @@
+"""Plans: canonical, minimal, calibrated for the contract, and honest about what would fit."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
+from mechanisms.protocol import DecisionTask
+from mechanisms.registry import MECHANISMS, compare
+from planner import planning
+from planner.catalog import RowCap
+from planner.condition import ALWAYS, Compare
+from planner.errors import KeyholeError
+from planner.keys import KeySpace
+from planner.planning import plan, smallest_fnr, smallest_tolerance
+from planner.question import Question
+from tests.planner.questions import (
+    ACCURACY,
+    CAPPED,
+    CLIPPED,
+    FRANCE,
+    ROWS,
+    SPAIN,
+    above,
+    average,
+    below,
+    count,
+    question,
+    total,
+    units,
+)
+
+BOTH = AllOf((above(0, 500, 50), above(1, 2000, 200)))
+
+
+def asked(formula: Formula = BOTH) -> Question:
+    return question(formula, count(), total())
+
+
+def test_a_plan_meets_the_contract_with_the_minimal_formula() -> None:
+    redundant = AllOf((BOTH, above(0, 100, 10), AnyOf((above(0, 200, 20), above(1, 0, 1)))))
+    made = plan(asked(redundant), dialect="duckdb")
+    assert made.question.formula == made.minimised.formula == made.calibration.task.formula
+    assert made.asked.formula == redundant
+    assert made.fingerprint == plan(asked(), dialect="duckdb").fingerprint
+    assert made.calibration.fnr is not None
+    assert made.calibration.fpr is not None
+    assert made.calibration.fnr <= ACCURACY.fnr
+    assert made.calibration.fpr <= ACCURACY.fpr
+    assert 0 < made.worst_case_epsilon < 100
+
+
+def test_functionals_that_the_formula_does_not_need_are_not_computed() -> None:
+    implied_guard = AllOf(
+        (above(1, 9, 9), above(1, 0, 0), AnyOf((below(0, 20, 2), AllOf((below(0, 20, 2), above(2, 5, 1))))))
+    )
+    made = plan(question(implied_guard, total(), count(), count(FRANCE)), dialect="duckdb")
+    assert [functional.name for functional in made.question.functionals] == ["count(*)", "sum(amount)"]
+    assert len(made.calibration.tests) == 2
+    assert " AS f1" in made.rewritten.sql
+    assert " AS f2" not in made.rewritten.sql
+
+
+def test_the_order_of_functionals_does_not_matter() -> None:
+    functionals = (count(FRANCE), total(), count(SPAIN))
+    literals = (above(0, 40, 4), above(1, 300, 30), below(2, 90, 9))
+    made = set()
+    for order in itertools.permutations(range(3)):
+        moved = [replace(literals[old], functional=new) for new, old in enumerate(order)]
+        formula = AnyOf((AllOf(tuple(moved[order.index(old)] for old in (0, 1))), moved[order.index(2)]))
+        made.add(plan(question(formula, *(functionals[old] for old in order)), dialect="duckdb").fingerprint)
+    assert len(made) == 1
+
+
+def test_whatever_changes_the_answer_changes_the_fingerprint() -> None:
+    base = asked()
+    fewer = KeySpace(columns=base.keys.columns, values=(base.keys.values[0][:2], base.keys.values[1]))
+    turned = KeySpace(columns=base.keys.columns[::-1], values=base.keys.values[::-1])
+    coarser = tuple(replace(c, grid=Decimal(5)) if c.name == "amount" else c for c in ROWS.columns)
+    others = [
+        base,
+        replace(base, where=FRANCE),
+        replace(base, keys=fewer),
+        replace(base, keys=turned),
+        replace(base, accuracy=replace(ACCURACY, fnr=0.04)),
+        replace(base, accuracy=replace(ACCURACY, fpr=0.2)),
+        replace(base, accuracy=replace(ACCURACY, mechanism="tslm")),
+        replace(base, table=replace(ROWS, seed="another")),
+        replace(base, table=replace(ROWS, relation="elsewhere")),
+        replace(base, table=replace(ROWS, columns=coarser)),
+        asked(AnyOf(BOTH.children)),
+        asked(AllOf((above(0, 500, 49), above(1, 2000, 200)))),
+        asked(AllOf((above(0, 501, 50), above(1, 2000, 200)))),
+        question(BOTH, count(FRANCE), total()),
+        question(BOTH, count(table=CLIPPED), total(table=CLIPPED), table=CLIPPED),
+        question(BOTH, count(table=CAPPED), total(table=CAPPED), table=CAPPED),
+        question(
+            BOTH,
+            count(table=CAPPED),
+            total(table=CAPPED),
+            table=replace(CAPPED, row_cap=RowCap(rows=4, unique="line_id")),
+        ),
+    ]
+    fingerprints = [plan(other, dialect="duckdb").fingerprint for other in others]
+    assert len(set(fingerprints)) == len(others)
+    assert all(len(fingerprint) == 64 for fingerprint in fingerprints)
+
+
+def test_the_dialect_and_the_wording_do_not_change_the_fingerprint() -> None:
+    base = plan(asked(), dialect="duckdb")
+    assert plan(asked(), dialect="postgres").fingerprint == base.fingerprint
+    reworded = replace(asked(), accuracy=replace(ACCURACY, tolerance="count=50, sum=200"))
+    assert plan(reworded, dialect="duckdb").fingerprint == base.fingerprint
+
+
+@pytest.mark.parametrize(
+    "formula", [TRUE, FALSE, AnyOf((above(0, 5, 1), below(0, 5, 1)))], ids=["true", "false", "tautology"]
+)
+def test_a_constant_formula_reads_and_costs_nothing(formula: Formula) -> None:
+    made = plan(question(formula, count(), total()), dialect="duckdb")
+    assert made.worst_case_epsilon == 0
+    assert made.question.functionals == ()
+    assert made.rewritten.sql == ""
+    assert made.minimised.formula in (TRUE, FALSE)
+    typed_as_constant = formula in (TRUE, FALSE)
+    assert any("nothing is read or spent" in warning for warning in made.warnings) is not typed_as_constant
+
+
+def test_disjoint_filters_cost_the_dearer_one_for_row_units() -> None:
+    formula = AnyOf((above(0, 50, 5), above(1, 50, 5)))
+    apart = plan(question(formula, count(FRANCE), count(SPAIN)), dialect="duckdb")
+    together = plan(question(formula, count(FRANCE), count(Compare("amount", ">", 5))), dialect="duckdb")
+    assert apart.worst_case_epsilon < 0.6 * together.worst_case_epsilon
+
+
+@pytest.mark.parametrize("tolerance", [0, 1, 5, 40, 400])
+def test_blocks_under_a_row_cap_are_never_charged_as_if_disjoint(tolerance: int) -> None:
+    """One unit's rows may be split between two filters: each block index then moves by a whole step."""
+    formula = AnyOf((above(0, 500, tolerance), above(1, 500, tolerance)))
+    capped = question(formula, count(FRANCE, table=CAPPED), count(SPAIN, table=CAPPED), table=CAPPED)
+    made = plan(capped, dialect="duckdb")
+    losses = [test.epsilon for test in made.calibration.tests]
+    in_blocks = any(test.block > 1 for test in made.calibration.tests)
+    assert made.worst_case_epsilon >= (sum(losses) if in_blocks else max(losses)) - 1e-12
+
+
+def test_filters_with_shared_noise_are_disjoint_under_a_row_cap_too() -> None:
+    """Two thresholds on one functional rule blocks out, so the dearer filter is all that is paid."""
+    between = [AllOf((above(index, 50, 5), below(index, 80, 8))) for index in (0, 1)]
+    capped = question(AnyOf(tuple(between)), count(FRANCE, table=CAPPED), count(SPAIN, table=CAPPED), table=CAPPED)
+    made = plan(capped, dialect="duckdb")
+    assert made.worst_case_epsilon == max(test.epsilon for test in made.calibration.tests)
+
+
+@pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
+def test_every_mechanism_can_be_named(mechanism: str) -> None:
+    made = plan(replace(asked(), accuracy=replace(ACCURACY, mechanism=mechanism)), dialect="postgres")
+    assert made.calibration.mechanism == mechanism
+    assert made.worst_case_epsilon > 0
+
+
+def test_the_published_mechanisms_are_compared_on_the_formula_as_typed() -> None:
+    typed = AnyOf((AllOf((above(0, 500, 50), above(1, 2000, 200))), AllOf((above(0, 500, 50), above(2, 40, 4)))))
+    functionals = (count(), total(), count(FRANCE))
+    made = plan(question(typed, *functionals), dialect="duckdb")
+    task = DecisionTask(
+        formula=typed,
+        sensitivities=tuple(functional.sensitivity for functional in functionals),
+        affected_together=(frozenset({0, 1, 2}),),
+        fnr=ACCURACY.fnr,
+        fpr=ACCURACY.fpr,
+    )
+    assert dict(made.compared) == compare(task, typed)
+    assert set(made.compared) == {"naive", "probe"}
+    assert made.worst_case_epsilon < made.compared["probe"] < made.compared["naive"]
+
+
+def test_beyond_twelve_thresholds_the_plan_says_so() -> None:
+    many = AllOf(tuple(AnyOf((above(0, 100 * step, 10), above(1, 1000 * step, 100))) for step in range(1, 8)))
+    made = plan(asked(many), dialect="duckdb")
+    assert not made.minimised.exact
+    assert made.question.formula == made.minimised.formula
+    assert planning.NOT_MINIMISED in made.warnings
+
+
+def test_an_unreachable_accuracy_is_refused_with_a_tolerance_that_works() -> None:
+    strict = AllOf((above(0, 500, 0), above(1, 25, 0)))
+    by_tslm = question(strict, count(), average(20), accuracy=replace(ACCURACY, mechanism="tslm"))
+    with pytest.raises(KeyholeError) as refused:
+        plan(by_tslm, dialect="duckdb")
+    assert refused.value.code == "KH303"
+    assert refused.value.hint is not None
+    prefix, suffix = "SET keyhole.tolerance = '", "';"
+    assert refused.value.hint.startswith(prefix)
+    size = Decimal(refused.value.hint.removeprefix(prefix).removesuffix(suffix))
+    steps = [int(size * functional.rows / functional.unit_size) for functional in by_tslm.functionals]
+    wider = AllOf((above(0, 500, steps[0]), above(1, 25, steps[1])))
+    assert plan(replace(by_tslm, formula=wider), dialect="duckdb").worst_case_epsilon > 0
+
+
+def test_equal_questions_give_equal_plans() -> None:
+    assert plan(asked(), dialect="duckdb") == plan(asked(), dialect="duckdb")
+    planning._plan.cache_clear()
+    again = plan(asked(), dialect="duckdb")
+    planning._plan.cache_clear()
+    assert plan(asked(), dialect="duckdb") == again
+
+
+def percentage(cut: Cut, text: str) -> Cut:
+    return replace(cut, tolerance=int(cut.cut * Decimal(text.removesuffix("%")) / 100))
+
+
+def with_tolerance(calls: list[str]) -> Callable[[str], Question]:
+    def ask(tolerance: str) -> Question:
+        calls.append(tolerance)
+        literals = (above(0, 500, 0), above(1, 30, 0))
+        formula = AllOf(tuple(percentage(cut, tolerance) for cut in literals))
+        return question(formula, count(), units(), accuracy=replace(ACCURACY, tolerance=tolerance))
+
+    return ask
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.5, 2.9])
+def test_the_smallest_tolerance_fits_and_a_tenth_less_does_not(epsilon: float) -> None:
+    calls: list[str] = []
+    found = smallest_tolerance(with_tolerance(calls), epsilon=epsilon, dialect="duckdb")
+    assert found is not None
+    assert len(calls) <= 14
+    ask = with_tolerance([])
+    assert plan(ask(found), dialect="duckdb").worst_case_epsilon <= epsilon
+    less = f"{Decimal(found.removesuffix('%')) - Decimal('0.1')}%"
+    assert plan(ask(less), dialect="duckdb").worst_case_epsilon > epsilon
+
+
+def test_no_tolerance_fits_an_empty_budget() -> None:
+    assert smallest_tolerance(with_tolerance([]), epsilon=0.0, dialect="duckdb") is None
+
+
+def test_a_refused_question_does_not_fit() -> None:
+    def refused(tolerance: str) -> Question:
+        raise KeyholeError("KH304", f"no tolerance {tolerance} for the threshold 0")
+
+    assert smallest_tolerance(refused, epsilon=100.0, dialect="duckdb") is None
+
+
+def test_the_smallest_fnr_fits() -> None:
+    calls: list[float] = []
+
+    def with_fnr(fnr: float) -> Question:
+        calls.append(fnr)
+        return replace(asked(), accuracy=replace(ACCURACY, fnr=fnr))
+
+    wanted = plan(with_fnr(0.12), dialect="duckdb").worst_case_epsilon
+    calls.clear()
+    found = smallest_fnr(with_fnr, epsilon=wanted, dialect="duckdb")
+    assert found is not None
+    assert len(calls) <= 14
+    assert float(found) <= 0.12
+    assert plan(with_fnr(float(found)), dialect="duckdb").worst_case_epsilon <= wanted
+    assert smallest_fnr(with_fnr, epsilon=1e-9, dialect="duckdb") is None
+
+
+def test_the_filter_that_is_always_true_is_no_filter() -> None:
+    assert plan(replace(asked(), where=ALWAYS), dialect="duckdb") == plan(asked(), dialect="duckdb")

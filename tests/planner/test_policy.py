@@ -1,0 +1,186 @@
+"""The policy file: what is accepted means what it says; what is refused names line, key, value and fix."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.errors import KeyholeError
+from planner.policy import Policy
+from planner.policy_rules import warnings
+from planner.toml_lines import key_lines, line_of
+from tests.planner.policies import BASE, VERIFIER, changed, parsed
+
+
+def test_the_base_policy_is_read_as_written() -> None:
+    policy = parsed()
+    assert list(policy.private_tables) == ["visits"]
+    assert list(policy.public_tables) == ["diseases"]
+    assert policy.tables["visits"].privacy_unit == ("patient_id",)
+    assert policy.budget.epsilon_per_predicate == 4.0
+    assert str(policy.tables["visits"].columns["cost"].grid) == "0.01"
+    assert policy.accuracy.tolerance == "10%"
+    assert policy.ledger.url == "sqlite:///keyhole.db"
+    assert warnings(policy) == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "unit"),
+    [('"row"', ()), ('"patient_id"', ("patient_id",)), ('["patient_id", "month"]', ("patient_id", "month"))],
+)
+def test_a_privacy_unit_is_the_row_a_column_or_several(written: str, unit: tuple[str, ...]) -> None:
+    text = changed(('privacy_unit = "patient_id"', f"privacy_unit = {written}"))
+    if not unit:
+        for line in ("max_groups_per_unit = 3\n", "rows_per_unit = 20\n"):
+            text = text.replace(line, "")
+        text = text.replace("per_unit = [0, 2200]\n", "").replace("per_unit = [0, 8000]\n", "")
+    assert parsed(text).tables["visits"].privacy_unit == unit
+
+
+REFUSED: list[tuple[str, str, str, str, str]] = [
+    # old text, new text, code, dotted key, a word of message or hint
+    ("bounds = [0, 110]", "bounds = [110, 0]", "KH004", "tables.visits.columns.age.bounds", "[0, 110]"),
+    ("bounds = [0, 110]", "bounds = [0]", "KH004", "tables.visits.columns.age.bounds", "[0, 110]"),
+    ("bounds = [0, 110]", 'bounds = [0, "x"]', "KH002", "tables.visits.columns.age.bounds", "number"),
+    ("bounds = [0, 110]", "bounds = [0, inf]", "KH002", "tables.visits.columns.age.bounds", "finite"),
+    ("bounds = [0, 110]", "bounds = [0, 110.5]", "KH004", "tables.visits.columns.age.bounds", "grid = 1"),
+    ("bounds = [0, 110]\n", "", "KH004", "tables.visits.columns.age.grid", "bounds ="),
+    ("bounds = [0, 5000]", "bounds = [0, 1e15]", "KH004", "tables.visits.columns.cost.bounds", "2^53"),
+    ("bounds = [0, 5000]", "bounds = [0, 1e40]", "KH004", "tables.visits.columns.cost.bounds", "2^53"),
+    ("grid = 0.01", "grid = 0", "KH004", "tables.visits.columns.cost.grid", "0.01"),
+    ("grid = 0.01", "grid = true", "KH002", "tables.visits.columns.cost.grid", "number"),
+    ("per_unit = [0, 8000]", "per_unit = [1, 8000]", "KH004", "tables.visits.columns.cost.per_unit", "0"),
+    ("per_unit = [0, 8000]", "per_unit = [0, 8000.001]", "KH004", "tables.visits.columns.cost.per_unit", "grid"),
+    ("per_unit = [0, 8000]\n", "", "KH004", "tables.visits.columns.cost.per_unit", "is missing"),
+    ("per_unit = [0, 8000]", "per_units = [0, 8000]", "KH002", "tables.visits.columns.cost.per_units", "per_unit?"),
+    ("rows_per_unit = 20\n", "", "KH005", "tables.visits.rows_per_unit", "is missing"),
+    ("rows_per_unit = 20", "rows_per_unit = 0", "KH002", "tables.visits.rows_per_unit", "greater than"),
+    ("rows_per_unit = 20", "rows_per_unit = 2.5", "KH002", "tables.visits.rows_per_unit", "int"),
+    ("max_groups_per_unit = 3\n", "", "KH005", "tables.visits.max_groups_per_unit", "is missing"),
+    ("max_groups_per_unit = 3", "max_group_per_unit = 3", "KH002", "max_group_per_unit", "max_groups_per_unit?"),
+    ("epsilon_per_unit = 8.0\n", "", "KH005", "budget.epsilon_per_unit", "patient_id"),
+    ("epsilon_per_query = 2.0\n", "", "KH002", "budget.epsilon_per_query", "is missing"),
+    ("epsilon_per_query = 2.0", "epsilon_per_query = -1", "KH002", "budget.epsilon_per_query", "greater than 0"),
+    ("epsilon_per_query = 2.0", 'epsilon_per_query = "2"', "KH002", "budget.epsilon_per_query", "number"),
+    ('privacy_unit = "patient_id"\n', "", "KH005", "tables.visits.privacy_unit", "row"),
+    ('privacy_unit = "patient_id"', 'privacy_unit = ""', "KH005", "tables.visits.privacy_unit", "row"),
+    ('privacy_unit = "patient_id"', 'privacy_unit = ["a", "a"]', "KH005", "tables.visits.privacy_unit", "once"),
+    ('privacy_unit = "patient_id"', 'privacy_unit = "row"', "KH005", "max_groups_per_unit", "Remove"),
+    ('refresh = "daily 02:00"', 'refresh = "daily 25:00"', "KH002", "tables.visits.refresh", "daily 02:00"),
+    ("date_trunc('month', admitted)", "length(note)", "KH010", "tables.visits.columns.month.expression", "date_trunc"),
+    ("date_trunc('month'", "date_trunc('century'", "KH010", "tables.visits.columns.month.expression", "month"),
+    ('values_from = "diseases.name"', 'values_from = "visits.ward"', "KH003", "disease.key.values_from", "public"),
+    ('values_from = "diseases.name"', 'values_from = "disease.name"', "KH003", "values_from", "diseases"),
+    ("values = [", "range = [1, 2], values = [", "KH003", "tables.visits.columns.ward.key", "exactly one"),
+    ("[tables.visits.columns.note]", "[tables.visits.columns.note]\nfilter = false", "KH002", "note.filter", "true"),
+    ("public = true", "public = true\nrefresh = 'live'", "KH002", "tables.diseases.refresh", "Remove"),
+    ("public = true", "public = true\ncolumns.name.bounds = [0, 1]", "KH002", "tables.diseases.columns.name", "Remove"),
+    ("[tables.diseases]", '[tables.diseases]\nrelation = "visits"', "KH002", "tables.diseases.relation", "budget"),
+    ("[tables.diseases]", '[tables.diseases]\nrelation = "d.csv"', "KH002", "tables.diseases.relation", "duckdb"),
+    ("[tables.diseases]", "[tables.pg_class]", "KH002", "tables.pg_class", "pg_"),
+    ("[views.crowded]", "[views.visits]", "KH002", "views.visits", "name of a table"),
+    ("[analysts.dashboard]", "[analysts.postgres]", "KH002", "analysts.postgres", "reserved"),
+    (VERIFIER, "hunter2", "KH002", "analysts.dashboard.password", "keyhole passwd"),
+    (VERIFIER, "${NOWHERE}", "KH002", "analysts.dashboard.password", "NOWHERE"),
+    ("[views.crowded]", "[accuracy]\nfnr = 0.5\n[views.crowded]", "KH002", "accuracy.fnr", "less than 0.5"),
+    ("[views.crowded]", "[accuracy]\ntolerance = 'lots'\n[views.crowded]", "KH002", "accuracy.tolerance", "10%"),
+    ("[views.crowded]", "[accuracy]\nmechanism = 'magic'\n[views.crowded]", "KH002", "mechanism", "keyhole"),
+    ("[source]", "[sorce]\nurl = 'x'\n[source]", "KH002", "sorce", "source?"),
+    ("[budget]", "[budget", "KH001", "keyhole.toml", "syntax"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "code", "key", "word"), REFUSED)
+def test_a_refusal_names_code_key_and_fix(old: str, new: str, code: str, key: str, word: str) -> None:
+    with pytest.raises(KeyholeError) as refused:
+        parsed(changed((old, new)))
+    error = refused.value
+    assert error.code == code
+    assert key in error.message
+    assert word in f"{error.message} {error.hint}"
+    assert error.hint
+
+
+def test_a_refusal_names_the_line_and_the_value() -> None:
+    text = changed(("bounds = [0, 110]", "bounds = [110, 0]"))
+    line = text.splitlines().index("bounds = [110, 0]") + 1
+    with pytest.raises(KeyholeError) as refused:
+        parsed(text)
+    assert refused.value.message.startswith(f"keyhole.toml, line {line}: tables.visits.columns.age.bounds = [110, 0]: ")
+
+
+def test_all_wrong_keys_are_named_at_once() -> None:
+    text = changed(("epsilon_per_query = 2.0", "epsilon_per_query = 0"), ("rows_per_unit = 20", "rows_per_unit = 0"))
+    with pytest.raises(KeyholeError) as refused:
+        parsed(text)
+    assert "epsilon_per_query" in refused.value.message
+    assert "rows_per_unit" in str(refused.value.detail)
+
+
+def test_secrets_come_from_the_environment_and_are_never_shown() -> None:
+    text = changed(("reader@db", "reader:${PW}@db"), (VERIFIER, "${VERIFIER}"))
+    policy = Policy.parse(text, path=Path("k.toml"), environment={"PW": "geheim", "VERIFIER": VERIFIER})
+    assert policy.source.url == "postgresql://reader:geheim@db/hospital"
+    assert policy.analysts["dashboard"].password == VERIFIER
+    assert "geheim" not in repr(policy)
+    assert VERIFIER not in repr(policy)
+    with pytest.raises(KeyholeError) as refused:
+        Policy.parse(text, path=Path("k.toml"), environment={"PW": "geheim", "VERIFIER": "plain-secret"})
+    assert "plain-secret" not in f"{refused.value} {refused.value.detail} {refused.value.hint}"
+
+
+def test_variables_are_expanded_in_secrets_alone() -> None:
+    text = changed(('comment = "in euros"', 'comment = "${HOME}"'))
+    assert parsed(text).tables["visits"].columns["cost"].comment == "${HOME}"
+
+
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KeyholeError, match="KH001"):
+        Policy.load(tmp_path / "absent.toml")
+
+
+def test_a_loaded_policy_knows_its_directory(tmp_path: Path) -> None:
+    path = tmp_path / "keyhole.toml"
+    path.write_text(BASE, encoding="utf-8")
+    assert Policy.load(path, environment={}).directory == tmp_path.resolve()
+
+
+def test_what_is_surely_not_meant_is_warned_of() -> None:
+    text = changed(
+        ("epsilon_per_query = 2.0", "epsilon_per_query = 5.0"),
+        ("epsilon_per_predicate = 2.0", "epsilon_per_predicate = 20.0"),
+        ('refresh = "daily 02:00"', 'refresh = "live"'),
+    )
+    said = " ".join(warnings(parsed(text)))
+    assert "epsilon_per_query (5)" in said
+    assert "analysts.dashboard.epsilon_per_predicate (20)" in said
+    assert "live" in said
+
+
+def test_every_line_of_a_policy_is_found() -> None:
+    text = 'a = 1\n[t."x y"]\n# c = 1\nb = [\n  1, # d = 2\n  2]\nc.d = """\n[no]\ne = 1\n"""\nf = { g = 1 }\n'
+    text += '[u]\n"k=1" = 2\n'
+    lines = key_lines(text)
+    assert lines == {
+        ("a",): 1,
+        ("t", "x y"): 2,
+        ("t", "x y", "b"): 4,
+        ("t", "x y", "c", "d"): 7,
+        ("t", "x y", "f"): 11,
+        ("u",): 12,
+        ("u", "k=1"): 13,
+    }
+    assert line_of(("t", "x y", "f", "g"), lines) == 11
+    assert line_of(("w",), lines) is None
+
+
+@given(st.lists(st.sampled_from(BASE.splitlines()), max_size=12))
+def test_finding_lines_never_fails_on_valid_toml(picked: list[str]) -> None:
+    text = "\n".join(picked)
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    assert all(1 <= line <= len(picked) for line in key_lines(text).values())

@@ -1,0 +1,251 @@
+"""Compiling a policy: columns, domains and types come out as the policy, the schema and the pins say."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.catalog import Derivation, RowCap, SqlType
+from planner.compile import SourceColumn, compile_catalog, relation
+from planner.derivation import DATE_PARTS, possible
+from planner.domain import counted, domain_digest, listed
+from planner.errors import KeyholeError
+from planner.fault import Fault
+from planner.pinned import Pins
+from planner.policy import TableSection
+from planner.sql_types import sql_type
+from tests.planner.policies import BASE, SCHEMA, VERIFIER, changed, compiled, parsed, pins_for
+
+
+def test_the_base_policy_compiles_as_written() -> None:
+    catalog = compiled()
+    (visits,) = catalog.tables
+    assert visits.relation == '"visits"'
+    assert visits.unit == ("patient_id",)
+    assert (visits.groups_per_unit, visits.rows_per_unit, visits.row_cap) == (3, 20, None)
+    assert visits.refresh == "daily 02:00"
+    assert visits.column("ward").domain == ("A", "B", "C")
+    assert visits.column("ward").immutable
+    assert visits.column("ward").declared == "character varying(10)"
+    assert visits.column("disease").domain == ("flu", "gout", "measles")
+    assert visits.column("month").domain == (date(2025, 12, 1), date(2026, 1, 1), date(2026, 2, 1))
+    assert visits.column("month").sql_type is SqlType.DATE
+    assert visits.column("month").derivation == Derivation("date_trunc", "month", "admitted")
+    assert visits.column("age").grid == 1
+    assert visits.column("cost").per_unit == (Decimal(0), Decimal(8000))
+    assert visits.column("note").domain is None
+    assert [analyst.verifier for analyst in catalog.analysts] == [VERIFIER]
+    assert catalog.budget.per_unit == 8.0
+
+
+def test_only_listed_and_needed_columns_are_exposed() -> None:
+    (visits,) = compiled().tables
+    names = [column.name for column in visits.columns]
+    assert names == ["patient_id", "ward", "disease", "age", "cost", "admitted", "note", "month"]
+
+
+def test_a_row_cap_replaces_clipped_totals() -> None:
+    text = changed(
+        ("rows_per_unit = 20", 'max_rows_per_group = { rows = 5, unique = "id" }'),
+        ("per_unit = [0, 2200]\n", ""),
+        ("per_unit = [0, 8000]\n", ""),
+    )
+    (visits,) = compiled(text).tables
+    assert visits.row_cap == RowCap(rows=5, unique="id")
+    assert visits.rows_per_unit is None
+    assert visits.column("id").declared == "bigint"
+    with pytest.raises(KeyholeError, match="KH004"):
+        compiled(text.replace("grid = 1\n", "grid = 1\nper_unit = [0, 1]\n"))
+
+
+def test_a_public_table_is_copied_with_its_rows() -> None:
+    (diseases,) = compiled().public_tables
+    assert set(diseases.rows) == {("measles", 1), ("flu", 2), ("gout", None)}
+    assert [column.declared for column in diseases.columns] == ["text", "integer"]
+
+
+REFUSED: list[tuple[str, str, str, str, str]] = [
+    ("[tables.visits.columns.note]", "[tables.visits.columns.notes]", "KH006", "columns.notes", "note?"),
+    ("[tables.visits.columns.note]", "[tables.visits.columns.discharged]", "KH006", "discharged", "AT TIME ZONE"),
+    ("date_trunc('month', admitted)", "date_trunc('month', discharged)", "KH006", "month.expression", "AT TIME ZONE"),
+    ("date_trunc('month', admitted)", "date_trunc('month', admited)", "KH006", "month.expression", "admitted?"),
+    ("date_trunc('month', admitted)", "date_trunc('month', age)", "KH010", "month.expression", "date"),
+    ('"2025-12-01"', '"2025-12-02"', "KH003", "month.key", "never"),
+    ('"2025-12-01"', '"2026-12-01"', "KH003", "month.key", "empty"),
+    ("1 month", "1 moon", "KH003", "month.key", "month"),
+    ('["A", "B", "C"]', '["A", "B", "A"]', "KH003", "ward.key", "twice"),
+    ('["A", "B", "C"]', "[]", "KH003", "ward.key", "empty"),
+    ('["A", "B", "C"]', "[1, 2]", "KH003", "ward.key", "text"),
+    ('"diseases.name"', '"diseases.nam"', "KH003", "disease.key", "name"),
+    ('"diseases.name"', '"diseases.chapter"', "KH003", "disease.key", "same type"),
+    ('privacy_unit = "patient_id"', 'privacy_unit = "patient"', "KH006", "visits.privacy_unit", "patient_id?"),
+    ('privacy_unit = "patient_id"', 'privacy_unit = "cost"', "KH005", "visits.privacy_unit", "integer"),
+    ('immutable = ["ward"]', 'immutable = ["wrad"]', "KH006", "visits.immutable", "ward?"),
+    ("grid = 0.01", "", "KH004", "cost.grid", "0.01"),
+    (
+        "columns.cost]",
+        "columns.disease2]\nexpression = 'age'\n[tables.visits.columns.cost]",
+        "KH010",
+        "disease2",
+        "date",
+    ),
+    ("columns.note]", "columns.note]\nbounds=[0,1]\ngrid=1\nper_unit=[0,1]", "KH004", "note.bounds", "integer"),
+    ("columns.note]", "columns.scan]\nkey = { values = ['x'] }", "KH003", "scan.key", "other"),
+    ("columns.note]", "columns.note]\ntype = 'integer'", "KH006", "note.type", "text"),
+    ("[tables.diseases]", "[tables.diseases]\ncolumns.nam.comment = 'x'", "KH006", "diseases.columns.nam", "name?"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "code", "key", "word"), REFUSED)
+def test_a_refusal_names_code_key_and_fix(old: str, new: str, code: str, key: str, word: str) -> None:
+    with pytest.raises(KeyholeError) as refused:
+        compiled(changed((old, new)))
+    error = refused.value
+    assert error.code == code
+    assert key in error.message
+    assert error.message.startswith("keyhole.toml, line ")
+    assert word in f"{error.message} {error.hint}"
+
+
+def test_a_domain_larger_than_the_limit_is_refused() -> None:
+    with pytest.raises(KeyholeError, match=r"KH003.*ward.key"):
+        compiled(BASE + "[limits]\nmax_keys = 2\n")
+
+
+def test_what_is_not_pinned_or_differs_is_refused() -> None:
+    policy = parsed()
+    pins = pins_for(policy)
+    later = parsed(changed(('["A", "B", "C"]', '["A", "B", "C", "D"]')))
+    for asked, given_pins in ((policy, Pins()), (policy, Pins(tables=pins.tables)), (later, pins)):
+        with pytest.raises(KeyholeError, match="KH007"):
+            compile_catalog(asked, schema=SCHEMA, pins=given_pins, directory=Path("/data"))
+    widened = {**SCHEMA, "diseases": (*SCHEMA["diseases"], SourceColumn("extra", "text", True))}
+    with pytest.raises(KeyholeError, match="KH007"):
+        compile_catalog(policy, schema=widened, pins=pins, directory=Path("/data"))
+    with pytest.raises(KeyholeError, match="KH006"):
+        compile_catalog(policy, schema={"diseases": SCHEMA["diseases"]}, pins=pins, directory=Path("/data"))
+
+
+def test_the_digest_follows_what_answers_depend_on() -> None:
+    base = compiled().digest
+    assert compiled(changed(("epsilon_per_query = 2.0", "epsilon_per_query = 1.0"))).digest == base
+    assert compiled(changed(("reader@db", "reader:secret@db"))).digest == base
+    for old, new in (("rows_per_unit = 20", "rows_per_unit = 21"), ("@db/", "@other/"), ('"C"]', '"D"]')):
+        assert compiled(changed((old, new))).digest != base
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "expected"),
+    [
+        ("visits", None, '"visits"'),
+        ("visits", "clinic.Visits", '"clinic"."Visits"'),
+        ("visits", '"a.b"."o""d"', '"a.b"."o""d"'),
+        ("sales", "sales.parquet", "read_parquet('/data/sales.parquet')"),
+        ("sales", "it's.CSV", "read_csv('/data/it''s.CSV')"),
+        ("sales", "/abs/sales.csv", "read_csv('/abs/sales.csv')"),
+    ],
+)
+def test_a_relation_is_quoted_or_a_file_beside_the_policy(name: str, written: str | None, expected: str) -> None:
+    assert relation(name, TableSection(relation=written), directory=Path("/data")) == expected
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [
+        ("character varying(10)", SqlType.TEXT),
+        ("numeric(12, 2)", SqlType.NUMERIC),
+        ("timestamp(3) without time zone", SqlType.TIMESTAMP),
+        ("timestamp with time zone", SqlType.OTHER),
+        ("character(3)", SqlType.OTHER),
+        ("integer[]", SqlType.OTHER),
+        ("BIGINT", SqlType.INTEGER),
+        ("real", SqlType.DOUBLE),
+    ],
+)
+def test_declared_types_map_to_the_few_that_are_computed(declared: str, kind: SqlType) -> None:
+    assert sql_type(declared) is kind
+
+
+@given(
+    start=st.dates(min_value=date(1990, 1, 1), max_value=date(2030, 12, 31)).map(lambda day: day.replace(day=1)),
+    months=st.integers(min_value=0, max_value=60),
+    step=st.integers(min_value=1, max_value=7),
+)
+def test_a_range_of_months_counts_every_step_month_once(start: date, months: int, step: int) -> None:
+    index = start.year * 12 + start.month - 1 + months
+    stop = date(index // 12, index % 12 + 1, 1)
+    domain = counted(start, stop, f"{step} months", SqlType.DATE)
+    assert len(domain) == months // step + 1
+    assert domain[0] == start
+    assert len(set(domain)) == len(domain)
+    assert all(isinstance(value, date) and value.day == 1 and start <= value <= stop for value in domain)
+
+
+@given(st.datetimes(), st.sampled_from([*DATE_PARTS, "hour"]))
+def test_what_truncation_gives_is_possible_and_nothing_else(moment: datetime, part: str) -> None:
+    """Against truncation written out: a moment is possible exactly when truncating it changes nothing."""
+    hour = moment.replace(minute=0, second=0, microsecond=0)
+    day = hour.replace(hour=0)
+    truncated = {
+        "hour": hour,
+        "day": day,
+        "week": None,
+        "month": day.replace(day=1),
+        "quarter": day.replace(day=1, month=(day.month - 1) // 3 * 3 + 1),
+        "year": day.replace(day=1, month=1),
+    }[part]
+    derivation = Derivation("date_trunc", part, "x")
+    if truncated is None:
+        assert possible(derivation, moment) == (moment == day and moment.isoweekday() == 1)
+    else:
+        assert possible(derivation, truncated)
+        assert possible(derivation, moment) == (moment == truncated)
+
+
+def test_integer_and_time_ranges_include_both_ends() -> None:
+    assert counted(1, 10, 3, SqlType.INTEGER) == (1, 4, 7, 10)
+    assert counted("2026-01-01", "2026-01-01 02:00", "1 hour", SqlType.TIMESTAMP) == tuple(
+        datetime(2026, 1, 1, hour) for hour in range(3)
+    )
+    assert counted("2026-01-05", "2026-01-20", "1 week", SqlType.DATE) == (
+        date(2026, 1, 5),
+        date(2026, 1, 12),
+        date(2026, 1, 19),
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "step", "kind"),
+    [
+        (1, 10, 0, SqlType.INTEGER),
+        (1, 10, "1 day", SqlType.INTEGER),
+        (1, 10**9, 1, SqlType.INTEGER),
+        ("2026-01-01", "2026-12-31", "1 hour", SqlType.DATE),
+        ("2026-01-31", "2026-12-31", "1 month", SqlType.DATE),
+        ("2026-01-01T00:00:00+02:00", "2026-12-31", "1 day", SqlType.TIMESTAMP),
+        ("a", "b", None, SqlType.TEXT),
+    ],
+)
+def test_impossible_ranges_are_refused(first: object, last: object, step: object, kind: SqlType) -> None:
+    with pytest.raises(Fault):
+        counted(first, last, step, kind)
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=4),
+        min_size=1,
+        max_size=4,
+        unique=True,
+    )
+)
+def test_a_domain_digest_tells_lists_apart(values: list[str]) -> None:
+    digest = domain_digest(listed(values, SqlType.TEXT), SqlType.TEXT)
+    assert digest == domain_digest(tuple(values), SqlType.TEXT)
+    assert digest != domain_digest((*values, ""), SqlType.TEXT)
+    if len(values) > 1:
+        assert digest != domain_digest(("".join(values),), SqlType.TEXT)
+        assert digest != domain_digest(tuple(reversed(values)), SqlType.TEXT)

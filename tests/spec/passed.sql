@@ -1,0 +1,113 @@
+-- # Statements that the shadow answers as they stand, and settings of Keyhole.
+SELECT 1
+--> select
+SELECT r.name, upper(region) FROM regions r WHERE name <> 'France' ORDER BY 1 LIMIT 3
+--> select
+SELECT 'sales' AS sales, "name" FROM public.regions
+--> select
+SELECT sales FROM regions
+--> select
+SELECT * FROM other.sales
+--> select
+/* a /* nested */ comment; */ SELECT ';' -- sales
+--> select
+VALUES (1, 'a'), (2, $$b;$$)
+--> select
+TABLE regions
+--> select
+WITH t AS (SELECT * FROM regions) SELECT * FROM t
+--> select
+(SELECT 1) UNION ALL (SELECT 2)
+--> select
+SELECT * FROM information_schema.tables WHERE table_name = 'sales'
+--> select
+SELECT 'sales'::regclass
+--> select
+SELECT set_config('search_path', '', false)
+--> select
+SELECT set_config('keyhole.fnr', '0.01', false)
+--> select
+SELECT pg_advisory_unlock_all()
+--> select
+SHOW keyhole.fnr
+--> show
+SHOW ALL
+--> show
+SET search_path TO public
+--> set
+SET SESSION datestyle = 'ISO, MDY'
+--> set
+SET TIME ZONE 'UTC'
+--> set
+SET NAMES 'UTF8'
+--> set
+SET SCHEMA 'public'
+--> set
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ
+--> set
+SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY
+--> set
+SET standard_conforming_strings = on
+--> set
+RESET ALL
+--> reset
+RESET keyhole.tolerance
+--> reset
+BEGIN
+--> transaction
+START TRANSACTION READ ONLY
+--> transaction
+COMMIT
+--> transaction
+ROLLBACK TO SAVEPOINT a
+--> transaction
+SAVEPOINT a
+--> transaction
+RELEASE a
+--> transaction
+DECLARE c CURSOR WITH HOLD FOR SELECT * FROM regions
+--> declare
+FETCH 10 FROM c
+--> fetch
+MOVE 1 IN c
+--> move
+CLOSE ALL
+--> close
+PREPARE p (text) AS SELECT * FROM regions WHERE name = $1
+--> prepare
+EXECUTE p('France')
+--> execute
+DEALLOCATE ALL
+--> deallocate
+DISCARD ALL
+--> discard
+UNLISTEN *
+--> unlisten
+EXPLAIN SELECT * FROM regions
+--> explain
+EXPLAIN (FORMAT JSON, VERBOSE) SELECT * FROM regions
+--> explain
+SET keyhole.fnr = 0.01
+--> keyhole.fnr = 0.01
+SET LOCAL keyhole.fpr TO '0.2'
+--> keyhole.fpr = 0.2 local
+set session KEYHOLE.Tolerance = '10%, count=25'
+--> keyhole.tolerance = 10%, count=25
+SET keyhole.mechanism TO DEFAULT
+--> keyhole.mechanism = default
+SET keyhole.mechanism = tslm
+--> keyhole.mechanism = tslm
+SELECT * FROM keyhole.budget
+--> asking
+SELECT name FROM keyhole.settings s, regions
+--> asking
+SELECT * FROM busy_months LIMIT 5
+--> asking
+SELECT country FROM sales GROUP BY country HAVING count(*) > 1000
+--> asking
+EXPLAIN SELECT country FROM sales GROUP BY country HAVING count(*) > 1000
+--> explaining text
+EXPLAIN (FORMAT JSON) SELECT * FROM busy_months
+--> explaining json
+EXPLAIN (ANALYZE off, FORMAT json) SELECT * FROM (SELECT ward FROM visits GROUP BY 1 HAVING count(*) > 5) t ORDER BY 1
+--> explaining json

@@ -1,0 +1,257 @@
+-- # Refusals: the KH code, and the text at the position it points to.
+SELEC 1
+--> KH102 SELEC 1
+SELECT 'a
+--> KH100 'a
+SELECT country FROM sales GROUP GROUP
+--> KH100
+SELECT 1; SELECT 2
+--> KH108 ; SELECT 2
+CREATE TABLE t (a int)
+--> KH102 CREATE
+CREATE TEMP VIEW v AS SELECT * FROM sales
+--> KH102 CREATE
+ALTER ROLE demo SET keyhole.fnr = 0.1
+--> KH102 ALTER
+DO $$ BEGIN PERFORM 1; END $$
+--> KH102 DO
+COPY sales TO STDOUT
+--> KH102 COPY
+CALL f()
+--> KH102 CALL
+LISTEN x
+--> KH102 LISTEN
+INSERT INTO regions VALUES ('a', 'b')
+--> KH102 INSERT
+UPDATE sales SET amount = 1
+--> KH102 UPDATE
+DELETE FROM sales
+--> KH102 DELETE
+MERGE INTO sales USING regions ON true WHEN MATCHED THEN DELETE
+--> KH102 MERGE
+TRUNCATE sales
+--> KH102 TRUNCATE
+LOCK TABLE sales
+--> KH102 LOCK
+"select" 1
+--> KH102 "select"
+WITH gone AS (DELETE FROM regions RETURNING *) SELECT * FROM gone
+--> KH102 DELETE
+WITH gone AS MATERIALIZED (INSERT INTO regions VALUES ('a', 'b') RETURNING *) SELECT * FROM gone
+--> KH102 INSERT
+SELECT * INTO copy FROM regions
+--> KH102 INTO
+SELECT pg_read_file('/etc/passwd')
+--> KH102 pg_read_file
+SELECT pg_catalog."lo_import"('x')
+--> KH102 "lo_import"
+SELECT query_to_xml('SELECT * FROM sales', true, false, '')
+--> KH102 query_to_xml
+SELECT table_to_xml ('sales', true, false, '')
+--> KH102 table_to_xml
+SELECT * FROM dblink('', 'SELECT 1') AS t(a int)
+--> KH102 dblink
+SELECT pg_terminate_backend(1)
+--> KH102 pg_terminate_backend
+SELECT pg_advisory_lock(1)
+--> KH102 pg_advisory_lock
+SELECT set_config('role', 'postgres', false)
+--> KH102 set_config
+SELECT set_config('ro' || 'le', 'postgres', false)
+--> KH102 set_config
+SELECT set_config(E'\x72ole', 'postgres', false)
+--> KH102 set_config
+SET ROLE postgres
+--> KH102 ROLE
+SET SESSION AUTHORIZATION postgres
+--> KH102 SESSION
+RESET SESSION AUTHORIZATION
+--> KH102 SESSION
+SET default_transaction_read_only = off
+--> KH102 default_transaction_read_only
+SET standard_conforming_strings = off
+--> KH102 standard_conforming_strings
+SET session_replication_role = replica
+--> KH102 session_replication_role
+SET keyhole.fnr = 0.7
+--> KH402 keyhole.fnr
+SET keyhole.fnr = -0.1
+--> KH402 keyhole.fnr
+SET keyhole.tolerance = 'lots'
+--> KH402 keyhole.tolerance
+SET keyhole.speed = 1
+--> KH403 keyhole.speed
+RESET keyhole.speed
+--> KH403
+PREPARE TRANSACTION 'x'
+--> KH102 PREPARE
+COMMIT PREPARED 'x'
+--> KH102 COMMIT
+PREPARE p AS DELETE FROM regions
+--> KH102 DELETE
+PREPARE p AS SELECT country FROM sales GROUP BY country HAVING count(*) > 5
+--> KH106 SELECT country
+DECLARE c CURSOR FOR SELECT country FROM sales GROUP BY country HAVING count(*) > 5
+--> KH106 SELECT country
+DECLARE c CURSOR FOR SELECT * FROM sales
+--> KH103 sales
+EXPLAIN ANALYZE SELECT country FROM sales GROUP BY country HAVING count(*) > 5
+--> KH102 ANALYZE
+EXPLAIN (ANALYZE true, BUFFERS) SELECT 1
+--> KH102 ANALYZE
+EXPLAIN SELECT * FROM sales
+--> KH103 sales
+EXPLAIN INSERT INTO regions VALUES ('a', 'b')
+--> KH102 INSERT
+EXPLAIN (FORMAT XML) SELECT country FROM sales GROUP BY country HAVING count(*) > 5
+--> KH106 XML
+SELECT * FROM sales
+--> KH103 sales
+TABLE sales
+--> KH103 sales
+SELECT 1 WHERE EXISTS (TABLE public.sales)
+--> KH103 public.sales
+SELECT amount FROM sales LIMIT 1
+--> KH103 sales
+SELECT * FROM regions WHERE name IN (SELECT country FROM sales)
+--> KH103 sales
+SELECT country, count(*) FROM sales GROUP BY country
+--> KH101 count(*)
+SELECT count(*) FROM sales
+--> KH101 count(*)
+SELECT country FROM sales GROUP BY country HAVING count(*) > 5 ORDER BY sum(amount)
+--> KH101 sum(amount)
+SELECT country, rank() OVER () FROM sales GROUP BY country HAVING count(*) > 5
+--> KH101 rank
+SELECT country, amount FROM sales GROUP BY country HAVING count(*) > 5
+--> KH101 amount
+SELECT * FROM sales GROUP BY country HAVING count(*) > 5
+--> KH101 *
+SELECT country, random() FROM sales GROUP BY country HAVING count(*) > 5
+--> KH101 random
+SELECT country FROM sales GROUP BY country
+--> KH104 country
+SELECT 1 FROM sales HAVING count(*) > 5
+--> KH105 count(*)
+SELECT country FROM sales GROUP BY ROLLUP (country) HAVING count(*) > 5
+--> KH106
+SELECT country FROM sales GROUP BY () HAVING count(*) > 5
+--> KH106
+SELECT country FROM ONLY sales GROUP BY country HAVING count(*) > 5
+--> KH106
+SELECT country FROM sales TABLESAMPLE system (5) GROUP BY country HAVING count(*) > 5
+--> KH106 sales
+SELECT country FROM sales GROUP BY country HAVING count(*) > 5 FOR UPDATE
+--> KH106 sales
+SELECT c FROM sales AS s(c) GROUP BY c HAVING count(*) > 5
+--> KH106 sales
+WITH sales AS (SELECT 1) SELECT * FROM sales
+--> KH106 sales
+SELECT country FROM sales JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+SELECT name FROM regions, sales GROUP BY name HAVING count(*) > 5
+--> KH107 sales
+SELECT country FROM sales WHERE country IN (SELECT name FROM regions) GROUP BY country HAVING count(*) > 5
+--> KH107 name
+SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT 5)
+--> KH107 5
+SELECT country FROM sales WHERE nothing = 1 GROUP BY country HAVING count(*) > 5
+--> KH201 nothing
+SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country = r.name GROUP BY country HAVING count(*) > 5)
+--> KH201 r.name
+SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
+--> KH202 customer_id
+SELECT upper(country) FROM sales GROUP BY upper(country) HAVING count(*) > 5
+--> KH202 upper
+SELECT date_trunc('year', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 5
+--> KH202 date_trunc
+SELECT country FROM sales GROUP BY 2 HAVING count(*) > 5
+--> KH202 2
+SELECT country FROM sales GROUP BY country HAVING sum(weight) > 5
+--> KH203 sum(weight)
+SELECT ward FROM visits GROUP BY ward HAVING sum(height) > 5
+--> KH203 sum(height)
+SELECT ward FROM visits GROUP BY ward HAVING sum(disease) > 5
+--> KH204 sum(disease)
+SELECT country FROM capped_sales GROUP BY country HAVING count(attributes) > 5
+--> KH204 attributes
+SELECT country FROM sales GROUP BY country HAVING max(amount) > 5
+--> KH204 max(amount)
+SELECT country FROM sales GROUP BY country HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) > 5
+--> KH204 percentile_cont
+SELECT country FROM sales GROUP BY country HAVING sum(DISTINCT amount) > 5
+--> KH204
+SELECT country FROM sales GROUP BY country HAVING sum(amount * quantity) > 5
+--> KH204 amount
+SELECT country FROM sales GROUP BY country HAVING sum(amount) / count(*) > 5
+--> KH204
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > count(*)
+--> KH204
+SELECT country FROM sales GROUP BY country HAVING count(*) / 2 > 5
+--> KH204
+SELECT country FROM sales GROUP BY country HAVING stddev(amount) > 5
+--> KH204 stddev
+SELECT country FROM sales GROUP BY country HAVING count(*) OVER () > 5
+--> KH204
+SELECT country FROM sales WHERE 1 / (quantity - 5) > 0 GROUP BY country HAVING count(*) > 5
+--> KH205 1 /
+SELECT country FROM sales WHERE quantity = customer_id GROUP BY country HAVING count(*) > 5
+--> KH205 customer_id
+SELECT country FROM sales WHERE quantity::text = '5' GROUP BY country HAVING count(*) > 5
+--> KH205 quantity
+SELECT country FROM sales WHERE stock_code ~ 'a' GROUP BY country HAVING count(*) > 5
+--> KH205 stock_code
+SELECT country FROM sales WHERE stock_code ILIKE 'a' GROUP BY country HAVING count(*) > 5
+--> KH205 stock_code
+SELECT country FROM sales WHERE stock_code LIKE 'a!%' ESCAPE '!' GROUP BY country HAVING count(*) > 5
+--> KH205 stock_code
+SELECT country FROM sales WHERE length(stock_code) > 5 GROUP BY country HAVING count(*) > 5
+--> KH205 length
+SELECT country FROM sales WHERE stock_code < 'M' GROUP BY country HAVING count(*) > 5
+--> KH205
+SELECT country FROM sales WHERE attributes = 'x' GROUP BY country HAVING count(*) > 5
+--> KH205 attributes
+SELECT country FROM sales WHERE quantity = random() GROUP BY country HAVING count(*) > 5
+--> KH205 random
+SELECT country FROM sales WHERE CASE WHEN gift THEN true ELSE false END GROUP BY country HAVING count(*) > 5
+--> KH205
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65
+--> KH206 avg(age)
+SELECT ward FROM visits GROUP BY ward HAVING NOT (avg(age) > 65)
+--> KH206 avg(age)
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) < 65 AND count(*) > 5
+--> KH206 sum(cost)
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) < 65 OR count(cost) > 5
+--> KH206 sum(cost)
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) < 65 AND count(cost) > 5
+--> KH206 sum(cost)
+SELECT country FROM sales GROUP BY country HAVING country = 'France' OR count(*) > 5
+--> KH207 country = 'France'
+SELECT country FROM sales GROUP BY country HAVING count(*)
+--> KH207 count(*)
+SELECT country FROM sales GROUP BY country HAVING amount > 5
+--> KH207 amount
+SELECT country FROM sales GROUP BY country HAVING count(*) > quantity
+--> KH208 quantity
+SELECT country FROM sales GROUP BY country HAVING count(*) > current_date
+--> KH208
+SELECT country FROM sales GROUP BY country HAVING count(DISTINCT customer_id) > 5
+--> KH209 count
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT age) > 5
+--> KH209 count
+SELECT country FROM sales WHERE amount > 1 / 0 GROUP BY country HAVING count(*) > 5
+--> KH212 1 / 0
+SELECT country FROM sales WHERE country = 5 GROUP BY country HAVING count(*) > 5
+--> KH212 5
+SELECT country FROM sales WHERE quantity = 'many' GROUP BY country HAVING count(*) > 5
+--> KH212 'many'
+SELECT country FROM sales WHERE invoice_date > 'tomorrow' GROUP BY country HAVING count(*) > 5
+--> KH212 'tomorrow'
+SELECT country FROM sales WHERE stock_code LIKE 'a\' GROUP BY country HAVING count(*) > 5
+--> KH212 'a\'
+SELECT country FROM sales WHERE quantity = $1 GROUP BY country HAVING count(*) > 5
+--> KH109 $1
+SELECT country FROM sales WHERE amount > 1e999999999 GROUP BY country HAVING count(*) > 5
+--> KH212 1e999999999
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 0
+--> KH304 avg(age)
