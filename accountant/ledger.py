@@ -28,7 +28,7 @@ from accountant.events import (
 from accountant.filter import check_fits, what_fits
 from accountant.fold import Balances, fold
 from accountant.model import Charge, Left, Limits, Reservation, Spent, StoredAnswer
-from accountant.report import BudgetReport, report
+from accountant.report import BudgetReport, Question, history, report
 from accountant.store import Store, Transaction
 
 
@@ -160,11 +160,17 @@ class Ledger:
 
     def balances(self, limits: Limits, *, analyst: str | None = None) -> BudgetReport:
         """What is spent and left, per family and key, and per analyst; for one analyst's own charges if named."""
+        return report(self._all_events(), limits, analyst=analyst)
+
+    def history(self, *, analyst: str | None = None) -> tuple[Question, ...]:
+        """Every question with its worst-case charge and what became of it, oldest first; one analyst's if named."""
+        return history(self._all_events(), analyst=analyst)
+
+    def _all_events(self) -> list[Event]:
         with self._store.reading() as transaction:
             records = list(transaction.records_from(1))
             check_chain(records, last_id=0, last_hash=GENESIS)
-            events = _events_of(transaction, records)
-        return report(events, limits, analyst=analyst)
+            return _events_of(transaction, records)
 
     def verify(self) -> int:
         """Read everything again: chain unbroken, answers the released ones, fold equal to the kept one.

@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import product
 
 import numpy as np
 
-from accountant.events import Event, Reserved
+from accountant.events import Committed, Event, Released, Reserved
 from accountant.fold import Account, Balances, fold
-from accountant.model import Cells, Family, Limits, Reservation
+from accountant.model import Cells, Charge, Family, Limits, Reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,33 @@ class BudgetReport:
     unit_spent_nano: int
     unit_left_nano: int | None
     open: tuple[Reservation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question's history. `status` is open (stays spent), committed, read (a stored answer) or released."""
+
+    at: datetime
+    charge: Charge
+    status: str
+
+
+def history(events: Iterable[Event], *, analyst: str | None) -> tuple[Question, ...]:
+    """Every reservation with what became of it, oldest first; one analyst's own if named."""
+    asked: dict[str, Question] = {}
+    for event in events:
+        match event:
+            case Reserved(reservation=reservation, at=at, charge=charge):
+                if analyst in (None, charge.analyst):
+                    asked[reservation] = Question(at=at, charge=charge, status="open")
+            case Committed(reservation=reservation, reads=reads) if reservation in asked:
+                status = "committed" if reads is None else "read"
+                asked[reservation] = replace(asked[reservation], status=status)
+            case Released(reservation=reservation) if reservation in asked:
+                asked[reservation] = replace(asked[reservation], status="released")
+            case _:
+                pass
+    return tuple(asked.values())
 
 
 def report(events: Iterable[Event], limits: Limits, *, analyst: str | None) -> BudgetReport:

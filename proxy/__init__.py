@@ -1,0 +1,1 @@
+"""The shell: wire protocol, sessions, shadow database, sources, pipeline, REST, console."""

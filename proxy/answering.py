@@ -1,0 +1,160 @@
+"""The pipeline as sessions use it: whole statements in, SQL and arrays for the shadow out."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from planner import explain
+from planner.catalog import Value
+from planner.embedded import Embedded, EmbeddedVirtual
+from planner.errors import KeyholeError
+from planner.outer import outer_sql
+from planner.plan import Plan
+from planner.settings import SETTINGS
+from planner.statement import Asking, Explaining, PassThrough, SetKeyhole, Statement, classify, split
+from proxy import affordable, charging, pipeline
+from proxy.answers import Asked
+from proxy.asker import Part, Prepared, Released
+from proxy.service import Service
+from proxy.virtual_rows import virtual_rows
+
+_EXPLAINED = 'SELECT u.line::{type} AS "QUERY PLAN" FROM unnest(${number}::text[]) AS u(line)'
+
+
+@dataclass(frozen=True, slots=True)
+class Answerable:
+    """A planned statement. `columns` names, for each array, the embedded relation and its column."""
+
+    embedded: tuple[tuple[Asked, Plan] | EmbeddedVirtual, ...]
+    columns: tuple[tuple[int, int], ...]
+    analyst: str
+    settings: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An EXPLAIN, already answered."""
+
+    lines: tuple[str, ...]
+
+
+class Answering:
+    """The `Asker` over an open service. Every method may be called from any thread."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The `keyhole.*` settings and the policy's defaults."""
+        return {setting.name: setting.default(self._service.catalog.defaults) for setting in SETTINGS}
+
+    def read(self, sql: str) -> tuple[Part, ...]:
+        """The statements of a text, and which of them Keyhole answers."""
+        return tuple(
+            Part(text=part.text, offset=part.offset, intercepted=_intercepted(self._classified(part.text, part.offset)))
+            for part in split(sql)
+        )
+
+    def _classified(self, text: str, offset: int) -> Statement:
+        try:
+            return classify(text, self._service.catalog)
+        except KeyholeError as error:
+            raise error.moved(offset=offset) from None
+
+    def prepare(
+        self,
+        statement: str,
+        *,
+        settings: Mapping[str, str | None],
+        parameters: Mapping[int, Value | None],
+        analyst: str,
+    ) -> Prepared:
+        """Plan one statement; nothing is spent."""
+        first = len(parameters) + 1
+
+        def asked(question: Embedded) -> Asked:
+            return Asked(
+                question=question,
+                settings=settings,
+                parameters=parameters,
+                analyst=self._service.analyst(analyst),
+                today=datetime.now(UTC).date(),
+            )
+
+        match classify(statement, self._service.catalog):
+            case Explaining(question=question, format=form):
+                lines = explained(self._service, asked(question), form=form)
+                sql = _EXPLAINED.format(type="json" if form == "json" else "text", number=first)
+                return Prepared(sql=sql, arrays=1, tag="EXPLAIN", plan=Explained(lines))
+            case Asking() as asking:
+                outer = outer_sql(asking, first_parameter=first)
+                planned = tuple(
+                    part if isinstance(part, EmbeddedVirtual) else self._planned(asked(part))
+                    for part in asking.embedded
+                )
+                columns = tuple((array.embedded, array.column) for array in outer.arrays)
+                empty = asking.constantly_empty
+                plan = Answerable(() if empty else planned, columns, analyst, settings)
+                return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan)
+            case PassThrough() | SetKeyhole():
+                raise TypeError("the shadow answers this statement")
+
+    def _planned(self, asked: Asked) -> tuple[Asked, Plan]:
+        return asked, pipeline.prepare(self._service, asked)
+
+    def release(self, prepared: Prepared) -> Released:
+        """Answer everything inside the statement: reserve, run, decide, commit."""
+        match prepared.plan:
+            case Explained(lines=lines):
+                return Released(arrays=(lines,), notices=())
+            case Answerable() as answerable:
+                return self._released(answerable)
+            case _:
+                raise TypeError("prepared by somebody else")
+
+    def _released(self, answerable: Answerable) -> Released:
+        if not answerable.embedded:
+            return Released(arrays=((),) * len(answerable.columns), notices=())
+        relations: list[tuple[tuple[str | None, ...], ...]] = []
+        notices: list[str] = []
+        for part in answerable.embedded:
+            if isinstance(part, EmbeddedVirtual):
+                rows = virtual_rows(self._service, part.name, analyst=answerable.analyst, settings=answerable.settings)
+                relations.append(tuple(tuple(row[i] for row in rows) for i in range(len(part.columns))))
+                continue
+            asked, plan = part
+            answer = pipeline.answer(self._service, plan, asked)
+            relations.append(answer.keys.arrays)
+            notices.append(f"Guarantee: {explain.guarantee_sentence(plan)}")
+            if answer.reused:
+                notices.append(f"Released before on data version {answer.version}: the same answer, nothing is spent.")
+            notices.extend(plan.warnings)
+        return Released(
+            arrays=tuple(relations[embedded][column] for embedded, column in answerable.columns),
+            notices=tuple(dict.fromkeys(notices)),
+        )
+
+
+def _intercepted(statement: Statement) -> bool:
+    return isinstance(statement, Asking | Explaining)
+
+
+def explained(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
+    """EXPLAIN's lines for a question, with what is left for it; spends nothing and touches no data."""
+    plan = pipeline.prepare(service, asked)
+    left = affordable.left(service, _claim(service, plan, asked), plan, asked)
+    if form == "json":
+        return (json.dumps([{"Keyhole": explain.explain_json(plan, left=left)}], indent=2, ensure_ascii=False),)
+    return explain.explain_text(plan, left=left)
+
+
+def explained_document(service: Service, asked: Asked) -> dict[str, object]:
+    """The plan of a question as a document, for REST and the command line."""
+    plan = pipeline.prepare(service, asked)
+    return explain.explain_json(plan, left=affordable.left(service, _claim(service, plan, asked), plan, asked))
+
+
+def _claim(service: Service, plan: Plan, asked: Asked) -> charging.Claim:
+    return charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))

@@ -1,0 +1,109 @@
+"""What goes into the pipeline and what comes out."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Cut, evaluate
+from planner.catalog import Analyst, Catalog, Value
+from planner.embedded import Embedded
+from planner.errors import KeyholeError
+from planner.keys import as_text
+from planner.outer import Asking
+from planner.plan import Plan
+from planner.statement import classify, split
+
+KEY_SET_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as an analyst put it: where it stands, `keyhole.*` settings in force, parameter values, who asks, and
+    the day that current_date means."""
+
+    question: Embedded
+    settings: Mapping[str, str | None]
+    parameters: Mapping[int, Value | None]
+    analyst: Analyst
+    today: date
+
+
+def bare_question(sql: str, catalog: Catalog) -> Embedded:
+    """The question that a text is, for callers without a shadow to run anything around it. Raises KH1xx."""
+    statements = split(sql)
+    if len(statements) != 1:
+        raise KeyholeError("KH108", "one question is expected", hint="Send one SELECT keys ... HAVING ... statement.")
+    text, offset = statements[0].text, statements[0].offset
+    try:
+        match classify(text, catalog):
+            case Asking(embedded=(Embedded(text=inner, offset=start) as question,)) if (start, inner) == (0, text):
+                return replace(question, offset=offset)
+    except KeyholeError as error:
+        raise error.moved(offset=offset) from None
+    raise KeyholeError(
+        "KH106",
+        "this is not a question by itself",
+        detail="Without the PostgreSQL endpoint only the keys of one question are returned, in the key domain's order.",
+        hint="Ask SELECT keys FROM table GROUP BY keys HAVING ..., or use the PostgreSQL endpoint.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """The only thing that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order."""
+
+    columns: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+
+    @staticmethod
+    def of(plan: Plan, passed: Booleans) -> "KeySet":
+        """The keys of the plan's key space where `passed` (one per key) holds."""
+        space = plan.question.keys
+        texts = [np.array([as_text(value) for value in values], dtype=object) for values in space.values]
+        coordinates = np.unravel_index(np.flatnonzero(passed), space.shape)
+        columns = [column[index].tolist() for column, index in zip(texts, coordinates, strict=True)]
+        return KeySet(columns=space.names, keys=tuple(zip(*columns, strict=True)))
+
+    @staticmethod
+    def constant(plan: Plan) -> "KeySet":
+        """The answer to a formula that is always or never true: all keys or none, without looking at data."""
+        size = plan.question.keys.size
+        return KeySet.of(plan, evaluate(plan.minimised.formula, _no_literal, keys=size))
+
+    @property
+    def arrays(self) -> tuple[tuple[str, ...], ...]:
+        """One tuple per key column, as they enter the shadow."""
+        return tuple(tuple(key[i] for key in self.keys) for i in range(len(self.columns)))
+
+    def to_bytes(self) -> bytes:
+        """The form in which the ledger keeps a released answer."""
+        document = {"format": KEY_SET_FORMAT, "columns": self.columns, "keys": self.keys}
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_bytes(stored: bytes) -> "KeySet":
+        """The inverse of `to_bytes`."""
+        document = json.loads(stored)
+        if document["format"] != KEY_SET_FORMAT:
+            raise ValueError("a stored answer of an unknown format")
+        return KeySet(columns=tuple(document["columns"]), keys=tuple(tuple(key) for key in document["keys"]))
+
+
+def _no_literal(_: Cut) -> Booleans:
+    raise ValueError("a constant formula has no literals")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A released key set with its plan and the public data version it is for.
+
+    `reused`: it had been released before, and nothing was spent on the shared balances this time.
+    """
+
+    plan: Plan
+    keys: KeySet
+    version: str
+    reused: bool

@@ -1,0 +1,62 @@
+"""What a session needs from Keyhole to answer a question; whatever is no question never comes here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from planner.catalog import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One statement of a text. `offset` is where it starts, in characters; `intercepted`: the shadow cannot answer."""
+
+    text: str
+    offset: int
+    intercepted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A planned statement: what the shadow will run, and what `Asker.release` needs.
+
+    `sql` takes the client's parameters under their own numbers, then `arrays` parameters of type text[]. Its columns
+    have the names and types of the original's. `tag` replaces the shadow's command tag (EXPLAIN).
+    """
+
+    sql: str
+    arrays: int
+    tag: str | None
+    plan: object
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The arrays for `Prepared.sql`, in order, and the sentences a client shows beside the rows."""
+
+    arrays: tuple[tuple[str | None, ...], ...]
+    notices: tuple[str, ...]
+
+
+class Asker(Protocol):
+    """The pipeline as sessions use it. Every method may be called from a worker thread and raises KeyholeError."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The `keyhole.*` settings and their defaults, as text."""
+
+    def read(self, sql: str) -> tuple[Part, ...]:
+        """Split and classify; positions of refusals count in `sql`. Fast, pure, called on the event loop."""
+
+    def prepare(
+        self,
+        statement: str,
+        *,
+        settings: Mapping[str, str | None],
+        parameters: Mapping[int, Value | None],
+        analyst: str,
+    ) -> Prepared:
+        """Plan one intercepted statement; nothing is spent. `parameters` are numbered from 1."""
+
+    def release(self, prepared: Prepared) -> Released:
+        """Reserve, run, decide, commit. Blocks."""

@@ -1,0 +1,168 @@
+"""What is spent and left, for people and programs: `keyhole budget`, `GET /v1/budget`, `SELECT * FROM keyhole.budget`.
+
+Owners read exact losses. Analysts read "at most" and "at least": their view is a function of the ledger alone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table as Printed
+
+from accountant.model import NANO
+from accountant.report import BudgetReport, FamilyBalance
+from proxy.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of the budget: a family's group, or the privacy unit over everything. Amounts in epsilon, as text."""
+
+    table: str
+    unit: str
+    scope: str
+    family: str
+    condition: str
+    version: str
+    budget: str
+    spent: str
+    left: str
+
+    def texts(self) -> tuple[str, ...]:
+        """The row in the order of the columns of `keyhole.budget`."""
+        return (
+            self.table,
+            self.unit,
+            self.scope,
+            self.family,
+            self.condition,
+            self.version,
+            self.budget,
+            self.spent,
+            self.left,
+        )
+
+
+def lines(service: Service, analyst: str | None) -> tuple[Line, ...]:
+    """Every group that was ever charged, and the privacy unit; one analyst's own charges if named."""
+    report = service.balances(analyst)
+    return (*_unit_lines(service, report), *_group_lines(service, report))
+
+
+def _unit_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
+    if report.unit_left_nano is None:
+        return
+    units = sorted({table.unit_text for table in service.catalog.tables if table.unit})
+    yield Line(
+        table="",
+        unit="; ".join(units),
+        scope="unit",
+        family="over all questions",
+        condition="",
+        version="",
+        budget=_epsilon(report.unit_spent_nano + report.unit_left_nano),
+        spent=_epsilon(report.unit_spent_nano),
+        left=_epsilon(report.unit_left_nano),
+    )
+
+
+def _group_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
+    budget = f"{service.catalog.budget.per_predicate:g}"
+    for balance in report.families:
+        for key, spent, left in zip(balance.keys(), balance.spent_nano, balance.left_nano, strict=True):
+            named = ", ".join(f"{column} = {value}" for column, value in zip(balance.family.columns, key, strict=True))
+            yield Line(
+                table=balance.family.table,
+                unit=balance.family.unit,
+                scope="group",
+                family=named or "the whole table",
+                condition=balance.family.filter,
+                version=balance.family.version,
+                budget=budget,
+                spent=_epsilon(spent),
+                left=_epsilon(left),
+            )
+
+
+def document(service: Service, analyst: str | None) -> dict[str, Any]:
+    """The budget for a program: caps, the unit's balance, and a summary per family of groups."""
+    report = service.balances(analyst)
+    caps = service.catalog.budget
+    return {
+        "epsilon_per_predicate": caps.per_predicate,
+        "epsilon_per_unit": caps.per_unit,
+        "epsilon_per_query": caps.per_query,
+        "unit": {
+            "spent_at_most": report.unit_spent_nano / NANO,
+            "left": None if report.unit_left_nano is None else report.unit_left_nano / NANO,
+        },
+        "families": [_family_document(balance) for balance in report.families],
+        "analysts": [
+            {
+                "analyst": own.analyst,
+                "questions": own.questions,
+                "most_spent_on_a_group": own.most_spent_nano / NANO,
+                "spent_on_a_unit": own.unit_spent_nano / NANO,
+            }
+            for own in report.analysts
+        ],
+        "open_reservations": len(report.open),
+    }
+
+
+def _family_document(balance: FamilyBalance) -> dict[str, Any]:
+    return {
+        "table": balance.family.table,
+        "grouped_by": list(balance.family.columns),
+        "filter": balance.family.filter,
+        "data_version": balance.family.version,
+        "groups": len(balance.spent_nano),
+        "spent_at_most": max(balance.spent_nano, default=0) / NANO,
+        "left_at_least": min(balance.left_nano, default=0) / NANO,
+    }
+
+
+def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
+    """The budget for a terminal: families of groups with the most spent and the least left, then units and analysts."""
+    report = service.balances(analyst)
+    caps = service.catalog.budget
+    groups = Printed(title=f"Groups (each may lose {caps.per_predicate:g} epsilon)", title_justify="left")
+    for heading in ("table", "grouped by", "filter", "data version", "groups", "spent at most", "left at least"):
+        groups.add_column(
+            heading, justify="right" if heading in ("groups", "spent at most", "left at least") else "left"
+        )
+    for balance in report.families:
+        groups.add_row(
+            balance.family.table,
+            ", ".join(balance.family.columns),
+            balance.family.filter,
+            balance.family.version,
+            str(len(balance.spent_nano)),
+            _epsilon(max(balance.spent_nano, default=0)),
+            _epsilon(min(balance.left_nano, default=0)),
+        )
+    units = Printed(title="Privacy unit, over all questions", title_justify="left")
+    for heading in ("spent at most", "left"):
+        units.add_column(heading, justify="right")
+    left = "no cap" if report.unit_left_nano is None else _epsilon(report.unit_left_nano)
+    units.add_row(_epsilon(report.unit_spent_nano), left)
+    analysts = Printed(title="Analysts", title_justify="left")
+    for heading in ("analyst", "questions", "most spent on a group", "spent on a unit"):
+        analysts.add_column(heading, justify="left" if heading == "analyst" else "right")
+    for own in report.analysts:
+        analysts.add_row(own.analyst, str(own.questions), _epsilon(own.most_spent_nano), _epsilon(own.unit_spent_nano))
+    shown = [groups, units, analysts]
+    if report.open:
+        waiting = Printed(title="Reserved and never committed: stays spent", title_justify="left")
+        for heading in ("reserved at", "analyst", "table", "epsilon"):
+            waiting.add_column(heading)
+        for item in report.open:
+            charge = item.charge
+            when = item.reserved_at.isoformat(sep=" ", timespec="seconds")
+            waiting.add_row(when, charge.analyst, charge.family.table, _epsilon(charge.epsilon_nano))
+        shown.append(waiting)
+    return tuple(shown)
+
+
+def _epsilon(nanos: int) -> str:
+    return f"{nanos / NANO:.4f}"

@@ -1,0 +1,196 @@
+"""From a plan to what the ledger charges, and from the ledger's refusal to words.
+
+Every public key of the question is charged, with rows or without. A filter on further key columns (`WHERE month = ...
+GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget.
+"""
+
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from math import ceil
+
+import numpy as np
+
+from accountant.errors import OverBudget, Scope
+from accountant.model import MOST_NANO_PER_CHARGE, NANO, Cells, Charge, Family, Limits, NanoArray, Spent
+from mechanisms.protocol import Outcome
+from planner import condition
+from planner.catalog import Analyst, Budget, Catalog, Table, Value
+from planner.condition import ALWAYS, And, Compare, Condition, Within
+from planner.errors import KeyholeError
+from planner.keys import as_text
+from planner.plan import Plan
+from planner.question import Question
+from planner.settings import max_epsilon
+from proxy.answers import Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A plan as the ledger sees it: the charge, the caps that hold, the data version it is for."""
+
+    charge: Charge
+    limits: Limits
+    version: str
+
+
+def nano(epsilon: float) -> int:
+    """Epsilon in billionths, rounded up so that nothing is ever under-counted."""
+    return ceil(epsilon * NANO)
+
+
+def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
+    """What answering `plan` on data version `version` would reserve, and within which caps."""
+    question = plan.question
+    cells, remaining = _cells(question)
+    table = question.table
+    names = tuple(name for name, _ in cells.columns)
+    family = Family(
+        table=table.name,
+        unit=",".join(table.unit) or "row",
+        columns=names,
+        filter="" if remaining == ALWAYS else condition.canonical(remaining),
+        version=version,
+        immutable=frozenset(name for name in names if table.column(name).immutable),
+    )
+    epsilon_nano = nano(plan.worst_case_epsilon)
+    charge = Charge(
+        question=identity(plan, catalog),
+        analyst=asked.analyst.name,
+        family=family,
+        cells=cells,
+        epsilon_nano=epsilon_nano,
+        unit_epsilon_nano=groups_of_one_unit(question) * epsilon_nano if table.unit else 0,
+        shared=True,
+    )
+    return Claim(
+        charge=charge,
+        limits=_own_cap(limits(catalog.budget, asked.analyst), max_epsilon(asked.settings)),
+        version=version,
+    )
+
+
+def identity(plan: Plan, catalog: Catalog) -> str:
+    """What the ledger knows a question by: its meaning, and the policy, pinned data and source that it was asked of."""
+    return sha256(f"{catalog.digest}:{plan.fingerprint}".encode()).hexdigest()
+
+
+def groups_of_one_unit(question: Question) -> int:
+    """The most keys of this question that one privacy unit can be in: G, or 1 where the unit determines the key."""
+    table = question.table
+    if table.row_unit or set(question.keys.names) <= set(table.unit):
+        return 1
+    return min(table.groups_per_unit, question.keys.size)
+
+
+def spent(plan: Plan, claim: Claim, outcome: Outcome) -> Spent:
+    """What a run cost, ex post: per key, and for a whole unit the sum of the losses of its costliest G keys."""
+    question = plan.question
+    losses = np.ceil(outcome.epsilon * NANO).astype(np.int64)
+    worst = int(losses.max())
+    unit = 0
+    if question.table.unit:
+        groups = groups_of_one_unit(question)
+        unit = int(np.partition(losses, losses.size - groups)[losses.size - groups :].sum())
+    if int(losses.min()) == worst:
+        return Spent.uniform(worst, unit_epsilon_nano=unit)
+    return Spent.per_key(_in_cell_order(losses, question, claim.charge.cells), unit_epsilon_nano=unit)
+
+
+def refused(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeError:
+    """The ledger's refusal in words, with what would fit. Depends on ledger, policy and question alone."""
+    needed, left = over.needed_nano / NANO, over.left_nano / NANO
+    keys = f"{over.short_keys} of {over.total_keys} groups"
+    amounts = f"(needs {needed:.2f}, left {left:.2f})"
+    code, message, detail = {
+        Scope.PER_QUERY: (
+            "KH302",
+            f"the question costs {needed:.2f} epsilon, one question may cost {left:.2f}",
+            "A wider tolerance or higher error rates make a question cheaper.",
+        ),
+        Scope.PER_PREDICATE: (
+            "KH301",
+            f"not enough budget for {keys} {amounts}",
+            "The budget of a group protects everyone in it; it does not grow back. New groups bring their own.",
+        ),
+        Scope.PER_UNIT: (
+            "KH305",
+            f"not enough budget for the privacy unit {amounts}",
+            f"One unit ({plan.question.table.unit_text}) may lose so much over all questions together.",
+        ),
+        Scope.ANALYST_PER_PREDICATE: (
+            "KH306",
+            f"your own cap is reached for {keys} {amounts}",
+            "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
+        ),
+        Scope.ANALYST_PER_UNIT: (
+            "KH306",
+            f"your own cap for the privacy unit is reached {amounts}",
+            "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
+        ),
+    }[over.scope]
+    return KeyholeError(code, message, detail=detail, hint=hint)
+
+
+def limits(budget: Budget, analyst: Analyst) -> Limits:
+    """The caps that hold for one analyst's question."""
+
+    def optional(epsilon: float | None) -> int | None:
+        return None if epsilon is None else int(epsilon * NANO)
+
+    return Limits(
+        per_predicate_nano=int(budget.per_predicate * NANO),
+        per_unit_nano=optional(budget.per_unit),
+        per_query_nano=int(budget.per_query * NANO),
+        analyst_per_predicate_nano=optional(analyst.per_predicate),
+        analyst_per_unit_nano=optional(analyst.per_unit),
+    )
+
+
+def _own_cap(given: Limits, epsilon: float | None) -> Limits:
+    """The caps with the session's own `keyhole.max_epsilon` on one question."""
+    if epsilon is None:
+        return given
+    least = min(given.per_query_nano or MOST_NANO_PER_CHARGE, int(epsilon * NANO))
+    return replace(given, per_query_nano=least)
+
+
+def _cells(question: Question) -> tuple[Cells, Condition]:
+    """The charged cells, and what of the filter they do not express."""
+    columns = {
+        column.name: tuple(as_text(value) for value in values)
+        for column, values in zip(question.keys.columns, question.keys.values, strict=True)
+    }
+    conjuncts = question.where.conditions if isinstance(question.where, And) else (question.where,)
+    remaining: list[Condition] = []
+    for conjunct in conjuncts:
+        narrowed = _narrowed(question.table, conjunct)
+        if narrowed is None or narrowed[0] in columns:
+            remaining.append(conjunct)
+        else:
+            columns[narrowed[0]] = tuple(as_text(value) for value in narrowed[1])
+    return Cells(tuple(sorted(columns.items()))), remaining[0] if len(remaining) == 1 else And(tuple(remaining))
+
+
+def _narrowed(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
+    """The key column and the values of its public domain to which a conjunct restricts rows, if it does just that."""
+    match conjunct:
+        case Compare(column=name, operator="=", value=value):
+            wanted: tuple[Value, ...] = (value,)
+        case Within(column=name, values=wanted):
+            pass
+        case _:
+            return None
+    domain = table.column(name).domain
+    values = tuple(value for value in wanted if domain is not None and value in domain)
+    # A value outside the public domain would be a cell that nobody charges: leave such a filter a filter.
+    return (name, values) if values and len(values) == len(wanted) else None
+
+
+def _in_cell_order(losses: NanoArray, question: Question, cells: Cells) -> NanoArray:
+    """Losses in the question's key order, rearranged and repeated to the order of the charged cells."""
+    names = question.keys.names
+    shaped = losses.reshape(question.keys.shape)
+    order = [names.index(name) for name, _ in cells.columns if name in names]
+    arranged = shaped.transpose(order)
+    index = tuple(slice(None) if name in names else None for name, _ in cells.columns)
+    return np.ascontiguousarray(np.broadcast_to(arranged[index], cells.shape)).reshape(-1)

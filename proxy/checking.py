@@ -1,0 +1,104 @@
+"""`keyhole check` and `keyhole refresh`: what the owner confirms and declares."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from planner.catalog import Catalog, Column, Table
+from planner.policy import Policy
+from planner.policy_rules import warnings
+from proxy.pins import Pinning, pin, pins_path
+from proxy.pins import refresh as declare_new
+from proxy.service import open_ledger, open_policy_source
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a check found and pinned."""
+
+    policy: Path
+    pin_file: Path
+    pinning: Pinning
+    warnings: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The findings for a program."""
+        catalog = self.pinning.catalog
+        return {
+            "policy": self.policy.name,
+            "pins": self.pin_file.name,
+            "digest": catalog.digest,
+            "changes": [str(change) for change in self.pinning.changes],
+            "tables": [
+                {
+                    "name": table.name,
+                    "privacy_unit": list(table.unit) or "row",
+                    "refresh": table.refresh,
+                    "keys": {column.name: len(column.domain) for column in table.columns if column.domain is not None},
+                    "measures": [column.name for column in table.columns if column.bounds is not None],
+                }
+                for table in catalog.tables
+            ],
+            "public_tables": {table.name: len(table.rows) for table in catalog.public_tables},
+            "warnings": list(self.warnings),
+        }
+
+    def lines(self) -> tuple[str, ...]:
+        """The findings for the owner."""
+        catalog = self.pinning.catalog
+        changes = [f"  {change}" for change in self.pinning.changes] or ["  nothing has changed"]
+        return (
+            f"{self.policy.name} is valid; pinned in {self.pin_file.name}:",
+            *changes,
+            *(line for table in catalog.tables for line in _table_lines(table)),
+            *(f"public table {table.name}: {len(table.rows):,} rows, copied" for table in catalog.public_tables),
+            *_budget_lines(catalog),
+            *(f"warning: {warning}" for warning in self.warnings),
+        )
+
+
+def _table_lines(table: Table) -> tuple[str, ...]:
+    protected = "each row by itself" if table.row_unit else f"each ({table.unit_text}) as a whole"
+    bounds = "" if table.row_unit else f", in at most {table.groups_per_unit} groups of an answer"
+    return (
+        f"private table {table.name}: protects {protected}{bounds}; data version by refresh = {table.refresh}",
+        *(f"  {column.name}: {', '.join(roles)}" for column in table.columns if (roles := _roles(column))),
+    )
+
+
+def _roles(column: Column) -> list[str]:
+    roles = []
+    if column.domain is not None:
+        roles.append(f"key with {len(column.domain):,} public values")
+    if column.bounds is not None:
+        roles.append(f"measure clipped to {column.bounds[0]:f}..{column.bounds[1]:f} in steps of {column.grid:f}")
+    if column.per_unit is not None:
+        roles.append(f"a unit's total per group to {column.per_unit[0]:f}..{column.per_unit[1]:f}")
+    return roles
+
+
+def _budget_lines(catalog: Catalog) -> tuple[str, ...]:
+    budget = catalog.budget
+    unit = "" if budget.per_unit is None else f", a unit over everything {budget.per_unit:g}"
+    return (f"budget: a group may lose {budget.per_predicate:g} epsilon, one question {budget.per_query:g}{unit}",)
+
+
+def check(policy_path: Path, *, confirm: bool) -> Findings:
+    """Validate a policy against its source, pin public tables and key domains, and open the ledger once.
+
+    Reads the schema and the public tables, never a private row. Raises KH001 to KH010.
+    """
+    policy = Policy.load(policy_path)
+    source = open_policy_source(policy)
+    try:
+        pinning = pin(policy, source, confirm=confirm, now=datetime.now(UTC))
+    finally:
+        source.close()
+    open_ledger(policy).close()
+    return Findings(policy=policy_path, pin_file=pins_path(policy), pinning=pinning, warnings=warnings(policy))
+
+
+def refresh(policy_path: Path, table: str) -> str:
+    """Declare new data in a table whose refresh is explicit; returns the new data version. Raises KH002, KH007."""
+    return declare_new(Policy.load(policy_path), table, now=datetime.now(UTC))

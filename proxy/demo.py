@@ -1,0 +1,293 @@
+"""`keyhole demo`: real questions about real customers, asked through the PostgreSQL endpoint with psycopg.
+
+The demo may look at the truth, which no analyst can: it compares each answer with the exact aggregates and says so.
+"""
+
+import shutil
+import signal
+import tempfile
+import threading
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import psycopg
+from psycopg import sql
+from rich.console import Console
+from rich.table import Table
+
+from deploy.demo import build
+from mechanisms.formula import Booleans, Formula, Integers, evaluate, relaxed
+from planner.keys import as_text
+from planner.plan import Plan
+from proxy import checking, pipeline, serving
+from proxy.answers import Asked, bare_question
+from proxy.service import Service
+
+USER = PASSWORD = "demo"  # noqa: S105 (the demo policy's analyst, on loopback alone)
+ROWS_SHOWN = 6
+TRUTH = "truth"
+REFUSED = "SELECT country, count(*) FROM sales GROUP BY country"
+TOO_SHARP = "SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) > 20"
+WRAPPED = """SELECT region, count(*) AS country_months
+FROM ({question}) AS busy JOIN countries ON name = country
+GROUP BY region ORDER BY 2 DESC"""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoQuestion:
+    """One of the demo's questions, with the settings under which it is asked."""
+
+    title: str
+    sql: str
+    settings: dict[str, str]
+
+
+def questions() -> tuple[DemoQuestion, ...]:
+    """What the demo asks, in order."""
+    listed = tomllib.loads((build.HERE / "questions.toml").read_text(encoding="utf-8"))["questions"]
+    return tuple(
+        DemoQuestion(title=each["title"], sql=each["sql"].strip(), settings=each.get("settings", {})) for each in listed
+    )
+
+
+def run(*, keep: bool) -> None:
+    """Ask everything and print it; with `keep` the endpoints stay up until interrupted."""
+    console = Console(highlight=False, soft_wrap=True)
+    with tempfile.TemporaryDirectory(prefix="keyhole-demo-") as folder:
+        console.print("[bold]Keyhole demo[/]: Online Retail (UCI), sale lines of real customers.")
+        with _step(console, "data loaded into DuckDB, public tables pinned"):
+            policy = build.install(Path(folder))
+            checking.check(policy, confirm=False)
+            truth = Path(shutil.copyfile(policy.with_name("retail.duckdb"), policy.with_name(f"{TRUTH}.duckdb")))
+        _introduce(console, truth)
+        with Service.open(policy) as service, _serving(console, service, keep=keep) as addresses:
+            conninfo = f"host={addresses.host} port={addresses.port} user={USER} dbname={addresses.database}"
+            with psycopg.connect(f"{conninfo} password={PASSWORD}", autocommit=True) as connection:
+                _Demonstration(console, connection, service, truth).show()
+            console.print(f'\nTry it:  psql "{conninfo}"   password {PASSWORD}', end="")
+            console.print("" if keep else "   (KEEP=1 make demo keeps it running)")
+            if keep:
+                console.print(f"         REST and its documentation: {addresses.rest}/docs   bearer token {USER}")
+                console.print("         Ctrl-C ends it.")
+                _wait()
+
+
+def _wait() -> None:
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
+    told.wait()
+
+
+@contextmanager
+def _serving(console: Console, service: Service, *, keep: bool) -> Iterator[serving.Addresses]:
+    ports = (6432, 8432) if keep else (0, 0)
+    started = time.perf_counter()
+    with serving.in_background(service, host="127.0.0.1", port=ports[0], rest_port=ports[1]) as addresses:
+        console.print(
+            f"  [green]ok[/] endpoint {addresses.postgresql}, REST and docs {addresses.rest}/docs"
+            f"   {time.perf_counter() - started:.1f} s"
+        )
+        yield addresses
+
+
+@contextmanager
+def _step(console: Console, what: str) -> Iterator[None]:
+    started = time.perf_counter()
+    with console.status(what):
+        yield
+    console.print(f"  [green]ok[/] {what}   {time.perf_counter() - started:.1f} s")
+
+
+def _introduce(console: Console, database: Path) -> None:
+    with duckdb.connect(str(database), read_only=True) as connection:
+        found = connection.execute(
+            "SELECT count(*), count(DISTINCT customer_id), count(*) - count(customer_id) FROM sales"
+        ).fetchone()
+    lines, customers, nameless = found or (0, 0, 0)
+    console.print(
+        f"{lines:,} sale lines, {customers:,} customers; {nameless:,} lines without a customer are left out.\n"
+        "[bold]Protected[/]: each customer's month. One customer's whole month of shopping changes the probability of "
+        "any answer by at most a factor e^epsilon.\n"
+        "[bold]Not protected[/]: a customer over many months: each month has its own budget, and their losses add up."
+    )
+
+
+class _Demonstration:
+    """Asks through the endpoint, and compares with the truth beside it."""
+
+    def __init__(
+        self, console: Console, connection: "psycopg.Connection[tuple[Any, ...]]", service: Service, database: Path
+    ) -> None:
+        self._console = console
+        self._connection = connection
+        self._service = service
+        self._database = database
+        self._notices: list[str] = []
+        connection.add_notice_handler(lambda notice: self._notices.append(notice.message_primary or ""))
+
+    def show(self) -> None:
+        """The whole demonstration."""
+        asked = questions()
+        self._budget("Budget before")
+        for number, question in enumerate(asked, start=1):
+            self._title(number, question.title)
+            self._ask(question)
+        number = len(asked)
+        self._title(number + 1, "The first question again: the same rows, and nothing is spent")
+        self._again(asked[0])
+        self._title(number + 2, "The same once more, joined with a public table: whatever surrounds a question is free")
+        self._wrapped(asked[0])
+        self._title(number + 3, "What Keyhole does not tell")
+        self._refused(REFUSED, {})
+        self._title(number + 4, "A question sharper than the budget")
+        self._refused(TOO_SHARP, {"tolerance": "5%"})
+        self._budget("Budget after")
+
+    def _title(self, number: int, title: str) -> None:
+        self._console.print(f"\n[bold]{number}. {title}[/]")
+
+    def _set(self, settings: dict[str, str]) -> None:
+        self._connection.execute("RESET ALL")
+        for name, value in settings.items():
+            statement = sql.SQL("SET {} = {}").format(sql.Identifier("keyhole", name), sql.Literal(value))
+            self._connection.execute(statement)
+
+    def _run(self, text: str) -> tuple[list[str], list[tuple[Any, ...]], float]:
+        self._notices.clear()
+        started = time.perf_counter()
+        cursor = self._connection.execute(text.encode())
+        rows = cursor.fetchall()
+        taken = 1000 * (time.perf_counter() - started)
+        return [column.name for column in cursor.description or ()], rows, taken
+
+    def _print_rows(self, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        table = Table(*columns)
+        for row in rows[:ROWS_SHOWN]:
+            table.add_row(*(str(value) for value in row))
+        if len(rows) > ROWS_SHOWN:
+            table.add_row(*("..." for _ in columns))
+        self._console.print(table)
+
+    def _ask(self, question: DemoQuestion) -> None:
+        self._show_sql(question.sql, question.settings)
+        self._set(question.settings)
+        columns, rows, taken = self._run(question.sql)
+        self._print_rows(columns, rows)
+        self._console.print(
+            f"({len(rows)} rows, {taken:.0f} ms; the same SQL on DuckDB alone takes {self._plain(question.sql):.0f} ms "
+            "and tells everyone everything)"
+        )
+        for notice in self._notices:
+            self._console.print(f"[cyan]{notice}[/]")
+        plan = self._plan(question)
+        self._compare(plan, {tuple(str(value) for value in row) for row in rows})
+
+    def _show_sql(self, text: str, settings: dict[str, str]) -> None:
+        for name, value in settings.items():
+            self._console.print(f"   SET keyhole.{name} = '{value}';", style="dim")
+        for line in text.splitlines():
+            self._console.print(f"   {line}", style="dim", markup=False)
+
+    def _plain(self, text: str) -> float:
+        """Milliseconds that the engine alone takes for the same SQL, with `month` and `hour` written out."""
+        month, hour = "date_trunc('month', invoice_date)::date", "extract(hour FROM invoice_date)"
+        with duckdb.connect(str(self._database), read_only=True) as connection:
+            connection.execute(
+                f"CREATE TEMP VIEW sales AS SELECT *, {month} AS month, {hour} AS hour FROM {TRUTH}.main.sales"
+            )
+            started = time.perf_counter()
+            connection.execute(text).fetchall()
+            return 1000 * (time.perf_counter() - started)
+
+    def _plan(self, question: DemoQuestion) -> Plan:
+        asked = Asked(
+            question=bare_question(question.sql, self._service.catalog),
+            settings={f"keyhole.{name}": value for name, value in question.settings.items()},
+            parameters={},
+            analyst=self._service.analyst(USER),
+            today=datetime.now(UTC).date(),
+        )
+        return pipeline.prepare(self._service, asked)
+
+    def _compare(self, plan: Plan, returned: set[tuple[str, ...]]) -> None:
+        space = plan.question.keys
+        exact = self._service.source.aggregates(
+            plan.rewritten,
+            space,
+            functionals=len(plan.question.functionals),
+            timeout_ms=self._service.catalog.statement_timeout_ms,
+        ).values
+        truly = _holds(plan.minimised.formula, exact)
+        nearly = _holds(relaxed(plan.minimised.formula), exact)
+        passed = np.fromiter(
+            (tuple(as_text(value) for value in space.key(index)) in returned for index in range(space.size)), np.bool_
+        )
+        missed, within, beyond = (
+            int(np.sum(truly & ~passed)),
+            int(np.sum(passed & ~truly & nearly)),
+            int(np.sum(passed & ~nearly)),
+        )
+        self._console.print(
+            f"Against the true bounded aggregates (the demo may look): {missed} of {int(truly.sum())} missed, "
+            f"{within} of the other {int((~truly).sum())} returned within the tolerance, {beyond} beyond it."
+        )
+        compared = [
+            f"{name} would have reserved {plan.compared[key]:.2f}"
+            for key, name in (("probe", "ProBE"), ("naive", "an equal split"))
+            if key in plan.compared
+        ]
+        self._console.print(
+            f"Spent: at most {plan.worst_case_epsilon:.2f} on each of {space.size} groups; {', '.join(compared)}."
+        )
+
+    def _again(self, question: DemoQuestion) -> None:
+        self._set(question.settings)
+        _, rows, taken = self._run(question.sql)
+        self._console.print(f"({len(rows)} rows, {taken:.0f} ms)")
+        self._console.print(f"[cyan]{self._notices[1]}[/]")
+
+    def _wrapped(self, question: DemoQuestion) -> None:
+        text = WRAPPED.format(question=question.sql)
+        self._show_sql(text, question.settings)
+        self._set(question.settings)
+        columns, rows, _ = self._run(text)
+        self._print_rows(columns, rows)
+        self._console.print(f"[cyan]{self._notices[1]}[/]")
+
+    def _refused(self, text: str, settings: dict[str, str]) -> None:
+        self._show_sql(text, settings)
+        self._set(settings)
+        try:
+            self._connection.execute(text.encode())
+        except psycopg.Error as error:
+            self._console.print(f"ERROR:  {error.diag.message_primary}", style="red", markup=False)
+            for label, said in (("DETAIL", error.diag.message_detail), ("HINT", error.diag.message_hint)):
+                if said:
+                    self._console.print(f"{label}:  {said}", markup=False)
+
+    def _budget(self, title: str) -> None:
+        self._connection.execute("RESET ALL")
+        spent = self._connection.execute(
+            "SELECT coalesce(max(spent_at_most) FILTER (WHERE scope = 'group'), 0), coalesce(min(left_at_least) "
+            "FILTER (WHERE scope = 'group'), 4), max(spent_at_most) FILTER (WHERE scope = 'unit') FROM keyhole.budget"
+        ).fetchone()
+        caps = self._service.catalog.budget
+        group, left, unit = spent or (0, caps.per_predicate, 0)
+        self._console.print(
+            f"\n[bold]{title}[/] (SELECT * FROM keyhole.budget): per group {caps.per_predicate:g}, "
+            f"used at most {group:.2f}, left at least {left:.2f}; "
+            f"per customer's month {caps.per_unit:g}, used at most {unit or 0:.2f}."
+        )
+
+
+def _holds(formula: Formula, exact: Integers) -> Booleans:
+    return evaluate(formula, lambda cut: cut.holds(exact[cut.functional]), keys=exact.shape[1])

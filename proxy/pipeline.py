@@ -1,0 +1,43 @@
+"""The way of a question, in order. Read this first; `docs/architecture.md` says what each stage may refuse.
+
+    statement -> question -> plan -> reservation -> true aggregates -> outcomes -> commit -> keys
+
+Data is touched in exactly one line, `source.aggregates`, and only after the worst case is durably reserved.
+"""
+
+from mechanisms.registry import MECHANISMS
+from planner import planning, settings
+from planner.asking import ask
+from planner.plan import Plan
+from proxy import charging, spending
+from proxy.answers import Answer, Asked, KeySet
+from proxy.service import Service
+
+
+def prepare(service: Service, asked: Asked) -> Plan:
+    """From a question's text to its plan: public inputs alone, nothing spent. Refuses with KH1xx to KH4xx."""
+    accuracy = settings.accuracy(asked.settings, service.catalog.defaults)
+    question = ask(asked.question, service.catalog, accuracy=accuracy, parameters=asked.parameters, today=asked.today)
+    return planning.plan(question, dialect=service.source.dialect)
+
+
+def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
+    """From plan to keys. A refusal (KH3xx) spends nothing; a failure after the reservation leaves it spent (KH5xx)."""
+    claim = charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
+    if not plan.question.functionals:
+        return Answer(plan=plan, keys=KeySet.constant(plan), version=claim.version, reused=False)
+    if stored := spending.stored_answer(service, claim, plan, asked):
+        return stored
+    service.source.ready()
+    reservation = spending.reserve(service, claim, plan, asked)
+    aggregates = service.source.aggregates(
+        plan.rewritten,
+        plan.question.keys,
+        functionals=len(plan.question.functionals),
+        timeout_ms=service.catalog.statement_timeout_ms,
+    )
+    mechanism = MECHANISMS[plan.calibration.mechanism]
+    outcome = mechanism.decide(plan.calibration, aggregates.values, noise=service.noise)
+    keys = KeySet.of(plan, outcome.passed)
+    spending.commit(service, reservation, charging.spent(plan, claim, outcome), keys)
+    return Answer(plan=plan, keys=keys, version=claim.version, reused=False)

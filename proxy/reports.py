@@ -1,0 +1,42 @@
+"""Refusals and notices as PostgreSQL's clients read them."""
+
+import codecs
+
+from planner.errors import KeyholeError
+from proxy.wire.backend import Report
+from proxy.wire.violation import ProtocolViolation
+
+
+def refusal(error: KeyholeError, *, codec: codecs.CodecInfo, severity: str = "ERROR") -> bytes:
+    """An ErrorResponse: SQLSTATE, `KHnnn: message`, DETAIL, HINT and position."""
+    fields = [
+        (b"S", severity),
+        (b"V", severity),
+        (b"C", error.sqlstate),
+        (b"M", f"{error.code}: {error.message}"),
+    ]
+    optional = [(b"D", error.detail), (b"H", error.hint), (b"P", error.position and str(error.position))]
+    fields += [(letter, text) for letter, text in optional if text]
+    return Report("E", tuple((letter, _encoded(text, codec)) for letter, text in fields)).encode()
+
+
+def violation(error: ProtocolViolation) -> bytes:
+    """The FATAL ErrorResponse before hanging up."""
+    fields = (b"S", b"FATAL"), (b"V", b"FATAL"), (b"C", error.sqlstate.encode()), (b"M", error.message.encode())
+    return Report("E", fields).encode()
+
+
+def fatal(message: str, *, sqlstate: str) -> bytes:
+    """A FATAL ErrorResponse that is nobody's fault, such as a shutdown."""
+    fields = (b"S", b"FATAL"), (b"V", b"FATAL"), (b"C", sqlstate.encode()), (b"M", message.encode())
+    return Report("E", fields).encode()
+
+
+def notice(sentence: str, *, codec: codecs.CodecInfo) -> bytes:
+    """A NoticeResponse."""
+    fields = (b"S", b"NOTICE"), (b"V", b"NOTICE"), (b"C", b"00000"), (b"M", _encoded(sentence, codec))
+    return Report("N", fields).encode()
+
+
+def _encoded(text: str, codec: codecs.CodecInfo) -> bytes:
+    return codec.encode(text.replace("\0", ""), "replace")[0]

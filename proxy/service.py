@@ -1,0 +1,124 @@
+"""An open policy: catalog, source, ledger, data versions and noise, as the pipeline needs them."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from accountant.errors import LedgerError
+from accountant.ledger import Ledger
+from accountant.report import BudgetReport
+from accountant.report import Question as AskedBefore
+from mechanisms.noise import SystemNoise
+from mechanisms.protocol import Noise
+from planner.catalog import Analyst, Catalog, Table
+from planner.errors import KeyholeError
+from planner.policy import Policy
+from proxy.charging import limits
+from proxy.pins import pinned_catalog, pins_path
+from proxy.sources import Source, open_source
+from proxy.versions import Versions
+
+OWNER = Analyst(name="owner", verifier="", token_hash=None, per_predicate=None, per_unit=None)
+
+
+class Service:
+    """Everything that answering needs, open; safe to share between threads. Close it, or use `with`."""
+
+    def __init__(self, *, catalog: Catalog, source: Source, ledger: Ledger, versions: Versions, noise: Noise) -> None:
+        self.catalog = catalog
+        self.source = source
+        self.ledger = ledger
+        self.noise = noise
+        self._versions = versions
+
+    @classmethod
+    def open(cls, policy_path: Path) -> "Service":
+        """Open what a policy file names, on what was pinned. Raises KH001 to KH010."""
+        policy = Policy.load(policy_path)
+        source = open_policy_source(policy)
+        try:
+            catalog = pinned_catalog(policy, source)
+            ledger = open_ledger(policy)
+        except BaseException:
+            source.close()
+            raise
+        return cls(
+            catalog=catalog,
+            source=source,
+            ledger=ledger,
+            versions=Versions(pins_path(policy)),
+            noise=SystemNoise(),
+        )
+
+    def close(self) -> None:
+        """Close source and ledger. What is open in the ledger stays reserved."""
+        self.source.close()
+        self.ledger.close()
+
+    def __enter__(self) -> "Service":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def version(self, table: Table) -> str:
+        """The public data version on which a question about `table` is answered now."""
+        return self._versions.version(table, now=datetime.now(UTC))
+
+    def analyst(self, name: str | None) -> Analyst:
+        """The analyst of that name; without a name the policy's first, or the owner where there is none."""
+        if name is None:
+            return self.catalog.analysts[0] if self.catalog.analysts else OWNER
+        found = self.catalog.analyst(name)
+        if found is None:
+            known = ", ".join(analyst.name for analyst in self.catalog.analysts) or "none"
+            raise KeyholeError("KH401", f'there is no analyst "{name}"', detail=f"The policy has: {known}.")
+        return found
+
+    def balances(self, name: str | None) -> BudgetReport:
+        """What is spent and left, over everybody or for one analyst. Raises KH401, KH502."""
+        analyst = OWNER if name is None else self.analyst(name)
+        try:
+            return self.ledger.balances(limits(self.catalog.budget, analyst), analyst=name)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+    def questions(self, name: str) -> tuple[AskedBefore, ...]:
+        """What an analyst asked, oldest first. Raises KH502."""
+        try:
+            return self.ledger.history(analyst=name)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+
+def open_policy_source(policy: Policy) -> Source:
+    """The source that a policy names. Raises KH008."""
+    return open_source(policy.source.url, directory=policy.directory)
+
+
+def open_ledger(policy: Policy) -> Ledger:
+    """The ledger that a policy names; a relative SQLite file lies beside the policy. Raises KH009."""
+    url = policy.ledger.url
+    prefix = "sqlite:///"
+    if url.startswith(prefix) and not url.startswith("sqlite:////"):
+        url = f"{prefix}{(policy.directory / url.removeprefix(prefix)).resolve()}"
+    try:
+        return Ledger.open(url, clock=lambda: datetime.now(UTC))
+    except LedgerError:
+        raise KeyholeError(
+            "KH009",
+            "the ledger cannot be opened, or is not an unbroken ledger",
+            hint="Check ledger.url in the policy, the file's permissions or the database's grants.",
+        ) from None
+
+
+def ledger_unavailable() -> KeyholeError:
+    """What an analyst reads when the ledger cannot be read or written."""
+    return KeyholeError(
+        "KH502",
+        "the ledger is not available",
+        detail="No answer is released without a durable entry. What was reserved stays spent.",
+        hint="Ask again later, or tell the data owner.",
+    )

@@ -1,0 +1,1 @@
+"""The shadow: a real, data-free PostgreSQL behind every session."""

@@ -1,0 +1,141 @@
+"""Which answer belongs to which message sent to the shadow, and who is to see it: the relay's bookkeeping, without I/O.
+
+Every message of the extended protocol has exactly one ending; an error ends all up to the next Sync. A queue of what
+is expected therefore tells, for every frame that comes back, whether the client asked for it or Keyhole did.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from proxy.wire import backend
+from proxy.wire.backend import CommandComplete, Report
+from proxy.wire.frames import Frame
+
+
+class Ending(Enum):
+    """What a message of the protocol is, as far as the end of its answer is concerned."""
+
+    PARSE = auto()
+    BIND = auto()
+    CLOSE = auto()
+    DESCRIBE = auto()
+    EXECUTE = auto()
+    SYNC = auto()
+    QUERY = auto()  # an error does not end it: ReadyForQuery does
+
+
+_LETTERS = {
+    Ending.PARSE: b"1",
+    Ending.BIND: b"2",
+    Ending.CLOSE: b"3",
+    Ending.DESCRIBE: b"Tn",
+    Ending.EXECUTE: b"CIs",
+    Ending.SYNC: b"Z",
+    Ending.QUERY: b"Z",
+}
+
+ALL = frozenset(range(256))
+NOTHING: frozenset[int] = frozenset()
+ERROR = frozenset({ord("E")})
+ROWS = frozenset(map(ord, "DCIEN"))
+DESCRIPTION = frozenset(map(ord, "TEN"))
+_ALWAYS = frozenset(map(ord, "SA"))  # ParameterStatus, NotificationResponse
+
+
+@dataclass(slots=True)
+class Expected:
+    """The answer to one message. `shown` are the frame types that go to the client; the others are kept here.
+
+    `tag` replaces the tag of a CommandComplete; `offset` is added to an error's position, or, when None, removes it.
+    """
+
+    ending: Ending
+    shown: frozenset[int] = ALL
+    tag: bytes | None = None
+    offset: int | None = 0
+    kept: list[Frame] = field(default_factory=list)
+    done: bool = False
+    failed: bool = False
+
+    def find(self, kind: str) -> Frame | None:
+        """The first kept frame of that type."""
+        return next((frame for frame in self.kept if frame.kind == ord(kind)), None)
+
+
+class Answers:
+    """The queue. `skipping`: an error has made the shadow drop everything up to a Sync that is not sent yet.
+
+    `status` is the last ReadyForQuery's; `errors` counts the errors seen, `completed` the answers.
+    """
+
+    def __init__(self) -> None:
+        self.skipping = False
+        self.status = b"I"
+        self.errors = 0
+        self.completed = 0
+        self._queue: deque[Expected] = deque()
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is expected any more."""
+        return not self._queue
+
+    def expect(self, expected: Expected) -> Expected:
+        """A message is being sent."""
+        if self.skipping:
+            if expected.ending is not Ending.SYNC:
+                expected.done = expected.failed = True
+                return expected
+            self.skipping = False
+        self._queue.append(expected)
+        return expected
+
+    def take(self, frame: Frame) -> bytes:
+        """A frame has come; what of it the client gets."""
+        if frame.kind in _ALWAYS or not self._queue:
+            return frame.raw
+        current = self._queue[0]
+        shown = self._shown(current, frame)
+        if frame.kind == ord("E"):
+            self._fail(current)
+        elif frame.kind in _LETTERS[current.ending]:
+            current.done = True
+            self.completed += 1
+            self._queue.popleft()
+            if frame.kind == ord("Z"):
+                self.status = frame.raw[5:6]
+        return shown
+
+    def _shown(self, current: Expected, frame: Frame) -> bytes:
+        if frame.kind not in current.shown:
+            current.kept.append(frame)
+            return b""
+        if frame.kind == ord("C") and current.tag is not None:
+            return CommandComplete(current.tag).encode()
+        if frame.kind == ord("E") and current.offset != 0:
+            return _moved(frame, current.offset)
+        return frame.raw
+
+    def _fail(self, current: Expected) -> None:
+        self.errors += 1
+        if current.ending is Ending.QUERY:
+            current.failed = True
+            return
+        while self._queue and self._queue[0].ending is not Ending.SYNC:
+            dropped = self._queue.popleft()
+            dropped.done = dropped.failed = True
+        self.skipping = not self._queue
+
+
+def _moved(frame: Frame, offset: int | None) -> bytes:
+    """The error with its position counted in a longer text, or without one."""
+    report = backend.decode(frame)
+    if not isinstance(report, Report):
+        return frame.raw
+    fields = tuple(
+        (name, str(int(value) + offset).encode() if name == b"P" and offset is not None else value)
+        for name, value in report.fields
+        if name != b"P" or offset is not None
+    )
+    return Report(kind=report.kind, fields=fields).encode()

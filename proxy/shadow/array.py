@@ -1,0 +1,18 @@
+"""Text arrays in PostgreSQL's binary format, which needs no quoting."""
+
+import codecs
+from collections.abc import Iterable
+from struct import pack
+
+TEXT, TEXT_ARRAY = 25, 1009
+
+
+def text_array(values: Iterable[str | None], codec: codecs.CodecInfo) -> bytes:
+    """A one-dimensional text[] (None is NULL), its elements in the client's encoding."""
+    elements = [None if value is None else codec.encode(value)[0] for value in values]
+    if not elements:
+        return pack("!iiI", 0, 0, TEXT)
+    header = pack("!iiIii", 1, any(element is None for element in elements), TEXT, len(elements), 1)
+    return header + b"".join(
+        b"\xff\xff\xff\xff" if element is None else pack("!i", len(element)) + element for element in elements
+    )

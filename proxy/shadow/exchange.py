@@ -1,0 +1,182 @@
+"""Keyhole's own conversation with the shadow inside a client's batch: hidden from the client, errors excepted.
+
+All of it is extended protocol without Sync, so it belongs to the client's transaction and to its batch: an error in it
+is an error of the batch. Names that start with `keyhole.` are Keyhole's.
+"""
+
+import codecs
+from dataclasses import dataclass
+
+from planner.catalog import Value
+from planner.errors import KeyholeError
+from proxy.shadow.answers import ERROR, NOTHING, Ending, Expected
+from proxy.shadow.array import TEXT_ARRAY, text_array
+from proxy.shadow.parameter import value, values_sql
+from proxy.shadow.relay import Relay
+from proxy.shadow.schema import UNANSWERED
+from proxy.wire import backend
+from proxy.wire.backend import DataRow, ParameterDescription, RowDescription
+from proxy.wire.frontend import Bind, Close, Describe, Execute, Parse
+
+OWN_NAMES = b"keyhole."
+OUTER = b"keyhole.outer"
+STATE = b"keyhole.state"
+VALUES = b"keyhole.values"
+REFUSED = b"keyhole.refused"
+TYPES = b"keyhole.types"
+STAND_IN = b"keyhole.for."
+
+
+class ShadowFailed(Exception):
+    """The shadow reported an error, which the client has seen; the batch is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a statement takes and gives. `rows` is None where it gives no rows."""
+
+    types: tuple[int, ...]
+    rows: RowDescription | None
+
+    @property
+    def signature(self) -> tuple[tuple[bytes, int], ...]:
+        """Names and types of the columns."""
+        return () if self.rows is None else tuple((field.name, field.type) for field in self.rows.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What the session has set: `keyhole.*` values (None or empty means unset), and whether it wants notices."""
+
+    settings: dict[str, str | None]
+    wants_notices: bool
+
+
+class Exchange:
+    """Messages that Keyhole adds to a client's batch. `setting_names` are the `keyhole.*` settings to read."""
+
+    def __init__(self, relay: Relay, *, setting_names: tuple[str, ...]) -> None:
+        self._relay = relay
+        self._names = setting_names
+        columns = [f"pg_catalog.current_setting('{name}', true)" for name in (*setting_names, "client_min_messages")]
+        self._state_sql = f"SELECT {', '.join(columns)}".encode()
+
+    async def settle(self) -> None:
+        """Wait for all answers. Raises ShadowFailed if the batch has failed."""
+        await self._relay.settle()
+        if self._relay.answers.skipping:
+            raise ShadowFailed
+
+    def parse(self, statement: bytes, sql: bytes, types: tuple[int, ...] = (), *, offset: int | None = None) -> None:
+        """Prepare a statement, first closing what had its name."""
+        self._hidden(Close(b"S", statement).encode(), Ending.CLOSE)
+        self._hidden(Parse(statement, sql, types).encode(), Ending.PARSE, offset=offset)
+
+    def bind(self, message: Bind) -> None:
+        """Make a portal."""
+        self._hidden(message.encode(), Ending.BIND, offset=None)
+
+    def describe(self, what: bytes, name: bytes) -> Expected:
+        """Ask what a statement or portal is; after `settle`, `described` reads it."""
+        return self._hidden(Describe(what, name).encode(), Ending.DESCRIBE)
+
+    def read_state(self) -> Expected:
+        """Ask for the session's settings; after `settle`, `state` reads them."""
+        self.parse(STATE, self._state_sql)
+        return self._run(Bind(STATE, STATE, (), (), ()))
+
+    def read_values(self, bound: Bind, types: tuple[int, ...]) -> Expected:
+        """Ask for the parameters of a bound portal as canonical text; after `settle`, `values` reads them."""
+        self.parse(VALUES, values_sql(len(types)).encode(), types)
+        return self._run(Bind(VALUES, VALUES, bound.formats, bound.values, ()))
+
+    async def stand_in(self, statement: bytes, like: Described) -> bytes:
+        """Prepare what portals of a question are bound to until it is answered, and tell its name.
+
+        Same parameters, same columns, and an error if it is ever run. The original itself cannot be bound: PostgreSQL
+        checks privileges when it makes a portal.
+        """
+        fields = () if like.rows is None else like.rows.fields
+        types = ", ".join(f"pg_catalog.format_type({field.type}, {field.modifier})" for field in fields)
+        self.parse(TYPES, f"SELECT {types}".encode())
+        answer = self._run(Bind(TYPES, TYPES, (), (), ()))
+        await self.settle()
+        columns = b", ".join(
+            b"NULL::" + (declared or b"text") + b' AS "' + field.name.replace(b'"', b'""') + b'"'
+            for field, declared in zip(fields, _row(answer), strict=True)
+        )
+        name = STAND_IN + statement
+        self.parse(name, b"SELECT " + columns + b" FROM " + UNANSWERED.encode() + b"()", like.types)
+        return name
+
+    async def prepare(self, sql: bytes, types: tuple[int, ...], *, arrays: int, like: Described) -> None:
+        """Prepare what will run in place of a question, and insist that it gives the same columns. Raises KH900."""
+        self.parse(OUTER, sql, types + (TEXT_ARRAY,) * arrays)
+        expected = self.describe(b"S", OUTER)
+        await self.settle()
+        if described(expected).signature != like.signature:
+            raise KeyholeError("KH900", "the rewritten statement does not have the columns of the original")
+
+    def bind_outer(
+        self,
+        portal: bytes,
+        bound: Bind,
+        arrays: tuple[tuple[str | None, ...], ...],
+        *,
+        codec: codecs.CodecInfo,
+    ) -> None:
+        """Put the prepared statement with its keys under the client's portal name, in the client's formats."""
+        formats = tuple(bound.format_of(index) for index in range(len(bound.values))) + (1,) * len(arrays)
+        values = bound.values + tuple(text_array(array, codec) for array in arrays)
+        self._hidden(Close(b"P", portal).encode(), Ending.CLOSE)
+        self.bind(Bind(portal, OUTER, formats, values, bound.result_formats))
+
+    def fail(self) -> None:
+        """Make the shadow's transaction fail by a real error, which the client does not see."""
+        refusal = b"Keyhole refuses the statement"
+        self._relay.send(Parse(REFUSED, refusal).encode(), Expected(Ending.PARSE, shown=NOTHING))
+
+    def state(self, expected: Expected, codec: codecs.CodecInfo) -> SessionState:
+        """What `read_state` brought."""
+        *settings, notices = _row(expected)
+        texts = [None if text is None else codec.decode(text)[0] for text in settings]
+        named = {name: text or None for name, text in zip(self._names, texts, strict=True)}
+        return SessionState(settings=named, wants_notices=notices not in (b"warning", b"error"))
+
+    def values(self, expected: Expected, types: tuple[int, ...], codec: codecs.CodecInfo) -> dict[int, Value | None]:
+        """What `read_values` brought, numbered from 1."""
+        texts = [None if text is None else codec.decode(text)[0] for text in _row(expected)]
+        return {number: value(text, oid) for number, (text, oid) in enumerate(zip(texts, types, strict=True), start=1)}
+
+    def _run(self, bound: Bind) -> Expected:
+        self._hidden(Close(b"P", bound.portal).encode(), Ending.CLOSE)
+        self.bind(bound)
+        expected = self._hidden(Execute(bound.portal, 0).encode(), Ending.EXECUTE)
+        self._hidden(Close(b"P", bound.portal).encode(), Ending.CLOSE)
+        return expected
+
+    def _hidden(self, raw: bytes, ending: Ending, *, offset: int | None = None) -> Expected:
+        expected = Expected(ending, shown=ERROR, offset=offset)
+        self._relay.send(raw, expected)
+        return expected
+
+
+def described(expected: Expected) -> Described:
+    """What `Exchange.describe` brought."""
+    types: tuple[int, ...] = ()
+    rows: RowDescription | None = None
+    for frame in expected.kept:
+        match backend.decode(frame):
+            case ParameterDescription(types=types):
+                pass
+            case RowDescription() as rows:
+                pass
+    return Described(types=types, rows=rows)
+
+
+def _row(expected: Expected) -> tuple[bytes | None, ...]:
+    frame = expected.find("D")
+    message = None if frame is None else backend.decode(frame)
+    if not isinstance(message, DataRow):
+        raise ShadowFailed
+    return message.values

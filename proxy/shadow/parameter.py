@@ -1,0 +1,44 @@
+"""A parameter's value as Keyhole's planner takes it, from what the shadow says it is."""
+
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+
+from planner.catalog import Value
+
+_BOOLEAN = 16
+_INTEGERS = frozenset({20, 21, 23, 26})
+_NUMBERS = frozenset({700, 701, 1700})
+_DATE = 1082
+_TIMESTAMPS = frozenset({1114, 1184})
+
+
+def values_sql(count: int) -> str:
+    """SQL that turns `count` parameters of any types into canonical text, whatever the session's settings."""
+    columns = ", ".join(f"pg_catalog.to_jsonb(${number}) OPERATOR(pg_catalog.#>>) '{{}}'" for number in _to(count))
+    return f"SELECT {columns}"
+
+
+def value(text: str | None, oid: int) -> Value | None:
+    """The value behind canonical text of that type; what has no counterpart (infinity, NaN, years BC) stays text."""
+    if text is None:
+        return None
+    if oid == _BOOLEAN:
+        return text == "true"
+    try:
+        if oid in _INTEGERS:
+            return int(text)
+        if oid in _NUMBERS:
+            number = Decimal(text)
+            return number if number.is_finite() else text
+        if oid == _DATE:
+            return date.fromisoformat(text)
+        if oid in _TIMESTAMPS:
+            # a timestamp with time zone becomes the session's local time, as PostgreSQL's own cast does
+            return datetime.fromisoformat(text).replace(tzinfo=None)
+    except (ValueError, InvalidOperation):
+        return text
+    return text
+
+
+def _to(count: int) -> range:
+    return range(1, count + 1)

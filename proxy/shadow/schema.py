@@ -1,0 +1,211 @@
+"""The shadow's schema, built from the catalog: private tables empty, public tables with rows, a role per analyst.
+
+Guarantee: the analysts' roles can name every exposed relation and read none but the public ones; they can create
+nothing, not even temporarily, so a name cannot come to mean something else.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+
+import psycopg
+from psycopg import sql
+
+from planner.catalog import Analyst, Catalog, Column, PublicTable, StoredQuestion, Table
+from planner.errors import KeyholeError
+from planner.keys import as_text
+from planner.virtual import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
+from proxy.shadow.address import ShadowAddress
+from proxy.shadow.embedded import OWNER
+
+GROUP = "keyhole_analyst"
+UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
+"""A function that raises: what a portal runs whose question Keyhole has not answered."""
+SESSIONS_PER_ANALYST = 100
+_LAYOUT = "2"
+_RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
+_TYPE = re.compile(r'[a-z_"][a-z0-9_ ".]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?[a-z ]*(\[\])*', re.IGNORECASE)
+
+FORBIDDEN_FUNCTIONS = (
+    r"^(lo_.*|lo(read|write)|pg_notify|pg_logical_emit_message|pg_export_snapshot"
+    r"|(query|table|schema|database|cursor)_to_xml(schema|_and_xmlschema)?|ts_stat|ts_rewrite"
+    r"|pg_(terminate|cancel)_backend|pg_read_.*|pg_ls_.*|pg_stat_file|pg_import_system_collations"
+    r"|pg_stat_reset.*|pg_create_.*|pg_drop_.*|pg_(try_)?advisory_(xact_)?lock.*)$"
+)
+"""Functions that write, reach beyond the session, or run SQL given as text: nobody but the owner may call them."""
+
+
+def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
+    """Make the shadow show `catalog`; whether anything had to be rebuilt. Raises KH002 for an analyst's name.
+
+    Objects are dropped and made anew, in one transaction, when the catalog's digest has changed.
+    """
+    for analyst in catalog.analysts:
+        _insist_usable(analyst)
+    _create_database(address, catalog.database)
+    stamp = sha256(f"{_LAYOUT}:{catalog.digest}".encode()).hexdigest()
+    with psycopg.connect(address.conninfo(user=OWNER, database=catalog.database)) as connection:
+        built = connection.execute(
+            "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s", [VIRTUAL_SCHEMA]
+        ).fetchone()
+        if built == (stamp,):
+            return False
+        for statement in _statements(catalog, connection):
+            connection.execute(statement)
+        for public in catalog.public_tables:
+            _fill(connection, public)
+        connection.execute(
+            sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(VIRTUAL_SCHEMA), sql.Literal(stamp))
+        )
+    return True
+
+
+def _create_database(address: ShadowAddress, database: str) -> None:
+    with psycopg.connect(address.conninfo(user=OWNER, database="postgres"), autocommit=True) as connection:
+        if connection.execute("SELECT FROM pg_database WHERE datname = %s", [database]).fetchone() is None:
+            # code point order, the same on every machine
+            connection.execute(
+                sql.SQL(
+                    "CREATE DATABASE {} TEMPLATE template0 ENCODING UTF8 LOCALE_PROVIDER builtin "
+                    "BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C'"
+                ).format(sql.Identifier(database))
+            )
+        for other in ("postgres", "template1"):
+            if other != database:
+                connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(other)))
+
+
+def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
+    database, group = sql.Identifier(catalog.database), sql.Identifier(GROUP)
+    yield from _roles(catalog, connection)
+    yield sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database)
+    yield sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, group)
+    for schema in ("public", VIRTUAL_SCHEMA):
+        yield sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema))
+        yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema))
+        yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(schema), group)
+    for table in catalog.tables:
+        yield from _relation(("public", table.name), table.columns, comment=table.comment or _table_comment(table))
+        yield from _column_comments(table)
+        yield _grant("REFERENCES", "public", table.name)
+    for public in catalog.public_tables:
+        yield from _relation(("public", public.name), public.columns, comment=public.comment or "public table")
+        yield _grant("SELECT", "public", public.name)
+    for relation in VIRTUAL_RELATIONS:
+        columns = sql.SQL(", ").join(_column(name, declared) for name, declared in relation.columns)
+        name = sql.Identifier(VIRTUAL_SCHEMA, relation.name)
+        yield sql.SQL("CREATE TABLE {} ({})").format(name, columns)
+        yield _grant("REFERENCES", VIRTUAL_SCHEMA, relation.name)
+    yield sql.SQL(
+        "CREATE FUNCTION {} () RETURNS SETOF integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
+        "RAISE EXCEPTION 'KH103: this portal''s question was not answered' USING ERRCODE = '42501'; END $$"
+    ).format(sql.Identifier(*UNANSWERED.split(".")))
+    for stored in catalog.stored_questions:
+        yield from _stored_question(stored)
+    for language in ("sql", "plpgsql"):
+        yield sql.SQL("REVOKE USAGE ON LANGUAGE {} FROM PUBLIC").format(sql.Identifier(language))
+    for (function,) in connection.execute(
+        "SELECT oid::regprocedure::text FROM pg_proc "
+        "WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ %s ORDER BY oid",
+        [FORBIDDEN_FUNCTIONS],
+    ).fetchall():
+        yield sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(sql.SQL(function))
+
+
+def _roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
+    """One role per analyst, all in one group that holds the grants and that nobody can become."""
+    group = sql.Identifier(GROUP)
+    existing = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
+    members = {
+        name
+        for (name,) in connection.execute(
+            "SELECT m.rolname FROM pg_auth_members JOIN pg_roles m ON m.oid = member "
+            "JOIN pg_roles g ON g.oid = roleid WHERE g.rolname = %s",
+            [GROUP],
+        ).fetchall()
+    }
+    if GROUP not in existing:
+        yield sql.SQL("CREATE ROLE {} NOLOGIN").format(group)
+    wanted = {analyst.name for analyst in catalog.analysts}
+    for name in sorted(members - wanted):
+        yield sql.SQL("DROP ROLE {}").format(sql.Identifier(name))
+    for name in sorted(wanted):
+        role = sql.Identifier(name)
+        if name not in existing:
+            yield sql.SQL("CREATE ROLE {}").format(role)
+        yield sql.SQL(
+            "ALTER ROLE {} LOGIN INHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS "
+            "PASSWORD NULL CONNECTION LIMIT {}"
+        ).format(role, sql.Literal(SESSIONS_PER_ANALYST))
+        yield sql.SQL("GRANT {} TO {} WITH INHERIT TRUE, SET FALSE, ADMIN FALSE").format(group, role)
+
+
+def _relation(name: tuple[str, str], columns: Iterable[Column], *, comment: str) -> Iterator[sql.Composed]:
+    declared = sql.SQL(", ").join(_column(column.name, column.declared) for column in columns)
+    yield sql.SQL("CREATE TABLE {} ({})").format(sql.Identifier(*name), declared)
+    yield sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(*name), sql.Literal(comment))
+
+
+def _column(name: str, declared: str) -> sql.Composed:
+    if not _TYPE.fullmatch(declared):
+        raise KeyholeError("KH006", f'the type "{declared}" of column "{name}" cannot be declared')
+    return sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(declared))
+
+
+def _column_comments(table: Table) -> Iterator[sql.Composed]:
+    for column in table.columns:
+        comment = "; ".join(part for part in (column.comment, *_roles_of(table, column)) if part)
+        yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(
+            sql.Identifier("public", table.name, column.name), sql.Literal(comment or "filter only")
+        )
+
+
+def _roles_of(table: Table, column: Column) -> Iterator[str]:
+    """What a column is for, in the words of the policy."""
+    if column.domain is not None:
+        yield f"key, public domain of {len(column.domain)} values"
+    if column.bounds is not None:
+        low, high = column.bounds
+        yield f"measure, clipped to {as_text(low)}..{as_text(high)}"
+    if column.per_unit is not None:
+        low, high = column.per_unit
+        yield f"total clipped to {as_text(low)}..{as_text(high)} per {table.unit_text}"
+    if column.name in table.unit:
+        yield "privacy unit" if len(table.unit) == 1 else "part of the privacy unit"
+
+
+def _table_comment(table: Table) -> str:
+    return f"private table, privacy unit: {table.unit_text}; ask with GROUP BY ... HAVING"
+
+
+def _stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
+    name = sql.Identifier("public", stored.name)
+    question = sql.SQL(stored.sql.rstrip().rstrip(";"))
+    yield sql.SQL("CREATE TABLE {} AS {} WITH NO DATA").format(name, question)
+    yield sql.SQL("COMMENT ON TABLE {} IS {}").format(name, sql.Literal(stored.comment or "stored question"))
+    yield _grant("REFERENCES", "public", stored.name)
+
+
+def _grant(privilege: str, schema: str, relation: str) -> sql.Composed:
+    name = sql.Identifier(schema, relation)
+    return sql.SQL("GRANT {} ON {} TO {}").format(sql.SQL(privilege), name, sql.Identifier(GROUP))
+
+
+def _fill(connection: psycopg.Connection, table: PublicTable) -> None:
+    name = sql.Identifier("public", table.name)
+    columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in table.columns)
+    with connection.cursor() as cursor:
+        with cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(name, columns)) as copy:
+            for row in table.rows:
+                copy.write_row(row)
+        cursor.execute(sql.SQL("ANALYZE {}").format(name))
+
+
+def _insist_usable(analyst: Analyst) -> None:
+    name = analyst.name
+    if name in _RESERVED or name.startswith("pg_") or not name or "\0" in name or len(name.encode()) > 63:
+        raise KeyholeError(
+            "KH002",
+            f'"{name}" cannot be the name of an analyst',
+            hint="Choose another name: it is also the name of a role in the shadow database.",
+        )

@@ -1,0 +1,37 @@
+"""Where the private data lives: the only package that touches it, and only through rewritten questions."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from planner.errors import KeyholeError
+from proxy.sources.duckdb_source import DuckDBSource
+from proxy.sources.postgres_source import PostgresSource
+from proxy.sources.protocol import Source as Source
+from proxy.sources.protocol import TrueAggregates as TrueAggregates
+
+_DUCKDB = "duckdb://"
+_CONNECTIONS = 4
+
+
+def open_source(url: str, *, directory: Path, settings: Mapping[str, str] | None = None) -> Source:
+    """The source that a policy's `source.url` names.
+
+    `duckdb:///sales.duckdb` is a file relative to `directory`, `duckdb:////data/sales.duckdb` an absolute one,
+    `duckdb://` no database but files read by `read_parquet` and `read_csv`; all may read files in `directory` and
+    beside the database. `postgresql://...` and `postgres://...` are libpq's. `settings` are the engine's own.
+
+    Raises:
+        KeyholeError: KH008 when the URL is of another kind or nothing answers there.
+    """
+    if url.startswith(_DUCKDB):
+        path = url[len(_DUCKDB) :].removeprefix("/")
+        database = None if path in ("", ":memory:") else directory / path
+        directories = (directory,) if database is None else (directory, database.parent)
+        return DuckDBSource(database, directories=directories, settings=settings or {})
+    if url.startswith(("postgresql://", "postgres://")):
+        return PostgresSource(url, connections=_CONNECTIONS, settings=settings or {})
+    raise KeyholeError(
+        "KH008",
+        "source.url is neither a DuckDB nor a PostgreSQL one",
+        hint="Write duckdb:///file.duckdb, duckdb:// or postgresql://user@host/database.",
+    )

@@ -1,0 +1,66 @@
+"""Aligning a source's groups with the public key space."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.formula import Integers
+from planner.catalog import Column, SqlType, Value
+from planner.keys import KeySpace
+
+Groups: TypeAlias = Sequence[Any] | npt.NDArray[Any]
+_ORDINAL = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP})
+
+
+def aligned(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace) -> Integers:
+    """The functionals by key: groups outside the key space are dropped, keys without a group are 0.
+
+    Parameters:
+        groups: per grouping column, its value in every group.
+        sums: per functional, its integer in every group.
+
+    Returns:
+        int64 of shape (functionals, keys), keys in row-major order.
+    """
+    index = np.zeros(len(groups[0]), dtype=np.int64)
+    inside = np.ones(index.shape, dtype=np.bool_)
+    for column, values, found in zip(keys.columns, keys.values, groups, strict=True):
+        position = _positions(column, values, found)
+        inside &= position >= 0
+        index = index * len(values) + position
+    result = np.zeros((len(sums), keys.size), dtype=np.int64)
+    for row, total in zip(result, sums, strict=True):
+        row[index[inside]] = np.asarray(total, dtype=np.int64)[inside]
+    return result
+
+
+def _positions(column: Column, values: tuple[Value, ...], found: Groups) -> npt.NDArray[np.int64]:
+    """Where each found value stands among the public ones; -1 where it does not."""
+    if column.sql_type in _ORDINAL:
+        return _ordinal_positions(_ordinals(values), _ordinals(found))
+    places = {value: place for place, value in enumerate(values)}
+    listed = found.tolist() if isinstance(found, np.ndarray) else found
+    if column.sql_type is SqlType.UUID:
+        listed = [str(value) for value in listed]
+    return np.fromiter((places.get(value, -1) for value in listed), dtype=np.int64, count=len(listed))
+
+
+def _ordinals(values: Groups) -> npt.NDArray[np.int64]:
+    """Integers as they are, dates and timestamps as microseconds since 1970."""
+    if isinstance(values, np.ndarray):
+        return (values.astype("datetime64[us]") if values.dtype.kind == "M" else values).astype(np.int64)
+    if len(values) and isinstance(values[0], date):
+        return np.array(values, dtype="datetime64[us]").astype(np.int64)
+    return np.array(values, dtype=np.int64)
+
+
+def _ordinal_positions(public: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    if not len(public):
+        return np.full(found.shape, -1, dtype=np.int64)
+    order = np.argsort(public)
+    ordered = public[order]
+    place = np.minimum(np.searchsorted(ordered, found), len(public) - 1)
+    return np.where(ordered[place] == found, order[place], -1)

@@ -1,0 +1,191 @@
+"""DuckDB as a source: a database file, or parquet and CSV files, read in this process.
+
+The engine is closed to everything but its own file and the files of the directories that the owner names: no
+extensions are installed or loaded, no statement changes the configuration.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+
+from planner.compile import SourceColumn
+from planner.errors import KeyholeError
+from planner.keys import KeySpace
+from planner.plan import Rewritten
+from planner.sql_literal import identifier, text
+from proxy.sources.alignment import aligned
+from proxy.sources.protocol import Row, TrueAggregates, answered, as_value, described
+
+_SEALED = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "preserve_insertion_order": "false",
+}
+_TYPES = {
+    "VARCHAR": "text",
+    "TINYINT": "smallint",
+    "UTINYINT": "smallint",
+    "SMALLINT": "smallint",
+    "USMALLINT": "integer",
+    "INTEGER": "integer",
+    "UINTEGER": "bigint",
+    "BIGINT": "bigint",
+    "UBIGINT": "numeric(20,0)",
+    "HUGEINT": "numeric(38,0)",
+    "UHUGEINT": "numeric(38,0)",
+    "FLOAT": "real",
+    "DOUBLE": "double precision",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIME": "time without time zone",
+    "TIMESTAMP": "timestamp without time zone",
+    "TIMESTAMP_S": "timestamp without time zone",
+    "TIMESTAMP_MS": "timestamp without time zone",
+    "TIMESTAMP_NS": "timestamp without time zone",
+    "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
+    "INTERVAL": "interval",
+    "UUID": "uuid",
+    "BLOB": "bytea",
+    "JSON": "json",
+}
+
+
+class DuckDBSource:
+    """One database instance for the process; every call works on a cursor of its own.
+
+    Parameters:
+        database: a `.duckdb` file, opened read-only; None for an empty in-memory database over files.
+        directories: where `read_parquet`, `read_csv` and views may read files.
+        settings: DuckDB settings of the owner, such as `threads` and `memory_limit`.
+
+    Raises:
+        KeyholeError: KH008 when the database cannot be opened.
+    """
+
+    dialect: Literal["duckdb"] = "duckdb"
+
+    def __init__(self, database: Path | None, *, directories: tuple[Path, ...], settings: Mapping[str, str]) -> None:
+        self._connection = _opened(database, directories=directories, settings=settings)
+
+    def relations(self) -> tuple[str, ...]:
+        """Tables and views of the database file."""
+        with self._cursor() as cursor:
+            rows = cursor.execute(
+                "SELECT table_schema, table_name FROM information_schema.tables "
+                "WHERE table_catalog = current_database() ORDER BY 1, 2"
+            ).fetchall()
+        return tuple(_named(schema, name) for schema, name in rows)
+
+    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+        """A relation's columns by PostgreSQL's type names. Raises KH006."""
+
+        def query() -> list[tuple[Any, ...]]:
+            with self._cursor() as cursor:
+                return cursor.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+
+        rows = described(query, relation=relation)
+        return tuple(
+            SourceColumn(name=name, declared=_declared(kind), nullable=null != "NO") for name, kind, null, *_ in rows
+        )
+
+    def is_view(self, relation: str) -> bool:
+        """Whether the relation names a view of the database file; a file is none."""
+        with self._cursor() as cursor:
+            views = cursor.execute("SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        wanted = relation.strip().lower()
+        return any(wanted in _spellings(schema, name) for schema, name in views)
+
+    def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
+        """The rows of a public table, sorted by all columns. Raises KH006."""
+        listed = ", ".join(identifier(column) for column in columns)
+
+        def query() -> list[tuple[Any, ...]]:
+            with self._cursor() as cursor:
+                return cursor.execute(f"SELECT {listed} FROM {relation} ORDER BY ALL").fetchall()
+
+        return tuple(tuple(as_value(value) for value in row) for row in described(query, relation=relation))
+
+    def ready(self) -> None:
+        """Nothing to reach: the engine runs in this process."""
+
+    def aggregates(self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int) -> TrueAggregates:
+        """The true aggregates of a question. Raises KH501."""
+
+        def query() -> TrueAggregates:
+            with self._cursor() as cursor, _interrupted(cursor.interrupt, timeout_ms=timeout_ms):
+                found = cursor.execute(rewritten.sql).fetchnumpy()
+            groups = [found[f"k{i}"] for i in range(len(keys.columns))]
+            sums = [found[f"f{i}"] for i in range(functionals)]
+            return TrueAggregates(aligned(groups, sums, keys))
+
+        return answered(query)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()
+
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        cursor = self._connection.cursor()
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+
+
+@contextmanager
+def _interrupted(interrupt: Callable[[], None], *, timeout_ms: int) -> Iterator[None]:
+    timer = threading.Timer(timeout_ms / 1000, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _opened(
+    database: Path | None, *, directories: tuple[Path, ...], settings: Mapping[str, str]
+) -> duckdb.DuckDBPyConnection:
+    allowed = ", ".join(text(str(directory.resolve())) for directory in directories)
+    try:
+        connection = duckdb.connect(
+            ":memory:" if database is None else str(database),
+            read_only=database is not None,
+            config={**_SEALED, **settings},
+        )
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        connection.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
+        connection.execute("SET GLOBAL enable_external_access = false")
+        connection.execute("SET GLOBAL lock_configuration = true")
+    except duckdb.Error as error:
+        raise KeyholeError(
+            "KH008",
+            f"the DuckDB database {database or 'in memory'} cannot be opened",
+            detail=str(error).split("\n")[0],
+            hint="Check source.url in keyhole.toml, and that no other process has the file open for writing.",
+        ) from None
+    return connection
+
+
+def _declared(kind: str) -> str:
+    if kind.startswith("DECIMAL"):
+        return kind.replace("DECIMAL", "numeric")
+    if kind.startswith("ENUM"):
+        return "text"
+    return _TYPES.get(kind, kind.lower())
+
+
+def _named(schema: str, name: str) -> str:
+    return identifier(name) if schema == "main" else f"{identifier(schema)}.{identifier(name)}"
+
+
+def _spellings(schema: str, name: str) -> set[str]:
+    plain, quoted = {schema.lower(), identifier(schema).lower()}, {name.lower(), identifier(name).lower()}
+    return quoted | {f"{outer}.{inner}" for outer in plain for inner in quoted}

@@ -1,0 +1,165 @@
+"""PostgreSQL as a source: a small pool of read-only connections whose settings are never the analyst's."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from planner.compile import SourceColumn
+from planner.errors import KeyholeError
+from planner.keys import KeySpace
+from planner.plan import Rewritten
+from planner.sql_literal import identifier
+from proxy.sources.alignment import aligned
+from proxy.sources.protocol import Row, TrueAggregates, answered, as_value, described, unreachable
+
+_SETTINGS = {
+    "search_path": "public",
+    "TimeZone": "UTC",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "default_transaction_read_only": "on",
+    "jit": "off",
+}
+_OPENING_S = 10.0
+
+_RELATIONS = """
+SELECT CASE WHEN n.nspname = 'public' THEN '' ELSE quote_ident(n.nspname) || '.' END || quote_ident(c.relname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+  AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+  AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+ORDER BY n.nspname, c.relname
+"""
+_SCHEMA = """
+SELECT attname, format_type(atttypid, atttypmod), NOT attnotnull FROM pg_attribute
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+"""
+_KIND = "SELECT relkind IN ('v', 'm') FROM pg_class WHERE oid = %s::regclass"
+
+
+class PostgresSource:
+    """A PostgreSQL database, or any that speaks its protocol, read through a role that may only read.
+
+    Parameters:
+        url: a libpq connection string.
+        connections: how many connections are kept at most.
+        settings: the owner's server settings on top of Keyhole's own, such as `jit` and `work_mem`.
+
+    Raises:
+        KeyholeError: KH008 when the database cannot be reached.
+    """
+
+    dialect: Literal["postgres"] = "postgres"
+
+    def __init__(self, url: str, *, connections: int, settings: Mapping[str, str]) -> None:
+        self._settings = {**_SETTINGS, **settings}
+        _reach(url)
+        self._pool: ConnectionPool[psycopg.Connection[tuple[Any, ...]]] = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=connections,
+            open=True,
+            timeout=_OPENING_S,
+            configure=self._configure,
+            kwargs={"prepare_threshold": None, "connect_timeout": int(_OPENING_S)},
+            name="keyhole-source",
+        )
+
+    def _configure(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        connection.autocommit = True
+        for name, value in self._settings.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        connection.autocommit = False
+        connection.read_only = True
+
+    def relations(self) -> tuple[str, ...]:
+        """Tables and views that the role may select from."""
+        with self._pool.connection() as connection:
+            return tuple(name for (name,) in connection.execute(_RELATIONS))
+
+    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+        """A relation's columns. Raises KH006."""
+
+        def query() -> list[tuple[Any, ...]]:
+            with self._pool.connection() as connection:
+                return connection.execute(_SCHEMA, (relation,)).fetchall()
+
+        rows = described(query, relation=relation)
+        return tuple(SourceColumn(name=name, declared=declared, nullable=null) for name, declared, null in rows)
+
+    def is_view(self, relation: str) -> bool:
+        """Whether the relation is a view or materialised view. Raises KH006."""
+
+        def query() -> bool:
+            with self._pool.connection() as connection:
+                row = connection.execute(_KIND, (relation,)).fetchone()
+                return row is not None and bool(row[0])
+
+        return described(query, relation=relation)
+
+    def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
+        """The rows of a public table, sorted by all columns. Raises KH006."""
+        listed = ", ".join(identifier(column) for column in columns)
+        order = ", ".join(str(i + 1) for i in range(len(columns)))
+
+        def query() -> list[tuple[Any, ...]]:
+            with self._pool.connection() as connection:
+                return _run(connection, f"SELECT {listed} FROM {relation} ORDER BY {order}")
+
+        return tuple(tuple(as_value(value) for value in row) for row in described(query, relation=relation))
+
+    def ready(self) -> None:
+        """Insist on a live connection. Raises KH501 before anything is reserved."""
+        try:
+            with self._pool.connection(timeout=_OPENING_S) as connection:
+                connection.execute("SELECT")
+        except (psycopg.Error, PoolTimeout):
+            failure = unreachable()
+        else:
+            return
+        raise failure
+
+    def aggregates(self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int) -> TrueAggregates:
+        """The true aggregates of a question. Raises KH501."""
+
+        def query() -> TrueAggregates:
+            with self._timed(timeout_ms) as connection:
+                rows = _run(connection, rewritten.sql)
+            columns = list(zip(*rows, strict=True)) or [()] * (len(keys.columns) + functionals)
+            split = len(keys.columns)
+            return TrueAggregates(aligned(columns[:split], columns[split : split + functionals], keys))
+
+        return answered(query)
+
+    @contextmanager
+    def _timed(self, timeout_ms: int) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        with self._pool.connection(timeout=timeout_ms / 1000) as connection:
+            connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
+            yield connection
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._pool.close()
+
+
+def _run(connection: psycopg.Connection[tuple[Any, ...]], sql: str) -> list[tuple[Any, ...]]:
+    # the text is Keyhole's own: identifiers quoted, constants typed, no parameters
+    with connection.cursor(binary=True) as cursor:
+        return cursor.execute(sql).fetchall()
+
+
+def _reach(url: str) -> None:
+    try:
+        psycopg.connect(url, connect_timeout=int(_OPENING_S)).close()
+    except psycopg.Error as error:
+        raise KeyholeError(
+            "KH008",
+            "the PostgreSQL source cannot be reached",
+            detail=str(error).split("\n")[0],
+            hint="Check source.url in keyhole.toml, the network and the reader's password.",
+        ) from None

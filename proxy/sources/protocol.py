@@ -1,0 +1,116 @@
+"""What a source is: schema, public rows, and the true aggregates of a rewritten question."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Protocol, TypeVar
+
+from mechanisms.formula import Integers
+from planner.catalog import Value
+from planner.compile import SourceColumn
+from planner.errors import KeyholeError
+from planner.keys import KeySpace
+from planner.plan import Rewritten
+from planner.sql_literal import Dialect
+
+Row = tuple[Value | None, ...]
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrueAggregates:
+    """Exact values, int64 of shape (functionals, keys), in the key space's row-major order. Never printed or logged."""
+
+    values: Integers = field(repr=False)
+
+    def __reduce__(self) -> str:
+        raise TypeError("true aggregates stay in the process that asked for them")
+
+
+class Source(Protocol):
+    """Read-only access to the data. Every method may be called from several threads at once."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL dialect in which questions are rewritten for this source."""
+
+    def relations(self) -> tuple[str, ...]:
+        """The tables and views that the reader may select from, each as SQL text that names it."""
+
+    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+        """A relation's columns, from the catalog alone. Raises KH006 when there is no such relation."""
+
+    def is_view(self, relation: str) -> bool:
+        """Whether the relation is a view, whose rows may come from private tables."""
+
+    def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
+        """The rows of a public table. Raises KH006 when they cannot be read."""
+
+    def ready(self) -> None:
+        """Insist that the source can be asked, without reading any data: a question is reserved only after this.
+
+        Raises:
+            KeyholeError: KH501, when nothing answers. Nothing was spent.
+        """
+
+    def aggregates(self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int) -> TrueAggregates:
+        """The true aggregates of a question.
+
+        Raises:
+            KeyholeError: KH501, the same for every failure and for the timeout, with nothing of the engine in it.
+        """
+
+    def close(self) -> None:
+        """Release the connections."""
+
+
+def answered(query: Callable[[], _Result]) -> _Result:
+    """The query's result; any failure becomes the same KH501, which carries neither cause nor context.
+
+    Raises:
+        KeyholeError: KH501.
+    """
+    try:
+        return query()
+    except Exception:
+        failure = KeyholeError(
+            "KH501",
+            "the source could not answer",
+            hint="Ask again later or ask the data owner. What was reserved for this question stays spent.",
+        )
+    # outside the handler, so that the engine's error does not become this one's context
+    raise failure
+
+
+def unreachable() -> KeyholeError:
+    """What an analyst reads when the source does not answer before anything was reserved."""
+    return KeyholeError("KH501", "the source cannot be reached", hint="Ask again later. Nothing was spent.")
+
+
+def described(query: Callable[[], _Result], *, relation: str) -> _Result:
+    """The result of a query about a relation's shape or public rows; any failure becomes KH006.
+
+    Raises:
+        KeyholeError: KH006.
+    """
+    try:
+        return query()
+    except Exception:
+        failure = KeyholeError(
+            "KH006",
+            f"the source has no relation {relation}, or not with these columns, or the reader may not select from it",
+            hint="Compare `relation` in keyhole.toml with the source, and the grants of the reader's role.",
+        )
+    raise failure
+
+
+def as_value(value: object) -> Value | None:
+    """A driver's value as one of the catalog's; what has no counterpart becomes text."""
+    match value:
+        case None | bool() | int() | str() | Decimal() | date():
+            return value
+        case float():
+            return Decimal(repr(value))
+        case _:
+            return str(value)

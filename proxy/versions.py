@@ -1,0 +1,57 @@
+"""The public data version of a table, from the policy's `refresh` and the owner's word alone."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from planner.catalog import Table
+from planner.errors import KeyholeError
+from planner.pinned import Pins
+from planner.refresh import parse_refresh
+from proxy.pins import read_pins
+
+
+def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
+    """The name of the data version that a question asked at the moment `now` is answered on.
+
+    Guarantee: depends on the policy, the clock and `keyhole refresh`, never on the data, so that asking again tells
+    nothing about whether a row arrived. A live table's version is another one at every call: nothing is reused.
+
+    Raises:
+        KeyholeError: KH007 if an explicitly refreshed table was never pinned.
+    """
+    refresh = parse_refresh(table.refresh)
+    tick = refresh.tick(now)
+    if tick is not None:
+        return tick
+    if refresh.kind == "live":
+        return f"live {uuid4().hex}"
+    declared = dict(pins.refreshes).get(table.name)
+    if declared is None:
+        message = f'table "{table.name}" has no data version yet'
+        raise KeyholeError("KH007", message, hint="Run keyhole check, or keyhole refresh.")
+    return declared.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
+
+
+class Versions:
+    """Data versions as the pin file gives them, read again when `keyhole refresh` has replaced it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int] | None = None
+        self._pins = Pins()
+
+    def version(self, table: Table, *, now: datetime) -> str:
+        """The data version of `table` at the moment `now`. Raises KH007."""
+        if parse_refresh(table.refresh).kind == "explicit":
+            self._read()
+        return data_version(table, now=now, pins=self._pins)
+
+    def _read(self) -> None:
+        try:
+            state = self._path.stat()
+        except FileNotFoundError:
+            return
+        seen = (state.st_mtime_ns, state.st_ino)
+        if seen != self._seen:
+            self._pins, self._seen = read_pins(self._path), seen

@@ -1,0 +1,48 @@
+"""The rows of the relations under `keyhole.`: functions of the ledger, the policy and the session alone."""
+
+from collections.abc import Mapping
+
+from accountant.model import NANO
+from planner.errors import CATALOGUE
+from planner.settings import SETTINGS
+from proxy import budget
+from proxy.service import Service
+
+Row = tuple[str | None, ...]
+
+
+def virtual_rows(service: Service, name: str, *, analyst: str, settings: Mapping[str, str | None]) -> tuple[Row, ...]:
+    """The rows that `analyst` may see of `keyhole.name`, in the relation's column order."""
+    match name:
+        case "budget":
+            return tuple(line.texts() for line in budget.lines(service, analyst))
+        case "queries":
+            return _queries(service, analyst)
+        case "settings":
+            return tuple(
+                (
+                    setting.name,
+                    settings.get(setting.name) or setting.default(service.catalog.defaults),
+                    setting.default(service.catalog.defaults),
+                    setting.meaning,
+                )
+                for setting in SETTINGS
+            )
+        case "errors":
+            return tuple((entry.code, entry.sqlstate, entry.meaning) for entry in CATALOGUE.values())
+        case _:
+            raise ValueError("no such relation")
+
+
+def _queries(service: Service, analyst: str) -> tuple[Row, ...]:
+    return tuple(
+        (
+            asked.at.isoformat(sep=" "),
+            asked.charge.family.table,
+            asked.charge.question,
+            str(asked.charge.cells.size),
+            f"{asked.charge.epsilon_nano / NANO:.4f}",
+            asked.status,
+        )
+        for asked in service.questions(analyst)
+    )

@@ -1,0 +1,235 @@
+"""What a server sends: frozen values, their bytes, and the way back for those that a relay has to read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from proxy.wire.cursor import Cursor
+from proxy.wire.frames import INT16, INT32, UINT32, Frame, frame
+from proxy.wire.violation import ProtocolViolation
+
+AUTH_OK, AUTH_SASL, AUTH_SASL_CONTINUE, AUTH_SASL_FINAL = 0, 10, 11, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """A step of authentication: its number and the data of that step."""
+
+    step: int
+    data: bytes = b""
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("R", INT32.pack(self.step), self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class NegotiateProtocolVersion:
+    """The newest minor version served, as a whole version number, and the `_pq_.` options not understood."""
+
+    version: int
+    options: tuple[bytes, ...]
+
+    def encode(self) -> bytes:
+        """The frame."""
+        options = b"".join(option + b"\0" for option in self.options)
+        return frame("v", INT32.pack(self.version), INT32.pack(len(self.options)), options)
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterStatus:
+    """A setting that clients follow."""
+
+    name: bytes
+    value: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("S", self.name, b"\0", self.value, b"\0")
+
+
+@dataclass(frozen=True, slots=True)
+class BackendKeyData:
+    """What a client must know to cancel."""
+
+    process: int
+    secret: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("K", UINT32.pack(self.process), self.secret)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyForQuery:
+    """The end of an answer: `I` idle, `T` in a transaction, `E` in a failed one."""
+
+    status: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("Z", self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """ErrorResponse (`E`) or NoticeResponse (`N`): fields by their one-letter names, in order."""
+
+    kind: str
+    fields: tuple[tuple[bytes, bytes], ...]
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame(self.kind, *(name + value + b"\0" for name, value in self.fields), b"\0")
+
+    def field(self, name: bytes) -> bytes | None:
+        """The field of that letter, if present."""
+        return next((value for letter, value in self.fields if letter == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a row description. `modifier` is the type's typmod, `format` 0 for text and 1 for binary."""
+
+    name: bytes
+    table: int
+    column: int
+    type: int
+    size: int
+    modifier: int
+    format: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowDescription:
+    """The columns of the rows that follow."""
+
+    fields: tuple[Field, ...]
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("T", len(self.fields).to_bytes(2, "big"), *(_field_bytes(field) for field in self.fields))
+
+
+@dataclass(frozen=True, slots=True)
+class DataRow:
+    """One row; None is NULL."""
+
+    values: tuple[bytes | None, ...]
+
+    def encode(self) -> bytes:
+        """The frame."""
+        values = (b"\xff\xff\xff\xff" if v is None else INT32.pack(len(v)) + v for v in self.values)
+        return frame("D", len(self.values).to_bytes(2, "big"), *values)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandComplete:
+    """The end of a statement, with its tag."""
+
+    tag: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("C", self.tag, b"\0")
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterDescription:
+    """The parameter types of a statement, by OID."""
+
+    types: tuple[int, ...]
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("t", len(self.types).to_bytes(2, "big"), *(UINT32.pack(oid) for oid in self.types))
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A message without content: `1` parsed, `2` bound, `3` closed, `n` no data, `s` suspended, `I` empty query."""
+
+    kind: str
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame(self.kind)
+
+
+BackendMessage: TypeAlias = (
+    Authentication
+    | NegotiateProtocolVersion
+    | ParameterStatus
+    | BackendKeyData
+    | ReadyForQuery
+    | Report
+    | RowDescription
+    | DataRow
+    | CommandComplete
+    | ParameterDescription
+    | Signal
+)
+
+
+def decode(received: Frame) -> BackendMessage:
+    """The message in a frame. Raises ProtocolViolation."""
+    reader = _READERS.get(received.kind)
+    if reader is None:
+        raise ProtocolViolation(f"invalid backend message type {received.kind}")
+    cursor = Cursor(received.payload)
+    message = reader(cursor)
+    cursor.end()
+    return message
+
+
+def _field_bytes(field: Field) -> bytes:
+    place = UINT32.pack(field.table) + INT16.pack(field.column)
+    kind = UINT32.pack(field.type) + INT16.pack(field.size) + INT32.pack(field.modifier) + INT16.pack(field.format)
+    return field.name + b"\0" + place + kind
+
+
+def _field(cursor: Cursor) -> Field:
+    return Field(
+        name=cursor.string(),
+        table=cursor.uint32(),
+        column=cursor.int16(),
+        type=cursor.uint32(),
+        size=cursor.int16(),
+        modifier=cursor.int32(),
+        format=cursor.int16(),
+    )
+
+
+def _report(kind: str) -> Callable[[Cursor], Report]:
+    def read(cursor: Cursor) -> Report:
+        fields: list[tuple[bytes, bytes]] = []
+        while (letter := cursor.take(1)) != b"\0":
+            fields.append((letter, cursor.string()))
+        return Report(kind=kind, fields=tuple(fields))
+
+    return read
+
+
+def _signal(kind: str) -> Callable[[Cursor], Signal]:
+    return lambda _: Signal(kind)
+
+
+def _negotiate(cursor: Cursor) -> NegotiateProtocolVersion:
+    version, count = cursor.int32(), cursor.int32()
+    return NegotiateProtocolVersion(version=version, options=tuple(cursor.string() for _ in range(count)))
+
+
+_READERS: dict[int, Callable[[Cursor], BackendMessage]] = {
+    ord("R"): lambda cursor: Authentication(cursor.int32(), cursor.rest()),
+    ord("v"): _negotiate,
+    ord("S"): lambda cursor: ParameterStatus(cursor.string(), cursor.string()),
+    ord("K"): lambda cursor: BackendKeyData(cursor.uint32(), cursor.rest()),
+    ord("Z"): lambda cursor: ReadyForQuery(cursor.take(1)),
+    ord("E"): _report("E"),
+    ord("N"): _report("N"),
+    ord("T"): lambda cursor: RowDescription(tuple(_field(cursor) for _ in range(cursor.count()))),
+    ord("D"): lambda cursor: DataRow(tuple(cursor.value() for _ in range(cursor.count()))),
+    ord("C"): lambda cursor: CommandComplete(cursor.string()),
+    ord("t"): lambda cursor: ParameterDescription(tuple(cursor.uint32() for _ in range(cursor.count()))),
+    **{ord(kind): _signal(kind) for kind in "123nsI"},
+}

@@ -1,0 +1,72 @@
+"""The client's side of a connection: log in, then hand out the server's frames as they come."""
+
+from enum import Enum, auto
+
+from proxy.wire import backend
+from proxy.wire.backend import AUTH_OK, Authentication, BackendKeyData, BackendMessage, ParameterStatus, Report
+from proxy.wire.frames import Frame, FrameReader
+from proxy.wire.frontend import PROTOCOL_3_0, Startup
+from proxy.wire.violation import ProtocolViolation
+
+ANSWER_LIMIT_BYTES = 1 << 30
+"""PostgreSQL's own limit of a message."""
+
+_LOGIN = frozenset(map(ord, "RSKZENv"))
+
+
+class ClientState(Enum):
+    """Where a connection is."""
+
+    LOGIN = auto()
+    OPEN = auto()
+    CLOSED = auto()
+
+
+class ClientConnection:
+    """Opens a session that needs no password (the shadow's socket decides who may connect), then cuts frames.
+
+    `parameters` are the server's ParameterStatus values so far, `key` what cancels this session, `refusal` the
+    server's error if it refused the login. Raises ProtocolViolation.
+    """
+
+    def __init__(self) -> None:
+        self.state = ClientState.LOGIN
+        self.parameters: dict[bytes, bytes] = {}
+        self.key: BackendKeyData | None = None
+        self.refusal: Report | None = None
+        self._reader = FrameReader(limit_bytes=ANSWER_LIMIT_BYTES, merges_rows=True)
+
+    def startup(self, parameters: dict[str, str]) -> bytes:
+        """The first packet."""
+        pairs = tuple((name.encode(), value.encode()) for name, value in parameters.items())
+        return Startup(version=(PROTOCOL_3_0 >> 16, 0), parameters=pairs).encode()
+
+    def receive(self, data: bytes) -> None:
+        """Give it bytes from the server."""
+        self._reader.feed(data)
+
+    def log_in(self) -> bool:
+        """Take what has come; whether the login is over, by success (`OPEN`) or refusal (`CLOSED`)."""
+        while self.state is ClientState.LOGIN and (received := self._reader.typed(_LOGIN)) is not None:
+            self._step(backend.decode(received))
+        return self.state is not ClientState.LOGIN
+
+    def next_frame(self) -> Frame | None:
+        """The next frame, a run of rows being one."""
+        return self._reader.typed()
+
+    def _step(self, message: BackendMessage) -> None:
+        match message:
+            case ParameterStatus(name=name, value=value):
+                self.parameters[name] = value
+            case BackendKeyData():
+                self.key = message
+            case Report(kind="E"):
+                self.refusal = message
+                self.state = ClientState.CLOSED
+            case backend.ReadyForQuery():
+                self.state = ClientState.OPEN
+            case Authentication(step=step) if step != AUTH_OK:
+                raise ProtocolViolation("the server asks for a password")
+            case _:
+                pass

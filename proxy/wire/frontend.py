@@ -1,0 +1,300 @@
+"""What a client sends: frozen values, their bytes, and the way back. Text stays bytes in the client's encoding."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from proxy.wire.cursor import Cursor
+from proxy.wire.frames import INT16, INT32, UINT32, Frame, frame
+from proxy.wire.violation import ProtocolViolation
+
+PROTOCOL_3_0 = 3 << 16
+CANCEL_CODE = 1234 << 16 | 5678
+TLS_CODE = 1234 << 16 | 5679
+GSS_CODE = 1234 << 16 | 5680
+
+
+@dataclass(frozen=True, slots=True)
+class Startup:
+    """The first message: protocol version as (major, minor) and parameters in the order sent."""
+
+    version: tuple[int, int]
+    parameters: tuple[tuple[bytes, bytes], ...]
+
+    def encode(self) -> bytes:
+        """The packet."""
+        version = UINT32.pack(self.version[0] << 16 | self.version[1])
+        body = b"".join(name + b"\0" + value + b"\0" for name, value in self.parameters)
+        return INT32.pack(len(body) + 9) + version + body + b"\0"
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionRequest:
+    """SSLRequest or GSSENCRequest, answered by one byte."""
+
+    gss: bool
+
+    def encode(self) -> bytes:
+        """The packet."""
+        return INT32.pack(8) + INT32.pack(GSS_CODE if self.gss else TLS_CODE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """A request to cancel what another connection runs."""
+
+    process: int
+    secret: bytes
+
+    def encode(self) -> bytes:
+        """The packet."""
+        return INT32.pack(12 + len(self.secret)) + INT32.pack(CANCEL_CODE) + UINT32.pack(self.process) + self.secret
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Message `p`: what the server asked for, a SASL initial response, a SASL response or a password."""
+
+    data: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("p", self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One or more statements, answered in text."""
+
+    sql: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("Q", self.sql, b"\0")
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """Prepare a statement; parameter type 0 is left to the server."""
+
+    statement: bytes
+    sql: bytes
+    types: tuple[int, ...] = ()
+
+    def encode(self) -> bytes:
+        """The frame."""
+        types = b"".join(UINT32.pack(oid) for oid in self.types)
+        return frame("P", self.statement, b"\0", self.sql, b"\0", _count(len(self.types)), types)
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Make a portal of a statement and parameter values. Formats: none means text, one means all, else one each.
+
+    Whether formats and values fit the statement is for the database to judge.
+    """
+
+    portal: bytes
+    statement: bytes
+    formats: tuple[int, ...]
+    values: tuple[bytes | None, ...]
+    result_formats: tuple[int, ...]
+
+    def encode(self) -> bytes:
+        """The frame."""
+        values = b"".join(b"\xff\xff\xff\xff" if v is None else INT32.pack(len(v)) + v for v in self.values)
+        return frame(
+            "B",
+            self.portal + b"\0" + self.statement + b"\0",
+            _count(len(self.formats)) + b"".join(INT16.pack(f) for f in self.formats),
+            _count(len(self.values)) + values,
+            _count(len(self.result_formats)) + b"".join(INT16.pack(f) for f in self.result_formats),
+        )
+
+    def format_of(self, index: int) -> int:
+        """The format code of the parameter at `index`."""
+        if not self.formats:
+            return 0
+        return self.formats[0] if len(self.formats) == 1 else self.formats[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Ask what a statement (`S`) or portal (`P`) takes and gives."""
+
+    what: bytes
+    name: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("D", self.what, self.name, b"\0")
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Run a portal, for at most `rows` rows unless 0."""
+
+    portal: bytes
+    rows: int
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("E", self.portal, b"\0", INT32.pack(self.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Forget a statement (`S`) or portal (`P`)."""
+
+    what: bytes
+    name: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("C", self.what, self.name, b"\0")
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """The end of a batch: errors are forgotten, an implicit transaction ends."""
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Send what there is."""
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("H")
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """Good-bye."""
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("X")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """The obsolete fast path; only its frame is read."""
+
+    data: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("F", self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """CopyData, CopyDone or CopyFail (`d`, `c`, `f`): outside COPY they are read and ignored."""
+
+    kind: str
+    data: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame(self.kind, self.data)
+
+
+FrontendMessage: TypeAlias = (
+    Startup
+    | EncryptionRequest
+    | Cancel
+    | Credential
+    | Query
+    | Parse
+    | Bind
+    | Describe
+    | Execute
+    | Close
+    | Sync
+    | Flush
+    | Terminate
+    | FunctionCall
+    | Copy
+)
+
+
+def decode_untyped(payload: bytes) -> Startup | EncryptionRequest | Cancel:
+    """The message in a packet without a type byte. Raises ProtocolViolation."""
+    cursor = Cursor(payload)
+    code = cursor.uint32()
+    if code in (TLS_CODE, GSS_CODE):
+        cursor.end()
+        return EncryptionRequest(gss=code == GSS_CODE)
+    if code == CANCEL_CODE:
+        process, secret = cursor.uint32(), cursor.rest()
+        if not 4 <= len(secret) <= 256:
+            raise ProtocolViolation("invalid length of cancel request")
+        return Cancel(process=process, secret=secret)
+    major, minor = code >> 16, code & 0xFFFF
+    if major != 3:
+        raise ProtocolViolation(f"unsupported frontend protocol {major}.{minor}: server supports 3.0", sqlstate="0A000")
+    parameters: list[tuple[bytes, bytes]] = []
+    while name := cursor.string():
+        parameters.append((name, cursor.string()))
+    cursor.end()
+    return Startup(version=(major, minor), parameters=tuple(parameters))
+
+
+def decode(received: Frame) -> FrontendMessage:
+    """The message in a frame. Raises ProtocolViolation."""
+    reader = _READERS.get(received.kind)
+    if reader is None:
+        raise ProtocolViolation(f"invalid frontend message type {received.kind}")
+    cursor = Cursor(received.payload)
+    message = reader(cursor)
+    cursor.end()
+    return message
+
+
+def _count(number: int) -> bytes:
+    return number.to_bytes(2, "big")
+
+
+def _formats(cursor: Cursor) -> tuple[int, ...]:
+    return tuple(cursor.int16() for _ in range(cursor.count()))
+
+
+def _parse(cursor: Cursor) -> Parse:
+    statement, sql = cursor.string(), cursor.string()
+    return Parse(statement=statement, sql=sql, types=tuple(cursor.uint32() for _ in range(cursor.count())))
+
+
+def _bind(cursor: Cursor) -> Bind:
+    portal, statement, formats = cursor.string(), cursor.string(), _formats(cursor)
+    values = tuple(cursor.value() for _ in range(cursor.count()))
+    return Bind(portal=portal, statement=statement, formats=formats, values=values, result_formats=_formats(cursor))
+
+
+def _target(cursor: Cursor) -> tuple[bytes, bytes]:
+    what, name = cursor.take(1), cursor.string()
+    if what not in (b"S", b"P"):
+        raise ProtocolViolation("invalid message subtype")
+    return what, name
+
+
+_READERS: dict[int, Callable[[Cursor], FrontendMessage]] = {
+    ord("p"): lambda cursor: Credential(cursor.rest()),
+    ord("Q"): lambda cursor: Query(cursor.string()),
+    ord("P"): _parse,
+    ord("B"): _bind,
+    ord("D"): lambda cursor: Describe(*_target(cursor)),
+    ord("E"): lambda cursor: Execute(cursor.string(), cursor.int32()),
+    ord("C"): lambda cursor: Close(*_target(cursor)),
+    ord("S"): lambda _: Sync(),
+    ord("H"): lambda _: Flush(),
+    ord("X"): lambda _: Terminate(),
+    ord("F"): lambda cursor: FunctionCall(cursor.rest()),
+    ord("d"): lambda cursor: Copy("d", cursor.rest()),
+    ord("c"): lambda cursor: Copy("c", cursor.rest()),
+    ord("f"): lambda cursor: Copy("f", cursor.rest()),
+}

@@ -1,0 +1,137 @@
+"""The server's side of a connection as a state machine: which message may come when, in one table."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from proxy.wire import frontend
+from proxy.wire.frames import LOGIN_LIMIT_BYTES, MESSAGE_LIMIT_BYTES, Frame, FrameReader
+from proxy.wire.frontend import Cancel, EncryptionRequest, FrontendMessage
+from proxy.wire.violation import ProtocolViolation
+
+
+class State(Enum):
+    """Where a connection is."""
+
+    STARTUP = auto()  # nothing but a packet without a type byte may come
+    AUTHENTICATING = auto()  # credentials alone
+    OPENING = auto()  # authenticated, not ready: nothing is read
+    IDLE = auto()  # between batches
+    EXTENDED = auto()  # inside a batch of the extended protocol, before its Sync
+    SKIPPING = auto()  # an error in the batch: everything up to Sync is dropped
+    CLOSED = auto()
+
+
+_EXTENDED = dict.fromkeys(map(ord, "PBDECH"), State.EXTENDED)
+_COPY = "dcf"
+
+TRANSITIONS: dict[State, dict[int, State]] = {
+    State.STARTUP: {},
+    State.AUTHENTICATING: {ord("p"): State.AUTHENTICATING},
+    State.OPENING: {},
+    State.IDLE: {
+        **_EXTENDED,
+        **dict.fromkeys(map(ord, "QSF" + _COPY), State.IDLE),
+        ord("X"): State.CLOSED,
+    },
+    State.EXTENDED: {
+        **_EXTENDED,
+        **dict.fromkeys(map(ord, "QF" + _COPY), State.EXTENDED),
+        ord("S"): State.IDLE,
+        ord("X"): State.CLOSED,
+    },
+    State.SKIPPING: {
+        **dict.fromkeys(map(ord, "PBDECHQF" + _COPY), State.SKIPPING),
+        ord("S"): State.IDLE,
+        ord("X"): State.CLOSED,
+    },
+    State.CLOSED: {},
+}
+_ALLOWED = {state: frozenset(row) for state, row in TRANSITIONS.items()}
+_PASSES_SKIPPING = frozenset(map(ord, "SX"))
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message, and for those after the login the frame it came in, so that it can be relayed as it is."""
+
+    message: FrontendMessage
+    frame: Frame | None
+
+
+class ServerConnection:
+    """Bytes in, messages out, one at a time, so that an error can still make the next ones be skipped.
+
+    Raises ProtocolViolation, after which the connection is closed and takes nothing more.
+    """
+
+    def __init__(self) -> None:
+        self.state = State.STARTUP
+        self._reader = FrameReader(limit_bytes=LOGIN_LIMIT_BYTES, merges_rows=False)
+        self._encryption_asked: set[bool] = set()
+
+    def receive(self, data: bytes) -> None:
+        """Give it bytes from the client."""
+        self._reader.feed(data)
+        if self.state in (State.STARTUP, State.AUTHENTICATING, State.OPENING):
+            self._limit_unauthenticated()
+
+    def next_message(self) -> Received | None:
+        """The next message that counts, or None until more bytes come."""
+        try:
+            if self.state is State.STARTUP:
+                return self._first()
+            while self.state not in (State.OPENING, State.CLOSED):
+                received = self._reader.typed(_ALLOWED[self.state])
+                if received is None:
+                    return None
+                skipped = self.state is State.SKIPPING and received.kind not in _PASSES_SKIPPING
+                self.state = TRANSITIONS[self.state][received.kind]
+                if not skipped:
+                    return Received(message=frontend.decode(received), frame=received)
+        except ProtocolViolation:
+            self.state = State.CLOSED
+            raise
+        return None
+
+    def authenticated(self) -> None:
+        """The credentials were right; nothing is read until `ready`."""
+        self._move(State.AUTHENTICATING, State.OPENING)
+
+    def ready(self) -> None:
+        """The session is open: statements may come."""
+        self._move(State.OPENING, State.IDLE)
+        self._reader.limit_bytes = MESSAGE_LIMIT_BYTES
+
+    def failed(self) -> None:
+        """An error was sent. Inside a batch of the extended protocol everything up to Sync is dropped."""
+        if self.state is State.EXTENDED:
+            self.state = State.SKIPPING
+
+    def close(self) -> None:
+        """Nothing more will be read or written."""
+        self.state = State.CLOSED
+
+    def _first(self) -> Received | None:
+        payload = self._reader.untyped()
+        if payload is None:
+            return None
+        message = frontend.decode_untyped(payload)
+        if isinstance(message, EncryptionRequest):
+            if message.gss in self._encryption_asked:
+                raise ProtocolViolation("encryption was asked for twice")
+            self._encryption_asked.add(message.gss)
+            if self._reader.buffered:
+                raise ProtocolViolation("received unencrypted data after an encryption request")
+        else:
+            self.state = State.CLOSED if isinstance(message, Cancel) else State.AUTHENTICATING
+        return Received(message=message, frame=None)
+
+    def _limit_unauthenticated(self) -> None:
+        if self._reader.buffered > 2 * LOGIN_LIMIT_BYTES:
+            self.state = State.CLOSED
+            raise ProtocolViolation("too much data before authentication")
+
+    def _move(self, expected: State, following: State) -> None:
+        if self.state is not expected:
+            raise RuntimeError(f"cannot go from {self.state.name} to {following.name}")
+        self.state = following

@@ -1,0 +1,117 @@
+"""What a client may ask for when it connects: an allow-list of settings, from parameters and from `options`."""
+
+from dataclasses import dataclass
+
+from planner.errors import KeyholeError
+from proxy.wire.frontend import Startup
+
+SETTINGS = frozenset(
+    {
+        "application_name",
+        "client_encoding",
+        "client_min_messages",
+        "datestyle",
+        "default_transaction_isolation",
+        "default_transaction_read_only",
+        "extra_float_digits",
+        "idle_in_transaction_session_timeout",
+        "intervalstyle",
+        "lock_timeout",
+        "search_path",
+        "statement_timeout",
+        "timezone",
+    }
+)
+"""PostgreSQL settings a client may bring, besides everything under `keyhole.`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who wants in, where to, and with which settings. `extensions` are `_pq_.` options, none of which is known."""
+
+    user: str
+    database: str
+    settings: tuple[tuple[str, str], ...]
+    extensions: tuple[bytes, ...]
+
+
+def login(startup: Startup) -> Login:
+    """The login a startup message asks for. Raises KH405 without a user, KH404 for a setting not on the list."""
+    user = database = ""
+    settings: list[tuple[str, str]] = []
+    extensions: list[bytes] = []
+    for raw_name, raw_value in startup.parameters:
+        name, value = _text(raw_name), _text(raw_value)
+        match name:
+            case "user":
+                user = value
+            case "database":
+                database = value
+            case "options":
+                settings.extend(_options(value))
+            case "replication":
+                if value.lower() not in ("false", "off", "no", "0"):
+                    raise KeyholeError("KH404", "replication is not served")
+            case _ if name.startswith("_pq_."):
+                extensions.append(raw_name)
+            case _:
+                settings.append((name, value))
+    if not user:
+        raise KeyholeError("KH405", "no user name in the startup packet")
+    for name, _value in settings:
+        _insist_allowed(name)
+    return Login(user=user, database=database or user, settings=tuple(settings), extensions=tuple(extensions))
+
+
+def _insist_allowed(name: str) -> None:
+    lowered = name.lower()
+    if lowered not in SETTINGS and not lowered.startswith("keyhole."):
+        allowed = ", ".join(sorted(SETTINGS))
+        raise KeyholeError(
+            "KH404",
+            f'the setting "{name}" cannot be given at connection start',
+            detail=f"Allowed: {allowed}, keyhole.*.",
+        )
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise KeyholeError("KH405", "the startup packet is not UTF-8") from None
+
+
+def _options(text: str) -> list[tuple[str, str]]:
+    """The settings in a command line such as `-c keyhole.fnr=0.01 --search_path=public`."""
+    settings: list[tuple[str, str]] = []
+    words = iter(_words(text))
+    for word in words:
+        if word == "-c":
+            assignment = next(words, "")
+        elif word.startswith(("-c", "--")):
+            assignment = word[2:]
+        else:
+            raise KeyholeError("KH404", "options may hold -c name=value and --name=value alone")
+        name, separator, value = assignment.partition("=")
+        if not separator or not name:
+            raise KeyholeError("KH404", "options may hold -c name=value and --name=value alone")
+        settings.append((name.replace("-", "_"), value))
+    return settings
+
+
+def _words(text: str) -> list[str]:
+    """Split at white space; a backslash makes the next character literal."""
+    words: list[str] = []
+    current: list[str] | None = None
+    characters = iter(text)
+    for character in characters:
+        if character.isspace():
+            if current is not None:
+                words.append("".join(current))
+            current = None
+        else:
+            current = [] if current is None else current
+            current.append(next(characters, "") if character == "\\" else character)
+    if current is not None:
+        words.append("".join(current))
+    return words

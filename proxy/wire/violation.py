@@ -1,0 +1,10 @@
+"""The one exception of the protocol core: the peer broke the protocol, and the connection must end."""
+
+
+class ProtocolViolation(Exception):
+    """What the peer did wrong, never what it sent. `sqlstate` is for the FATAL report before the close."""
+
+    def __init__(self, message: str, *, sqlstate: str = "08P01") -> None:
+        super().__init__(message)
+        self.message = message
+        self.sqlstate = sqlstate

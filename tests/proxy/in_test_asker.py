@@ -1,0 +1,79 @@
+"""An asker with fixed keys: statements are read and rewritten by the real planner, nothing is decided or charged."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.catalog import Catalog, Value
+from planner.embedded import Embedded
+from planner.errors import KeyholeError
+from planner.outer import Asking, outer_sql
+from planner.settings import SETTINGS, accuracy
+from planner.statement import Explaining, classify, split
+from proxy.asker import Part, Prepared, Released
+from tests.proxy.endpoint_catalog import endpoint_catalog
+
+COUNTRIES = ("Côte d'Ivoire", "France", 'G"\\{},', "Spain")
+LINES = ("Question over 4 groups", " A or B")
+
+
+@dataclass
+class FixedAsker:
+    """Every question's every key column is `keys`, every virtual relation is empty.
+
+    `asked` are the planned statements' settings and parameters, `released` counts statements with a released question.
+    A statement with the comment `/* crash */` hits a bug. With a `gate`, a release waits for it.
+    """
+
+    catalog: Catalog = field(default_factory=endpoint_catalog)
+    keys: tuple[str, ...] = COUNTRIES
+    asked: list[tuple[Mapping[str, str | None], Mapping[int, Value | None]]] = field(default_factory=list)
+    released: int = 0
+    gate: threading.Event | None = None
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return {setting.name: setting.default(self.catalog.defaults) for setting in SETTINGS}
+
+    def read(self, sql: str) -> tuple[Part, ...]:
+        parts = []
+        for part in split(sql):
+            try:
+                statement = classify(part.text, self.catalog)
+            except KeyholeError as error:
+                raise error.moved(offset=part.offset) from None
+            parts.append(Part(part.text, part.offset, isinstance(statement, Asking | Explaining)))
+        return tuple(parts)
+
+    def prepare(
+        self,
+        statement: str,
+        *,
+        settings: Mapping[str, str | None],
+        parameters: Mapping[int, Value | None],
+        analyst: str,
+    ) -> Prepared:
+        accuracy(settings, self.catalog.defaults)
+        if "/* crash */" in statement:
+            raise ZeroDivisionError("a bug")
+        self.asked.append((settings, parameters))
+        first = len(parameters) + 1
+        match classify(statement, self.catalog):
+            case Asking() as asking:
+                outer = outer_sql(asking, first_parameter=first)
+                released = tuple(
+                    self.keys if isinstance(asking.embedded[array.embedded], Embedded) else () for array in outer.arrays
+                )
+                return Prepared(outer.sql, arrays=len(released), tag=None, plan=released)
+            case _:
+                sql = f'SELECT u.line AS "QUERY PLAN" FROM unnest(${first}::text[]) AS u(line)'
+                return Prepared(sql, arrays=1, tag="EXPLAIN", plan=(LINES,))
+
+    def release(self, prepared: Prepared) -> Released:
+        if self.gate is not None:
+            assert self.gate.wait(20)
+        assert isinstance(prepared.plan, tuple)
+        if prepared.tag is not None or self.keys not in prepared.plan:
+            return Released(arrays=prepared.plan, notices=())
+        self.released += 1
+        return Released(arrays=prepared.plan, notices=("at most 1.9 epsilon",))

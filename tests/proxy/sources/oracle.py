@@ -1,0 +1,211 @@
+"""What a question's aggregates are by definition: plain Python over a list of rows, exact, slow, independent of SQL."""
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.catalog import Column, SqlType, Table
+from planner.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
+from planner.question import Functional, Measure, Question
+
+Row = Mapping[str, Any]
+
+
+def true_aggregates(question: Question, rows: Sequence[Row]) -> npt.NDArray[np.int64]:
+    """The bounded aggregates, shape (functionals, keys)."""
+    table, keys = question.table, question.keys
+    index = {key: i for i, key in enumerate(keys.key(i) for i in range(keys.size))}
+    result = np.zeros((len(question.functionals), keys.size), dtype=np.int64)
+    by_unit: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for number, row in enumerate(rows):
+        unit = (number,) if table.row_unit else tuple(read(table, row, name) for name in table.unit)
+        key = tuple(read(table, row, name) for name in keys.names)
+        if None in unit or not all(
+            part in (column.domain or ()) for part, column in zip(key, keys.columns, strict=True)
+        ):
+            continue
+        by_unit[unit][key].append(row)
+    for unit, groups in by_unit.items():
+        for key in chosen(question, unit, list(groups)):
+            if key in index:
+                kept = capped(table, groups[key])
+                for f, functional in enumerate(question.functionals):
+                    result[f, index[key]] += contribution(question, functional, kept)
+    return result
+
+
+def chosen(question: Question, unit: tuple[Any, ...], keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The keys of a unit that count: the first G in the order of md5."""
+    table, names = question.table, question.keys.names
+    if table.row_unit:
+        return keys
+
+    def drawn(key: tuple[Any, ...]) -> str:
+        parts = [value for name, value in zip(table.unit, unit, strict=True) if name not in names]
+        return digest(table, [*parts, *key])
+
+    return sorted(keys, key=drawn)[: table.groups_per_unit]
+
+
+def capped(table: Table, rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows of one unit in one key that count."""
+    cap = table.row_cap
+    if cap is None:
+        return rows
+    unique = cap.unique
+    present = [row for row in rows if row[unique] is not None]
+    return sorted(present, key=lambda row: digest(table, [row[unique]]))[: cap.rows]
+
+
+def contribution(question: Question, functional: Functional, rows: Sequence[Row]) -> int:
+    """What one unit adds to one functional of one key."""
+    table = question.table
+    counted = [row for row in rows if counts(question, functional, row)]
+    match functional.measure:
+        case Measure.ROWS:
+            total = len(counted)
+        case Measure.UNITS:
+            return min(len(counted), 1)
+        case Measure.TOTAL:
+            assert functional.column is not None
+            column = table.column(functional.column)
+            total = sum(
+                functional.scale * grid_steps(column, read(table, row, column.name)) - functional.offset
+                for row in counted
+            )
+    if table.row_unit or table.row_cap is not None:
+        return total
+    assert functional.unit_range is not None
+    low, high = functional.unit_range
+    return max(min(low, 0), min(max(high, 0), total))
+
+
+def counts(question: Question, functional: Functional, row: Row) -> bool:
+    value = None if functional.column is None else read(question.table, row, functional.column)
+    if functional.column is not None and (value is None or is_nan(value)):
+        return False
+    return (
+        holds(question.table, question.where, row) is True and holds(question.table, functional.condition, row) is True
+    )
+
+
+def grid_steps(column: Column, value: Any) -> int:
+    """The clipped value in grid steps, halves rounded up."""
+    assert column.bounds is not None
+    assert column.grid is not None
+    low, high = column.bounds
+    if column.sql_type is SqlType.DOUBLE:
+        clipped = max(float(low), min(float(high), value))
+        steps: float = clipped / float(column.grid) + 0.5
+        return math.floor(steps)
+    exact = max(Fraction(low), min(Fraction(high), Fraction(value)))
+    return math.floor(exact / Fraction(column.grid) + Fraction(1, 2))
+
+
+def is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def read(table: Table, row: Row, name: str) -> Any:
+    """A stored or derived column of a row."""
+    derivation = table.column(name).derivation
+    if derivation is None:
+        return row[name]
+    value = row[derivation.column]
+    if value is None:
+        return None
+    if derivation.function == "date":
+        return value.date() if isinstance(value, datetime) else value
+    if derivation.function == "extract":
+        return {"year": value.year, "month": value.month, "hour": getattr(value, "hour", 0),
+                "dow": value.isoweekday() % 7, "doy": value.timetuple().tm_yday,
+                "quarter": (value.month + 2) // 3}[derivation.part]  # fmt: skip
+    assert derivation.function == "date_trunc"
+    day = value.date() if isinstance(value, datetime) else value
+    match derivation.part:
+        case "month":
+            day = day.replace(day=1)
+        case "year":
+            day = day.replace(month=1, day=1)
+        case "week":
+            day = date.fromordinal(day.toordinal() - day.weekday())
+        case "hour":
+            return value.replace(minute=0, second=0, microsecond=0)
+    return day if table.column(name).sql_type is SqlType.DATE else datetime(day.year, day.month, day.day)
+
+
+def digest(table: Table, parts: list[Any]) -> str:
+    return hashlib.md5("|".join([table.seed, *map(canonical, parts)]).encode()).hexdigest()
+
+
+def canonical(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"{len(value)}:{value}"
+        case datetime():
+            text = value.strftime("%Y-%m-%d %H:%M:%S.%f").zfill(26)
+            return text.rstrip("0").rstrip(".") if "." in text else text
+        case Decimal():
+            return format(value.normalize(), "f")
+        case _:
+            return str(value)
+
+
+def holds(table: Table, condition: Condition, row: Row) -> bool | None:
+    """A condition by SQL's three-valued logic; NaN is above every number."""
+    match condition:
+        case Compare(name, operator, value):
+            found = read(table, row, name)
+            return None if found is None else compared(found, operator, value)
+        case Within(name, values):
+            found = read(table, row, name)
+            return None if found is None else any(compared(found, "=", value) for value in values)
+        case Like(name, pattern):
+            found = read(table, row, name)
+            return None if found is None else matches(found, pattern)
+        case IsNull(name):
+            return read(table, row, name) is None
+        case Not(inner):
+            held = holds(table, inner, row)
+            return None if held is None else not held
+        case And(parts):
+            every = [holds(table, part, row) for part in parts]
+            return False if False in every else None if None in every else True
+        case Or(parts):
+            some = [holds(table, part, row) for part in parts]
+            return True if True in some else None if None in some else False
+
+
+def compared(found: Any, operator: str, value: Any) -> bool:
+    if isinstance(found, float):
+        sign = 1 if math.isnan(found) else (found > float(value)) - (found < float(value))
+    elif isinstance(found, str):
+        sign = (found.encode() > value.encode()) - (found.encode() < value.encode())
+    else:
+        sign = (found > value) - (found < value)
+    return {"=": sign == 0, "<>": sign != 0, "<": sign < 0, "<=": sign <= 0, ">": sign > 0, ">=": sign >= 0}[operator]
+
+
+def matches(found: str, pattern: str) -> bool:
+    if not pattern:
+        return not found
+    head, rest = pattern[0], pattern[1:]
+    match head:
+        case "%":
+            return any(matches(found[i:], rest) for i in range(len(found) + 1))
+        case "_":
+            return bool(found) and matches(found[1:], rest)
+        case "\\":
+            return found[:1] == rest[0] and matches(found[1:], rest[1:])
+        case _:
+            return found[:1] == head and matches(found[1:], rest)

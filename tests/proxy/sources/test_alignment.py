@@ -1,0 +1,45 @@
+"""Groups find their keys."""
+
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.catalog import Column, SqlType, Value
+from planner.keys import KeySpace
+from proxy.sources.alignment import aligned
+
+_DOMAINS: dict[str, tuple[SqlType, tuple[Any, ...]]] = {
+    "text": (SqlType.TEXT, ("b", "a", "", "ü")),
+    "integer": (SqlType.INTEGER, (5, -3, 2**40)),
+    "date": (SqlType.DATE, tuple(date(2026, 1, 3) - timedelta(days=i) for i in range(3))),
+    "timestamp": (SqlType.TIMESTAMP, (datetime(2026, 1, 1), datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 9))),
+    "boolean": (SqlType.BOOLEAN, (True, False)),
+}
+
+
+@given(data=st.data())
+def test_every_group_lands_on_its_key(data: st.DataObject) -> None:
+    kinds = data.draw(st.lists(st.sampled_from(sorted(_DOMAINS)), min_size=1, max_size=3))
+    columns = tuple(Column(f"c{i}", _DOMAINS[kind][0], kind) for i, kind in enumerate(kinds))
+    values: list[tuple[Value, ...]] = []
+    for kind in kinds:
+        chosen = data.draw(st.lists(st.sampled_from(_DOMAINS[kind][1]), min_size=1, unique=True))
+        values.append(tuple(chosen))
+    keys = KeySpace(columns=columns, values=tuple(values))
+    group = st.tuples(*(st.sampled_from(_DOMAINS[kind][1]) for kind in kinds))
+    sums = data.draw(st.dictionaries(group, st.integers(-(2**62), 2**62)))
+    found = [list(part) for part in zip(*sums, strict=True)] or [[] for _ in kinds]
+    expected = [sums.get(keys.key(i), 0) for i in range(keys.size)]
+    assert aligned(found, [list(sums.values())], keys).tolist() == [expected]
+
+
+@pytest.mark.parametrize("kind", ["datetime64[D]", "datetime64[us]", "datetime64[s]"])
+def test_numpy_dates(kind: str) -> None:
+    days = (date(2026, 1, 2), date(2025, 1, 1))
+    keys = KeySpace(columns=(Column("day", SqlType.DATE, "date"),), values=(days,))
+    found = np.array(["2025-01-01", "2030-01-01", "2026-01-02"], dtype=kind)
+    assert aligned([found], [np.array([1, 2, 3])], keys).tolist() == [[3, 1]]

@@ -1,0 +1,107 @@
+"""Both engines give the integers that the definition gives, on any rows."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from mechanisms.formula import TRUE
+from planner.catalog import RowCap, Table
+from planner.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or
+from planner.keys import KeySpace
+from planner.question import Accuracy, Measure, Question
+from tests.proxy.sources.oracle import Row, true_aggregates
+from tests.proxy.sources.worlds import UNITS, Engines, columns, crowd, functional, questions, rows
+
+_GIVEN = settings(
+    max_examples=150,
+    phases=[Phase.explicit, Phase.generate],
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+def _check(engines: Engines, question: Question, found: list[Row]) -> None:
+    expected = true_aggregates(question, found)
+    for answer in engines.answers(question, engines.load(found)):
+        np.testing.assert_array_equal(answer, expected)
+
+
+@_GIVEN
+@given(question=questions(units=((),)), found=rows())
+def test_row_unit(engines: Engines, question: Question, found: list[Row]) -> None:
+    _check(engines, question, found)
+
+
+@_GIVEN
+@given(question=questions(units=UNITS), found=rows())
+def test_bounded_units(engines: Engines, question: Question, found: list[Row]) -> None:
+    _check(engines, question, found)
+
+
+_CROWD = crowd(seed=7, size=400)
+_CONDITIONS: tuple[Condition, ...] = (
+    ALWAYS,
+    Compare("cost", ">", Decimal("0.45")),
+    Not(Or((Compare("cost", "<=", Decimal(0)), IsNull("cost")))),
+    And((Like("person", "%o%"), Not(Compare("age", "=", 5)))),
+)
+
+
+@pytest.fixture(scope="module")
+def crowded(engines: Engines) -> dict[str, str]:
+    return engines.load(_CROWD, postgres="crowd")
+
+
+@pytest.mark.parametrize("keys", [("ward", "level"), ("ward", "month"), ("level",), ("born", "flag")], ids=str)
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("cap", [None, 2])
+@pytest.mark.parametrize("unit", [(), *UNITS], ids=str)
+def test_crowd(
+    engines: Engines,
+    crowded: dict[str, str],
+    unit: tuple[str, ...],
+    cap: int | None,
+    groups: int,
+    keys: tuple[str, ...],
+) -> None:
+    if not unit and (cap, groups) != (None, 1):
+        return
+    table = Table(
+        name="visits",
+        relation="visits",
+        columns=columns(),
+        unit=unit,
+        groups_per_unit=groups,
+        rows_per_unit=2 if cap is None else None,
+        row_cap=None if cap is None else RowCap(rows=cap, unique="id"),
+        refresh="static",
+        seed="crowd",
+    )
+    columns_ = tuple(table.column(name) for name in keys)
+    domains = tuple(column.domain or () for column in columns_)
+    functionals = [
+        functional(table, measure, None, c) for measure in (Measure.ROWS, Measure.UNITS) for c in _CONDITIONS
+    ]
+    functionals += [functional(table, Measure.ROWS, name, ALWAYS) for name in ("cost", "amount", "person")]
+    functionals += [
+        functional(table, Measure.TOTAL, name, condition, threshold=threshold)
+        for name in ("age", "big", "amount", "long", "cost")
+        for condition in _CONDITIONS[:2]
+        for threshold in (None, Fraction(7, 3))
+    ]
+    question = Question(
+        table=table,
+        keys=KeySpace(columns=columns_, values=(domains[0][:2], *domains[1:])),
+        where=Compare("flag", "=", True) if groups == 1 else ALWAYS,
+        functionals=tuple(functionals),
+        atoms=(),
+        formula=TRUE,
+        accuracy=Accuracy(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=1, mechanism="keyhole"),
+        warnings=(),
+    )
+    expected = true_aggregates(question, _CROWD)
+    for answer in engines.answers(question, crowded):
+        np.testing.assert_array_equal(answer, expected)

@@ -1,0 +1,199 @@
+"""What both sources promise besides the integers: shapes, refusals that tell nothing, and no way to write."""
+
+import pickle
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import psycopg
+import pytest
+
+from planner.catalog import Column, SqlType
+from planner.compile import SourceColumn
+from planner.errors import KeyholeError
+from planner.keys import KeySpace
+from planner.plan import Rewritten
+from proxy.sources import Source, TrueAggregates, open_source
+
+_COLUMNS = "ward text, day date, seen_at timestamp, age integer, big bigint, cost numeric(10,2), x double precision, ok boolean"
+_ROWS = (
+    ("a", date(2026, 1, 1), datetime(2026, 1, 1, 5), 3, 2**40, Decimal("1.50"), Decimal("0.25"), True),
+    ("o'hare", date(2026, 1, 2), datetime(2026, 1, 1, 5), 4, 2**41, Decimal("2.00"), Decimal("0.5"), False),
+)
+_INSERTED = (
+    "('o''hare', '2026-01-02', '2026-01-01 05:00', 4, 2199023255552, 2.00, 0.5, FALSE), "
+    "('a', '2026-01-01', '2026-01-01 05:00', 3, 1099511627776, 1.50, 0.25, TRUE)"
+)
+_KEYS = KeySpace(columns=(Column("ward", SqlType.TEXT, "text", domain=("a", "b")),), values=(("a", "b"),))
+_SECRET = "topsecret"
+
+
+Opened = tuple[Source, str, Callable[[], object]]
+
+
+@pytest.fixture(params=["duckdb file", "parquet", "postgres"])
+def source(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> Iterator[Opened]:
+    """A source with one small table, the table's name there, and a count of its rows by another way."""
+    name = "small"
+    if request.param == "postgres":
+        with psycopg.connect(postgres_url, autocommit=True) as server:
+            server.execute(f"DROP TABLE IF EXISTS small CASCADE; CREATE TABLE small ({_COLUMNS})")
+            server.execute(f"INSERT INTO small VALUES {_INSERTED}")
+            server.execute("CREATE VIEW seen AS SELECT * FROM small")
+        opened = open_source(postgres_url, directory=tmp_path)
+    else:
+        with duckdb.connect(str(tmp_path / "small.duckdb")) as writer:
+            writer.execute(f"CREATE TABLE small ({_COLUMNS})")
+            writer.execute(f"INSERT INTO small VALUES {_INSERTED}")
+            writer.execute("CREATE VIEW seen AS SELECT * FROM small")
+            writer.execute(f"COPY small TO '{tmp_path / 'small.parquet'}'")
+        if request.param == "parquet":
+            name = f"read_parquet('{tmp_path / 'small.parquet'}')"
+        opened = open_source("duckdb:///small.duckdb" if name == "small" else "duckdb://", directory=tmp_path)
+    yield opened, name, lambda: opened.table_rows(name, ("age",))
+    opened.close()
+
+
+def _ask(source: Source, sql: str, *, timeout_ms: int = 20_000) -> TrueAggregates:
+    rewritten = Rewritten(dialect=source.dialect, sql=sql)
+    return source.aggregates(rewritten, _KEYS, functionals=1, timeout_ms=timeout_ms)
+
+
+def test_schema(source: Opened) -> None:
+    opened, name, _ = source
+    declared = {
+        "ward": "text",
+        "day": "date",
+        "seen_at": "timestamp without time zone",
+        "age": "integer",
+        "big": "bigint",
+        "cost": "numeric(10,2)",
+        "x": "double precision",
+        "ok": "boolean",
+    }
+    assert opened.schema(name) == tuple(SourceColumn(c, t, nullable=True) for c, t in declared.items())
+
+
+def test_public_rows_are_values_in_a_fixed_order(source: Opened) -> None:
+    opened, name, _ = source
+    assert opened.table_rows(name, ("ward", "day", "seen_at", "age", "big", "cost", "x", "ok")) == _ROWS
+
+
+def test_relations_and_views(source: Opened) -> None:
+    opened, name, _ = source
+    if name == "small":
+        assert {relation.strip('"') for relation in opened.relations()} >= {"small", "seen"}
+        assert opened.is_view("seen")
+        assert not opened.is_view("small")
+    else:
+        assert opened.relations() == ()
+        assert not opened.is_view(name)
+
+
+def test_missing_relations_are_named(source: Opened) -> None:
+    opened, _, _ = source
+    with pytest.raises(KeyholeError, match=r"KH006.*absent"):
+        opened.schema("absent")
+    with pytest.raises(KeyholeError, match=r"KH006.*absent"):
+        opened.table_rows("absent", ("a",))
+
+
+def test_aggregates_are_aligned_and_never_shown(source: Opened) -> None:
+    opened, name, _ = source
+    found = _ask(opened, f"SELECT ward AS k0, sum(age)::bigint AS f0 FROM {name} GROUP BY 1")
+    np.testing.assert_array_equal(found.values, [[3, 0]])
+    assert found.values.dtype == np.int64
+    assert "3" not in f"{found!r} {found!s} {found}"
+    with pytest.raises(TypeError):
+        pickle.dumps(found)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT CAST('{_SECRET}' AS integer) AS k0, 1 AS f0",
+        f"SELECT {_SECRET}",
+        f"SELECT '{_SECRET}' AS k0, CAST(power(10, 40) AS bigint) AS f0",
+        "SELECT count(*) AS k0, count(*) AS f0 FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b",
+    ],
+    ids=["cast", "name", "overflow", "timeout"],
+)
+def test_every_failure_is_the_same_and_carries_nothing(
+    source: Opened, sql: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    opened, name, _ = source
+    with pytest.raises(KeyholeError) as caught:
+        _ask(opened, sql, timeout_ms=300)
+    error = caught.value
+    assert (error.code, error.message) == ("KH501", "the source could not answer")
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    printed = "".join(traceback.format_exception(error)) + caplog.text + "".join(capfd.readouterr())
+    assert _SECRET not in printed.replace(sql, "")
+    np.testing.assert_array_equal(_ask(opened, f"SELECT ward AS k0, 1 AS f0 FROM {name}").values, [[1, 0]])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["DELETE FROM small", "DROP TABLE small", "CREATE TABLE other AS SELECT 1", "INSERT INTO small(age) VALUES (1)"],
+)
+def test_nothing_can_be_written(source: Opened, sql: str) -> None:
+    opened, _, count = source
+    before = count()
+    if opened.relations():
+        with pytest.raises(KeyholeError, match="KH501"):
+            _ask(opened, sql)
+    assert count() == before
+
+
+def test_many_threads_at_once(source: Opened) -> None:
+    opened, name, _ = source
+    found: list[int] = []
+
+    def ask() -> None:
+        for _ in range(5):
+            answer = _ask(opened, f"SELECT ward AS k0, sum(age)::bigint AS f0 FROM {name} GROUP BY 1")
+            found.append(int(answer.values[0, 0]))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [3] * 40
+
+
+def test_settings_are_the_sources_own(source: Opened) -> None:
+    opened, _, _ = source
+    found = _ask(opened, "SELECT 'a' AS k0, CASE WHEN current_setting('TimeZone') = 'UTC' THEN 1 ELSE 0 END AS f0")
+    assert found.values[0, 0] == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 'a' AS k0, count(*) AS f0 FROM read_text('/etc/hostname')",
+        "SELECT 'a' AS k0, count(*) AS f0 FROM read_csv('/etc/passwd')",
+        "SET threads = 1",
+        "INSTALL httpfs",
+        "ATTACH '/tmp/other.duckdb'",
+    ],
+)
+def test_duckdb_is_closed(tmp_path: Path, sql: str) -> None:
+    opened = open_source("duckdb://", directory=tmp_path)
+    with pytest.raises(KeyholeError, match="KH501"):
+        _ask(opened, sql)
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://localhost/x", "duckdb:///absent.duckdb", "postgresql://nobody@127.0.0.1:1/none", ""]
+)
+def test_unreachable_sources(tmp_path: Path, url: str) -> None:
+    with pytest.raises(KeyholeError, match="KH008"):
+        open_source(url, directory=tmp_path)

@@ -1,0 +1,346 @@
+"""Random small tables and questions about them, the same on both engines."""
+
+import itertools
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from hypothesis import strategies as st
+
+from mechanisms.formula import TRUE
+from planner.catalog import Column, Derivation, RowCap, SqlType, Table, Value
+from planner.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within
+from planner.keys import KeySpace
+from planner.question import Accuracy, Functional, Measure, Question
+from planner.rewrite import rewrite
+from proxy.sources import Source
+from tests.proxy.sources.oracle import Row
+
+NAMES = ("ann", "o'hare", "zoë|1:x", "", 'q"uote', "ANN", "a%_\\b")
+MONTHS = (date(2025, 12, 1), date(2026, 1, 1), date(2026, 2, 1))
+MOMENTS = (
+    datetime(2025, 12, 31, 23, 59, 59, 999999),
+    datetime(2026, 1, 1),
+    datetime(2026, 1, 5, 7, 30, 0, 120),
+    datetime(2026, 2, 28, 12),
+    datetime(2024, 2, 29, 1),
+    datetime(1, 1, 1),
+    datetime(9999, 12, 31, 23, 0, 0, 500000),
+)
+TYPES = {
+    "id": "integer",
+    "person": "text",
+    "code": "bigint",
+    "ward": "text",
+    "level": "integer",
+    "visited": "timestamp",
+    "born": "date",
+    "flag": "boolean",
+    "age": "integer",
+    "big": "bigint",
+    "amount": "numeric(12,2)",
+    "long": "numeric(38,4)",
+    "cost": "double precision",
+}
+
+
+def columns(
+    *, age_grid: str = "1", amount_grid: str = "0.01", cost_grid: str = "0.1", long_grid: str = "0.5"
+) -> tuple[Column, ...]:
+    def measure(name: str, kind: SqlType, bounds: tuple[str, str], grid: str) -> Column:
+        low, high = Decimal(bounds[0]), Decimal(bounds[1])
+        return Column(
+            name=name,
+            sql_type=kind,
+            declared=TYPES[name],
+            bounds=(low, high),
+            grid=Decimal(grid),
+            per_unit=(2 * min(low, Decimal(0)), 2 * max(high, Decimal(0))),
+        )
+
+    def derived(name: str, kind: SqlType, function: str, part: str, base: str, domain: tuple[Value, ...]) -> Column:
+        declared = {SqlType.TIMESTAMP: "timestamp without time zone"}.get(kind, kind.value)
+        return Column(
+            name=name, sql_type=kind, declared=declared, domain=domain, derivation=Derivation(function, part, base)
+        )
+
+    return (
+        Column("id", SqlType.INTEGER, "integer"),
+        Column("person", SqlType.TEXT, "text"),
+        Column("code", SqlType.INTEGER, "bigint"),
+        Column("ward", SqlType.TEXT, "text", domain=("north", "süd", "o'hare|2:")),
+        Column("level", SqlType.INTEGER, "integer", domain=(1, 2, 5)),
+        Column("visited", SqlType.TIMESTAMP, "timestamp without time zone"),
+        Column("born", SqlType.DATE, "date", domain=(date(2026, 1, 1), date(2026, 1, 2), date(1900, 2, 28))),
+        Column("flag", SqlType.BOOLEAN, "boolean", domain=(False, True)),
+        measure("age", SqlType.INTEGER, ("0", "110"), age_grid),
+        measure("big", SqlType.INTEGER, ("-1000", "1000000"), "1"),
+        measure("amount", SqlType.NUMERIC, ("-10", "100.5"), amount_grid),
+        measure("long", SqlType.NUMERIC, ("-10.25", "100"), long_grid),
+        measure("cost", SqlType.DOUBLE, ("-5.5", "50"), cost_grid),
+        derived("month", SqlType.DATE, "date_trunc", "month", "visited", MONTHS),
+        derived("hour_of", SqlType.INTEGER, "extract", "hour", "visited", (0, 7, 12, 23)),
+        derived("dow", SqlType.INTEGER, "extract", "dow", "born", (0, 1, 2, 3, 4, 5, 6)),
+        derived("doy", SqlType.INTEGER, "extract", "doy", "visited", (1, 5, 60, 365)),
+        derived("quarter", SqlType.INTEGER, "extract", "quarter", "visited", (1, 4)),
+        derived("day", SqlType.DATE, "date", "", "visited", (date(2026, 1, 1), date(2026, 1, 5))),
+        derived("hours", SqlType.TIMESTAMP, "date_trunc", "hour", "visited", (datetime(2026, 1, 5, 7),)),
+        derived("week", SqlType.DATE, "date_trunc", "week", "born", (date(2025, 12, 29), date(2026, 1, 5))),
+    )
+
+
+UNITS = (("person",), ("code",), ("person", "code"), ("person", "month"), ("born",), ("visited", "flag"))
+
+
+@st.composite
+def tables(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS)) -> Table:
+    unit: tuple[str, ...] = draw(st.sampled_from(list(units)))
+    cap = None
+    if unit and draw(st.sampled_from([True, False])):
+        cap = RowCap(rows=draw(st.integers(1, 3)), unique="id")
+    return Table(
+        name="visits",
+        relation="visits",
+        columns=columns(
+            age_grid=draw(st.sampled_from(["1", "10", "0.5", "2.5"])),
+            amount_grid=draw(st.sampled_from(["0.01", "0.001", "1", "0.25", "3"])),
+            cost_grid=draw(st.sampled_from(["0.1", "1", "0.5", "7"])),
+            long_grid=draw(st.sampled_from(["0.0001", "1", "0.3"])),
+        ),
+        unit=unit,
+        groups_per_unit=draw(st.integers(1, 3)) if unit else 1,
+        rows_per_unit=draw(st.integers(1, 3)) if unit and cap is None else None,
+        row_cap=cap,
+        refresh="static",
+        seed=draw(st.sampled_from(["visits", "an'other"])),
+    )
+
+
+_FOUND: dict[str, tuple[Any, ...]] = {
+    "person": (*NAMES[:3], None),
+    "code": (1, -7, 2**62, None),
+    "ward": ("north", "süd", "o'hare|2:", "elsewhere", None),
+    "level": (1, 2, 3, 5, None),
+    "visited": (*MOMENTS, None),
+    "born": (date(2026, 1, 1), date(2026, 1, 5), date(1900, 2, 28), None),
+    "flag": (True, False, None),
+    "age": (0, 1, 5, 15, 44, 110, 111, -1, 2**31 - 1, -(2**31), None),
+    "big": (0, 7, 2**63 - 1, -(2**63), 999_999, None),
+    "amount": (*map(Decimal, ("0.00", "0.12", "0.13", "-0.50", "1.50", "100.50", "9999999999.99", "-11")), None),
+    "long": (*map(Decimal, ("0.1500", "-0.1500", "2.5", "9" * 34 + ".9999", "-" + "9" * 34 + ".9999")), None),
+    "cost": (0.0, 0.05, -0.05, 0.45, 3.5, 50.0, 1e308, -1e308, 5e-324, float("nan"), float("inf"), -0.0, None),
+}
+
+
+@st.composite
+def rows(draw: st.DrawFn, *, most: int = 24) -> list[Row]:
+    """Rows whose columns take few values each, so that units and keys repeat."""
+    pools = {name: draw(st.lists(st.sampled_from(values), min_size=1, max_size=3)) for name, values in _FOUND.items()}
+    row = st.fixed_dictionaries({name: st.sampled_from(pool) for name, pool in pools.items()})
+    return [{"id": i, **one} for i, one in enumerate(draw(st.lists(row, min_size=most // 4, max_size=most)))]
+
+
+def crowd(*, seed: int, size: int) -> list[Row]:
+    """Many rows of few units in few keys, with every odd value."""
+    chance = random.Random(seed)
+    return [{"id": i, **{name: chance.choice(values) for name, values in _FOUND.items()}} for i in range(size)]
+
+
+def conditions() -> st.SearchStrategy[Condition]:
+    def compare(name: str, *values: Value) -> st.SearchStrategy[Condition]:
+        operators = ["=", "<>", "<", "<=", ">", ">="]
+        return st.builds(Compare, st.just(name), st.sampled_from(operators), st.sampled_from(values))
+
+    leaves = st.one_of(
+        compare("person", *NAMES),
+        compare("age", 0, 15, 110, -(2**31), 2**31, 10**30),
+        compare("big", 7, -(2**63), 2**63),
+        compare("amount", Decimal("0.125"), Decimal("0.12"), Decimal("1e20"), Decimal(0)),
+        compare("long", Decimal("0.15"), Decimal("0.00001"), Decimal("1e40"), Decimal("-1e40")),
+        compare("cost", Decimal("0.45"), Decimal(0), Decimal("1e400")),
+        compare("visited", *MOMENTS),
+        compare("month", *MONTHS),
+        compare("hour_of", 0, 7, 22),
+        compare("born", date(2026, 1, 1)),
+        compare("flag", True),
+        st.builds(
+            Within,
+            st.just("person"),
+            st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(lambda v: tuple(sorted(v))),
+        ),
+        st.sampled_from([Within("level", (1, 5)), Within("age", (10**12,)), Within("amount", (Decimal("0.125"),))]),
+        st.builds(Like, st.just("person"), st.sampled_from(["%", "a%", "_%", "zo_|%", "a\\%\\_\\\\b", "%'%", "%N"])),
+        st.sampled_from([IsNull("person"), IsNull("cost"), IsNull("month"), ALWAYS, Or(())]),
+    )
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(
+            st.builds(Not, inner),
+            st.builds(And, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+            st.builds(Or, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+        ),
+        max_leaves=4,
+    )
+
+
+def functional(
+    table: Table, measure: Measure, column: str | None, condition: Condition, *, threshold: Fraction | None = None
+) -> Functional:
+    """A functional with the sensitivity and unit range of M2 and M6; a threshold makes the linear form of an AVG."""
+    scale, offset, low, high = 1, 0, 0, 1
+    unit_size = Decimal(1)
+    if measure is Measure.TOTAL:
+        assert column is not None
+        declared = table.column(column)
+        assert declared.bounds is not None
+        assert declared.grid is not None
+        unit_size = declared.grid
+        grid = Fraction(declared.grid)
+        low, high = (Fraction(bound) / grid for bound in declared.bounds)  # type: ignore[assignment]
+        low, high = -ceil(-low), ceil(high)
+        if threshold is not None:
+            scale, offset = (threshold / grid).denominator, (threshold / grid).numerator
+            low, high = scale * low - offset, scale * high - offset
+    row_size = max(abs(low), abs(high))
+    unit_range = None
+    sensitivity = row_size
+    if table.row_cap is not None:
+        sensitivity = table.row_cap.rows * row_size
+    elif not table.row_unit:
+        assert table.rows_per_unit is not None
+        unit_range = (low * table.rows_per_unit, high * table.rows_per_unit)
+        sensitivity = max(abs(bound) for bound in unit_range)
+    if measure is Measure.UNITS:
+        sensitivity = 1
+    return Functional(
+        name=f"{measure}({column})",
+        measure=measure,
+        column=column,
+        condition=condition,
+        scale=scale,
+        offset=offset,
+        sensitivity=sensitivity,
+        unit_range=unit_range,
+        unit_size=unit_size,
+        rows=1,
+    )
+
+
+def functionals(table: Table) -> st.SearchStrategy[Functional]:
+    filters = st.one_of(st.just(ALWAYS), st.just(ALWAYS), conditions())
+    measured = st.sampled_from(["age", "big", "amount", "long", "cost"])
+    return st.one_of(
+        st.builds(
+            functional,
+            st.just(table),
+            st.just(Measure.ROWS),
+            st.sampled_from([None, "cost", "person", "age", "amount", "month"]),
+            filters,
+        ),
+        st.builds(functional, st.just(table), st.just(Measure.UNITS), st.none(), filters),
+        st.builds(
+            functional,
+            st.just(table),
+            st.just(Measure.TOTAL),
+            measured,
+            filters,
+            threshold=st.sampled_from([None, None, Fraction(3), Fraction(-7, 2), Fraction(123456, 1000)]),
+        ),
+    )
+
+
+KEYS = ("ward", "level", "born", "flag", "month", "hour_of", "dow", "doy", "quarter", "day", "hours", "week")
+
+
+@st.composite
+def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS)) -> Question:
+    table = draw(tables(units=units))
+    names = draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True))
+    keys = []
+    for name in names:
+        domain = table.column(name).domain
+        assert domain is not None
+        some = draw(st.one_of(st.just(domain), st.lists(st.sampled_from(domain), min_size=1, unique=True).map(tuple)))
+        keys.append(tuple(value for value in domain if value in some))
+    return Question(
+        table=table,
+        keys=KeySpace(columns=tuple(table.column(name) for name in names), values=tuple(keys)),
+        where=draw(st.one_of(st.just(ALWAYS), st.just(ALWAYS), conditions())),
+        functionals=tuple(draw(st.lists(functionals(table), min_size=1, max_size=4))),
+        atoms=(),
+        formula=TRUE,
+        accuracy=Accuracy(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=1, mechanism="keyhole"),
+        warnings=(),
+    )
+
+
+@dataclass
+class Engines:
+    """Both sources over one folder and one server, loaded with the same rows again and again."""
+
+    folder: Path
+    duck: Source
+    postgres: Source
+    writer: psycopg.Connection[tuple[Any, ...]]
+    _files: Any = field(default_factory=itertools.count)
+
+    def load(self, found: Sequence[Row], *, postgres: str = "visits") -> dict[str, str]:
+        """Write the rows to both engines; the relation by dialect."""
+        tuples = [", ".join(spelled(row[name], kind) for name, kind in TYPES.items()) for row in found]
+        return self.load_sql(tuples, postgres=postgres)
+
+    def load_sql(self, tuples: list[str], *, postgres: str = "visits") -> dict[str, str]:
+        """Write rows given as SQL text of constants in the order of `TYPES`."""
+        path = self.folder / f"visits{next(self._files)}.parquet"
+        declared = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
+        values = ", ".join(f"({one})" for one in tuples)
+        with duckdb.connect() as writer:
+            writer.execute(f"CREATE TABLE visits ({declared})")
+            if values:
+                writer.execute(f"INSERT INTO visits VALUES {values}")
+            writer.execute(f"COPY visits TO '{path}'")
+        self.writer.execute(f"DROP TABLE IF EXISTS {postgres}; CREATE UNLOGGED TABLE {postgres} ({declared})")
+        if values:
+            self.writer.execute(f"INSERT INTO {postgres} VALUES {values}")
+        return {"duckdb": f"read_parquet('{path}')", "postgres": f"public.{postgres}"}
+
+    def answers(self, question: Question, relations: dict[str, str]) -> list[npt.NDArray[np.int64]]:
+        """What each engine says."""
+        result = []
+        for source in (self.duck, self.postgres):
+            if source.dialect not in relations:
+                continue
+            table = replace(question.table, relation=relations[source.dialect])
+            rewritten = rewrite(replace(question, table=table), dialect=source.dialect)
+            found = source.aggregates(
+                rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000
+            )
+            result.append(found.values)
+        return result
+
+
+def spelled(value: Any, kind: str) -> str:
+    """A value as SQL text."""
+    match value:
+        case None:
+            return f"CAST(NULL AS {kind})"
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case float():
+            return f"CAST('{value!r}' AS double precision)"
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case _:
+            return f"CAST('{value}' AS {kind})"

@@ -1,0 +1,126 @@
+"""The demo and the example policies: they load, compile, and the demo's questions are worth asking and affordable."""
+
+import tomllib
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deploy.demo.build import COUNTRIES, HERE, install
+from mechanisms.formula import evaluate, relaxed
+from planner import settings
+from planner.asking import ask
+from planner.catalog import Catalog
+from planner.compile import SourceColumn, compile_catalog, key_domains
+from planner.outer import Asking
+from planner.pinned import Pins, pinned_table
+from planner.plan import Plan
+from planner.planning import plan
+from planner.policy import Policy
+from planner.policy_rules import warnings
+from planner.statement import classify
+from proxy.pins import pin
+from proxy.sources import Source, open_source
+from tests.planner.policies import VERIFIER
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+QUESTIONS = tomllib.loads((HERE / "questions.toml").read_text(encoding="utf-8"))["questions"]
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Policy:
+    return Policy.load(install(tmp_path_factory.mktemp("demo")), environment={})
+
+
+@pytest.fixture(scope="module")
+def source(policy: Policy) -> Iterator[Source]:
+    opened = open_source(policy.source.url, directory=policy.directory)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def catalog(policy: Policy, source: Source) -> Catalog:
+    return pin(policy, source, confirm=False, now=NOW).catalog
+
+
+def planned(catalog: Catalog, index: int) -> Plan:
+    asked = classify(QUESTIONS[index]["sql"], catalog)
+    assert isinstance(asked, Asking)
+    wanted = {f"keyhole.{name}": value for name, value in QUESTIONS[index]["settings"].items()}
+    contract = settings.accuracy(wanted, catalog.defaults)
+    question = ask(asked.questions[0], catalog, accuracy=contract, parameters={}, today=date(2026, 3, 1))
+    return plan(question, dialect="duckdb")
+
+
+def test_the_demo_has_494_keys_of_customer_months(policy: Policy, catalog: Catalog) -> None:
+    (sales,) = catalog.tables
+    assert sales.unit == ("customer_id", "month")
+    countries, months = sales.column("country").domain, sales.column("month").domain
+    assert countries is not None
+    assert months is not None
+    assert len(countries) * len(months) == 494
+    assert warnings(policy) == ()
+
+
+def test_every_country_has_one_region() -> None:
+    names = [name for listed in COUNTRIES.values() for name in listed]
+    assert len(names) == len(set(names)) == 38
+
+
+@pytest.mark.parametrize("index", range(len(QUESTIONS)))
+def test_each_question_is_affordable(catalog: Catalog, index: int) -> None:
+    assert 0 < planned(catalog, index).worst_case_epsilon <= catalog.budget.per_query
+
+
+def test_all_questions_together_are_affordable(catalog: Catalog) -> None:
+    total = sum(planned(catalog, index).worst_case_epsilon for index in range(len(QUESTIONS)))
+    assert catalog.budget.per_unit is not None
+    assert total <= catalog.budget.per_predicate <= catalog.budget.per_unit
+
+
+@pytest.mark.parametrize("index", range(len(QUESTIONS)))
+def test_each_question_tells_groups_apart(catalog: Catalog, source: Source, index: int) -> None:
+    """Some groups qualify, some are clearly out, and most are not in between."""
+    asked = planned(catalog, index)
+    keys = asked.question.keys
+    found = source.aggregates(asked.rewritten, keys, functionals=len(asked.question.functionals), timeout_ms=60_000)
+    formula = asked.minimised.formula
+    inside = evaluate(formula, lambda cut: cut.holds(found.values[cut.functional]), keys=keys.size)
+    near = evaluate(relaxed(formula), lambda cut: cut.holds(found.values[cut.functional]), keys=keys.size) & ~inside
+    assert np.count_nonzero(inside) >= 3
+    assert np.count_nonzero(~inside & ~near) >= 3
+    assert np.count_nonzero(near) <= keys.size // 4
+
+
+def test_the_stored_question_is_a_question(catalog: Catalog) -> None:
+    assert isinstance(classify("SELECT * FROM busy_markets", catalog), Asking)
+
+
+def test_the_hospital_example_loads_and_compiles() -> None:
+    path = Path(HERE).parent / "policies" / "hospital.toml"
+    secrets = {"KEYHOLE_SOURCE_PASSWORD": "x", "KEYHOLE_LEDGER_PASSWORD": "y", "KEYHOLE_DASHBOARD_VERIFIER": VERIFIER}
+    policy = Policy.load(path, environment=secrets)
+    types = {
+        "patient_id": "bigint",
+        "ward": "text",
+        "disease": "text",
+        "day": "date",
+        "age": "smallint",
+        "cost": "numeric(10,2)",
+        "emergency": "boolean",
+    }
+    schema = {
+        "visits": tuple(SourceColumn(name, declared, True) for name, declared in types.items()),
+        "diseases": (SourceColumn("name", "text", False),),
+    }
+    pins = Pins(tables=(pinned_table("diseases", schema["diseases"], [("flu",), ("gout",)]),))
+    pinned = tuple(domain for domain, _ in key_domains(policy, schema=schema, pins=pins))
+    catalog = compile_catalog(
+        policy, schema=schema, pins=Pins(tables=pins.tables, domains=pinned), directory=policy.directory
+    )
+    assert catalog.tables[0].column("day").domain is not None
+    assert warnings(policy) == ()
+    assert isinstance(classify(catalog.stored_questions[0].sql, catalog), Asking)

@@ -1,0 +1,260 @@
+"""Pins: what was confirmed answers until the owner confirms otherwise, and the file cannot be edited unnoticed."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.catalog import Table
+from planner.errors import KeyholeError
+from planner.pinned import Pins, pinned_table
+from planner.policy import Policy
+from planner.refresh import parse_refresh
+from planner.sql_types import SourceColumn
+from proxy.pins import Pinning, pin, pinned_catalog, pins_path, read_pins, refresh, write_pins
+from proxy.sources import open_source
+from proxy.versions import Versions, data_version
+from tests.planner.policies import compiled
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+POLICY = """\
+[source]
+url = "duckdb:///clinic.duckdb"
+[budget]
+epsilon_per_predicate = 4
+epsilon_per_query = 2
+[tables.visits]
+privacy_unit = "row"
+refresh = "explicit"
+[tables.visits.columns.ward]
+key = { values_from = "wards.name" }
+[tables.visits.columns.floor]
+key = { range = [1, 3] }
+[tables.wards]
+public = true
+"""
+
+
+def clinic(directory: Path, *statements: str) -> None:
+    with duckdb.connect(str(directory / "clinic.duckdb")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Policy:
+    clinic(
+        tmp_path,
+        "CREATE TABLE visits (ward TEXT, floor INTEGER)",
+        "CREATE TABLE wards (name TEXT, beds INTEGER, opened DATE, price DECIMAL(6,2))",
+        "INSERT INTO wards VALUES ('B', 4, NULL, 1.50), ('A', NULL, DATE '2001-02-03', NULL)",
+    )
+    return loaded(tmp_path, POLICY)
+
+
+def loaded(directory: Path, text: str) -> Policy:
+    path = directory / "keyhole.toml"
+    path.write_text(text, encoding="utf-8")
+    return Policy.load(path, environment={})
+
+
+def checked(policy: Policy, *, confirm: bool = False) -> Pinning:
+    source = open_source(policy.source.url, directory=policy.directory)
+    try:
+        return pin(policy, source, confirm=confirm, now=NOW)
+    finally:
+        source.close()
+
+
+def test_the_first_check_pins_tables_and_domains(policy: Policy) -> None:
+    found = checked(policy)
+    assert [str(change) for change in found.changes] == [
+        "new: wards (2 rows)",
+        "new: visits.ward (2 key values)",
+        "new: visits.floor (3 key values)",
+    ]
+    (visits,) = found.catalog.tables
+    assert visits.column("ward").domain == ("A", "B")
+    assert read_pins(pins_path(policy)) == found.pins
+    assert checked(policy).changes == ()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO wards VALUES ('C', 1, NULL, NULL)",
+        "DELETE FROM wards WHERE name = 'B'",
+        "UPDATE wards SET beds = 5 WHERE name = 'B'",
+        "ALTER TABLE wards ADD COLUMN more TEXT",
+    ],
+)
+def test_a_changed_public_table_waits_for_the_owner(policy: Policy, statement: str) -> None:
+    before = checked(policy)
+    clinic(policy.directory, statement)
+    with pytest.raises(KeyholeError, match="KH007") as refused:
+        checked(policy)
+    assert "--confirm" in str(refused.value.hint)
+    assert read_pins(pins_path(policy)) == before.pins
+    after = checked(policy, confirm=True)
+    assert after.pins != before.pins
+    assert checked(policy).catalog == after.catalog
+
+
+def test_the_order_of_public_rows_means_nothing(policy: Policy) -> None:
+    checked(policy)
+    clinic(
+        policy.directory,
+        "CREATE TABLE w AS FROM wards ORDER BY name",
+        "DROP TABLE wards",
+        "ALTER TABLE w RENAME TO wards",
+    )
+    assert checked(policy).changes == ()
+
+
+def test_a_changed_key_domain_waits_for_the_owner(policy: Policy) -> None:
+    checked(policy)
+    wider = loaded(policy.directory, POLICY.replace("[1, 3]", "[1, 4]"))
+    with pytest.raises(KeyholeError, match=r"KH007.*visits\.floor"):
+        checked(wider)
+    source = open_source(wider.source.url, directory=wider.directory)
+    with pytest.raises(KeyholeError, match="KH007"):
+        pinned_catalog(wider, source)
+    source.close()
+    (visits,) = checked(wider, confirm=True).catalog.tables
+    assert visits.column("floor").domain == (1, 2, 3, 4)
+
+
+def test_serving_uses_the_pinned_rows(policy: Policy) -> None:
+    checked(policy)
+    clinic(policy.directory, "INSERT INTO wards VALUES ('C', 1, NULL, NULL)")
+    source = open_source(policy.source.url, directory=policy.directory)
+    catalog = pinned_catalog(policy, source)
+    source.close()
+    assert catalog.tables[0].column("ward").domain == ("A", "B")
+    assert len(catalog.public_tables[0].rows) == 2
+
+
+def test_a_view_cannot_be_public(policy: Policy) -> None:
+    clinic(policy.directory, "DROP TABLE wards", "CREATE VIEW wards AS SELECT DISTINCT ward AS name FROM visits")
+    with pytest.raises(KeyholeError, match=r"KH002.*view"):
+        checked(policy)
+
+
+def test_an_edited_pin_file_is_refused(policy: Policy) -> None:
+    checked(policy)
+    path = pins_path(policy)
+    written = json.loads(path.read_text(encoding="utf-8"))
+    written["tables"]["wards"]["rows"][0][0] = "Z"
+    for text in (json.dumps(written), "{}", "not json", '{"format": 2, "tables": {}, "domains": {}, "refreshes": {}}'):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(KeyholeError, match="KH007"):
+            checked(policy, confirm=True)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+            st.none() | st.integers(-(2**63), 2**63 - 1),
+            st.none() | st.decimals(allow_nan=False, allow_infinity=False, places=2),
+            st.none() | st.dates(),
+            st.none() | st.datetimes(),
+            st.none() | st.booleans(),
+        ),
+        max_size=5,
+    )
+)
+def test_pins_survive_the_file(tmp_path_factory: pytest.TempPathFactory, rows: Sequence[Sequence[object]]) -> None:
+    types = ("text", "bigint", "numeric(30,2)", "date", "timestamp without time zone", "boolean")
+    columns = [SourceColumn(f"c{index}", declared, True) for index, declared in enumerate(types)]
+    pins = Pins(tables=(pinned_table("t", columns, rows),), refreshes=(("u", NOW),))
+    path = tmp_path_factory.mktemp("pins") / "pins.json"
+    write_pins(path, pins)
+    assert read_pins(path) == pins
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "a", "ab", None]), st.sampled_from(["", "b", "c", None])), max_size=3))
+def test_digests_tell_tables_apart(rows: list[tuple[str | None, str | None]]) -> None:
+    columns = [SourceColumn("x", "text", True), SourceColumn("y", "text", True)]
+    digest = pinned_table("t", columns, rows).digest
+    assert digest == pinned_table("t", columns, rows[::-1]).digest
+    assert digest != pinned_table("t", columns, [*rows, ("", "")]).digest
+    assert digest != pinned_table("t", [columns[0], SourceColumn("z", "text", True)], rows).digest
+    swapped = [(right, left) for left, right in rows]
+    assert (digest == pinned_table("t", columns, swapped).digest) == (
+        sorted(map(str, rows)) == sorted(map(str, swapped))
+    )
+
+
+def test_values_that_no_type_holds_are_refused() -> None:
+    for declared, value in (("jsonb", "{}"), ("integer", "1"), ("boolean", 1)):
+        with pytest.raises(ValueError, match="column"):
+            pinned_table("t", [SourceColumn("x", declared, True)], [(value,)])
+    (row,) = pinned_table("t", [SourceColumn("x", "double precision", True)], [(0.1,)]).rows
+    assert row == (Decimal("0.1"),)
+
+
+def table(refreshed: str) -> Table:
+    text = 'refresh = "daily 02:00"'
+    base = compiled().tables[0]
+    assert text.endswith(f'{base.refresh}"')
+    return Table(**{name: getattr(base, name) for name in Table.__slots__} | {"refresh": refreshed})
+
+
+@pytest.mark.parametrize(
+    ("refreshed", "now", "version"),
+    [
+        ("static", NOW, "static"),
+        ("daily 12:00", NOW, "2026-03-01"),
+        ("daily 12:01", NOW, "2026-02-28"),
+        ("daily 12:00", NOW.astimezone(timezone(timedelta(hours=13))), "2026-03-01"),
+        ("hourly", NOW + timedelta(minutes=59), "2026-03-01 12:00"),
+    ],
+)
+def test_calendars_name_the_latest_tick_in_utc(refreshed: str, now: datetime, version: str) -> None:
+    assert data_version(table(refreshed), now=now, pins=Pins()) == version
+
+
+def test_a_live_table_never_has_the_same_version_twice() -> None:
+    versions = {data_version(table("live"), now=NOW, pins=Pins()) for _ in range(100)}
+    assert len(versions) == 100
+
+
+@given(st.datetimes(timezones=st.just(UTC)), st.timedeltas(timedelta(0), timedelta(days=3)))
+def test_versions_never_go_back(now: datetime, passed: timedelta) -> None:
+    try:
+        later = now + passed
+    except OverflowError:
+        return
+    if now.year < 2:
+        return
+    for text in ("static", "hourly", "daily 23:30"):
+        known, next_known = parse_refresh(text).tick(now), parse_refresh(text).tick(later)
+        assert known is not None
+        assert next_known is not None
+        assert known.rjust(16, "0") <= next_known.rjust(16, "0")
+
+
+def test_an_explicit_refresh_is_seen_by_a_running_server(policy: Policy) -> None:
+    catalog = checked(policy).catalog
+    versions = Versions(pins_path(policy))
+    first = versions.version(catalog.tables[0], now=NOW)
+    assert versions.version(catalog.tables[0], now=NOW + timedelta(days=9)) == first
+    second = refresh(policy, "visits", now=NOW + timedelta(days=9))
+    assert versions.version(catalog.tables[0], now=NOW) == second != first
+    assert checked(policy).changes == ()
+    assert versions.version(catalog.tables[0], now=NOW) == second
+
+
+def test_only_explicit_tables_are_refreshed_by_hand(policy: Policy) -> None:
+    for name in ("wards", "nothing"):
+        with pytest.raises(KeyholeError, match="KH002"):
+            refresh(policy, name, now=NOW)
+    with pytest.raises(KeyholeError, match="KH007"):
+        Versions(pins_path(policy)).version(table("explicit"), now=NOW)

@@ -1,0 +1,76 @@
+"""docs/policy.md documents every key of the policy, and nothing that is not one."""
+
+import re
+from pathlib import Path
+from typing import get_args, get_origin
+
+import pytest
+from pydantic import BaseModel
+
+from planner.policy import (
+    AccuracySection,
+    AnalystSection,
+    BudgetSection,
+    ColumnSection,
+    KeySection,
+    LedgerSection,
+    LimitsSection,
+    Policy,
+    RowCapSection,
+    ServerSection,
+    SourceSection,
+    TableSection,
+    ViewSection,
+)
+from planner.settings import MECHANISMS
+
+ROOT = Path(__file__).resolve().parents[2]
+SECTIONS: dict[str, type[BaseModel]] = {
+    "[source]": SourceSection,
+    "[ledger]": LedgerSection,
+    "[accuracy]": AccuracySection,
+    "[budget]": BudgetSection,
+    "[limits]": LimitsSection,
+    "[server]": ServerSection,
+    "[tables.NAME]": TableSection,
+    "[tables.NAME.columns.COLUMN]": ColumnSection,
+    "key": KeySection,
+    "max_rows_per_group": RowCapSection,
+    "[views.NAME]": ViewSection,
+    "[analysts.NAME]": AnalystSection,
+}
+
+
+def documented() -> dict[str, list[str]]:
+    keys: dict[str, list[str]] = {}
+    heading = ""
+    for line in (ROOT / "docs" / "policy.md").read_text(encoding="utf-8").splitlines():
+        if match := re.fullmatch(r"##+ `(.+)`", line):
+            heading = match[1]
+        elif line.startswith("#"):
+            heading = ""
+        elif heading and (match := re.match(r"\| `(\w+)` \|", line)):
+            keys.setdefault(heading, []).append(match[1])
+    return keys
+
+
+def test_every_section_is_documented() -> None:
+    assert set(documented()) == set(SECTIONS)
+    assert {name.strip("[]").split(".")[0] for name in SECTIONS if name.startswith("[")} == set(Policy.model_fields)
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_every_key_is_documented_once(heading: str) -> None:
+    assert sorted(documented()[heading]) == sorted(SECTIONS[heading].model_fields)
+
+
+def test_every_mechanism_can_be_a_default() -> None:
+    annotation = AccuracySection.model_fields["mechanism"].annotation
+    assert get_origin(annotation) is not None
+    assert get_args(annotation) == MECHANISMS
+
+
+def test_the_documents_that_are_linked_exist() -> None:
+    text = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)]+)\)", text):
+        assert (ROOT / "docs" / link).resolve().is_file(), link

@@ -1,0 +1,29 @@
+"""The client's side of SCRAM-SHA-256, for tests that speak the protocol themselves."""
+
+import secrets
+from base64 import b64decode, b64encode
+from hashlib import pbkdf2_hmac, sha256
+from hmac import digest
+
+from proxy.wire.scram import _normalised
+
+
+class ScramClient:
+    def __init__(self, password: str) -> None:
+        self._password = password
+        self._bare = f"n=,r={secrets.token_hex(8)}"
+        self.expected = b""
+
+    def first(self) -> bytes:
+        return f"n,,{self._bare}".encode()
+
+    def final(self, server_first: bytes) -> bytes:
+        fields = dict(part.split("=", 1) for part in server_first.decode().split(","))
+        salted = pbkdf2_hmac("sha256", _normalised(self._password), b64decode(fields["s"]), int(fields["i"]))
+        client_key = digest(salted, b"Client Key", "sha256")
+        without_proof = f"c=biws,r={fields['r']}"
+        message = f"{self._bare},{server_first.decode()},{without_proof}".encode()
+        signature = digest(sha256(client_key).digest(), message, "sha256")
+        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        self.expected = b"v=" + b64encode(digest(digest(salted, b"Server Key", "sha256"), message, "sha256"))
+        return f"{without_proof},p={b64encode(proof).decode()}".encode()

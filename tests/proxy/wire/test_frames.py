@@ -1,0 +1,77 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.wire.frames import Frame, FrameReader, frame
+from proxy.wire.violation import ProtocolViolation
+
+frames = st.lists(st.tuples(st.sampled_from("QPBDECS"), st.binary(max_size=40)), max_size=12)
+
+
+def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
+    at = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    return [data[a:b] for a, b in pairwise(at)]
+
+
+def drain(reader: FrameReader) -> list[Frame]:
+    found = []
+    while (one := reader.typed()) is not None:
+        found.append(one)
+    return found
+
+
+@given(frames, st.lists(st.integers(min_value=0), max_size=20))
+def test_frames_survive_any_cutting_of_the_stream(sent: list[tuple[str, bytes]], cuts: list[int]) -> None:
+    reader = FrameReader(limit_bytes=1000, merges_rows=False)
+    found = []
+    for piece in pieces(b"".join(frame(kind, data) for kind, data in sent), cuts):
+        reader.feed(piece)
+        found += drain(reader)
+    assert [(chr(one.kind), one.payload) for one in found] == sent
+    assert reader.buffered == 0
+
+
+@given(frames, st.lists(st.integers(min_value=0), max_size=20))
+def test_merging_rows_keeps_every_byte_in_order(sent: list[tuple[str, bytes]], cuts: list[int]) -> None:
+    data = b"".join(frame(kind, payload) for kind, payload in sent)
+    reader = FrameReader(limit_bytes=1000, merges_rows=True)
+    found = []
+    for piece in pieces(data, cuts):
+        reader.feed(piece)
+        found += drain(reader)
+    assert b"".join(one.raw for one in found) == data
+
+
+def test_rows_side_by_side_are_one_frame() -> None:
+    reader = FrameReader(limit_bytes=1000, merges_rows=True)
+    reader.feed(frame("T", b"x") + frame("D", b"1") + frame("D", b"2") + frame("C", b"x"))
+    assert [one.raw for one in drain(reader)] == [
+        frame("T", b"x"),
+        frame("D", b"1") + frame("D", b"2"),
+        frame("C", b"x"),
+    ]
+
+
+@pytest.mark.parametrize("length", [b"\0\0\0\x03", b"\xff\xff\xff\xff", b"\x80\0\0\0", b"\0\0\x03\xe9"])
+def test_a_length_outside_the_limits_is_refused_before_its_payload_comes(length: bytes) -> None:
+    reader = FrameReader(limit_bytes=1000, merges_rows=False)
+    reader.feed(b"Q" + length)
+    with pytest.raises(ProtocolViolation, match="length"):
+        reader.typed()
+
+
+@pytest.mark.parametrize("length", [b"\0\0\0\0", b"\0\0\0\x07", b"\xff\xff\xff\xff", b"\0\x01\0\0"])
+def test_a_startup_length_outside_the_limits_is_refused(length: bytes) -> None:
+    reader = FrameReader(limit_bytes=1000, merges_rows=False)
+    reader.feed(length)
+    with pytest.raises(ProtocolViolation, match="length"):
+        reader.untyped()
+
+
+def test_a_type_that_may_not_come_is_refused_at_its_first_byte() -> None:
+    reader = FrameReader(limit_bytes=1000, merges_rows=False)
+    reader.feed(b"Z")
+    with pytest.raises(ProtocolViolation, match="type"):
+        reader.typed(frozenset(b"Q"))

@@ -1,0 +1,127 @@
+from base64 import b64decode, b64encode
+from hashlib import pbkdf2_hmac, sha256
+from hmac import digest
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.wire.scram import AuthenticationFailed, ScramServer, Verifier, verifier
+from proxy.wire.violation import ProtocolViolation
+from tests.proxy.wire.scram_client import ScramClient
+
+CLIENT_NONCE = "rOprNGfwEbeRWgbNEkqO"
+SERVER_NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+
+
+def test_the_exchange_printed_in_rfc_7677() -> None:
+    server = ScramServer(Verifier.parse(verifier("pencil", salt=SALT)), mocked=False, nonce=SERVER_NONCE)
+    assert server.first(b"n,,n=user,r=" + CLIENT_NONCE.encode()) == (
+        b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+    )
+    final = (
+        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+    )
+    assert server.final(final) == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+@pytest.mark.parametrize(
+    ("password", "prepared"),
+    [
+        ("pencil", "pencil"),
+        ("I\u00adX", "IX"),
+        ("USER", "USER"),
+        ("\u00aa", "a"),
+        ("\u2168", "IX"),
+        ("a\u00a0b", "a b"),
+        ("\u0007é", "\u0007é"),
+        ("\u06271", "\u06271"),
+    ],
+)
+def test_passwords_are_prepared_as_rfc_4013_says_and_taken_as_they_are_where_it_prohibits_them(
+    password: str, prepared: str
+) -> None:
+    salted = pbkdf2_hmac("sha256", prepared.encode(), SALT, 4096)
+    stored = sha256(digest(salted, b"Client Key", "sha256")).digest()
+    expected = Verifier(4096, SALT, stored, digest(salted, b"Server Key", "sha256"))
+    assert verifier(password, salt=SALT) == str(expected)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
+def test_the_right_password_alone_gets_in(right: str, typed: str) -> None:
+    known = Verifier.parse(verifier(right, iterations=1))
+    client, server = ScramClient(typed), ScramServer(known, mocked=False)
+    final = client.final(server.first(client.first()))
+    same = verifier(right, salt=SALT, iterations=1) == verifier(typed, salt=SALT, iterations=1)
+    if same:
+        assert server.final(final) == client.expected
+    else:
+        with pytest.raises(AuthenticationFailed):
+            server.final(final)
+
+
+def test_a_mock_looks_like_a_user_whose_password_never_fits() -> None:
+    def salt_of(user: str, secret: bytes) -> bytes:
+        known = Verifier.mock(user, secret=secret, iterations=4096)
+        client, server = ScramClient("any"), ScramServer(known, mocked=True)
+        first = server.first(client.first())
+        with pytest.raises(AuthenticationFailed):
+            server.final(client.final(first))
+        return first.split(b",")[1]
+
+    assert salt_of("eve", b"secret") == salt_of("eve", b"secret")
+    assert salt_of("eve", b"secret") != salt_of("mallory", b"secret")
+    assert salt_of("eve", b"secret") != salt_of("eve", b"other")
+    assert len(b64decode(salt_of("eve", b"secret")[2:])) == 16
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"",
+        b"n",
+        b"p=tls-server-end-point,,n=,r=abc",
+        b"x,,n=,r=abc",
+        b"n,a=other,n=,r=abc",
+        b"n,,m=future,n=,r=abc",
+        b"n,,n=",
+        b"n,,n=,r=",
+        b"n,,n=,r=a b",
+        b"n,,r=abc,n=",
+        b"\xff",
+    ],
+)
+def test_a_malformed_first_message_is_a_violation(first: bytes) -> None:
+    with pytest.raises(ProtocolViolation):
+        ScramServer(Verifier.parse(verifier("x", iterations=1)), mocked=False).first(first)
+
+
+def _spoilt(final: bytes, part: bytes, replacement: bytes) -> bytes:
+    assert part in final
+    return final.replace(part, replacement)
+
+
+@pytest.mark.parametrize(
+    ("part", "replacement"),
+    [
+        (b"c=biws", b"c=eSws"),
+        (b",r=", b",r=other"),
+        (b",p=", b",p=!"),
+        (b",p=", b",q="),
+        (b",p=", b",p=" + b64encode(b"xxx")),
+    ],
+)
+def test_a_malformed_final_message_is_a_violation(part: bytes, replacement: bytes) -> None:
+    client = ScramClient("x")
+    server = ScramServer(Verifier.parse(verifier("x", iterations=1)), mocked=False)
+    final = client.final(server.first(client.first()))
+    with pytest.raises(ProtocolViolation):
+        server.final(_spoilt(final, part, replacement))
+
+
+@pytest.mark.parametrize("text", ["", "md5abc", "SCRAM-SHA-256$0:c2FsdA==$YQ==:YQ==", "SCRAM-SHA-1$1:c2E=$YQ==:YQ=="])
+def test_what_is_no_verifier_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - any of them
+        Verifier.parse(text)
