@@ -15,15 +15,16 @@ from accountant.model import Cells, Charge, Family, Limits, Reservation
 
 @dataclass(frozen=True, slots=True)
 class FamilyBalance:
-    """One family's keys. `spent_nano` is the family's own; `left_nano` counts overlapping families too.
+    """One family's keys. `spent_nano` is the family's own; `lost_nano` and `left_nano` count overlapping families too.
 
-    Both are per key in the order of `keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate balance
+    All are per key in the order of `keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate balance
     when its worst case is at most what is left for k.
     """
 
     family: Family
     cells: Cells
     spent_nano: tuple[int, ...]
+    lost_nano: tuple[int, ...]
     left_nano: tuple[int, ...]
 
     def keys(self) -> Iterator[tuple[str, ...]]:
@@ -121,6 +122,7 @@ def _family_balances(
             family=family,
             cells=cells,
             spent_nano=tuple(own.reshape(-1).tolist()),
+            lost_nano=tuple(account.spent_on(family, cells).reshape(-1).tolist()),
             left_nano=tuple(np.maximum(left, 0).reshape(-1).tolist()),
         )
 

@@ -16,7 +16,10 @@ from proxy.service import Service
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of the budget: a family's group, or the privacy unit over everything. Amounts in epsilon, as text."""
+    """One row of the budget: a family's group, or the privacy unit over everything. Amounts in epsilon, as text.
+
+    What is spent on a group is everything that answers tell about it, those about overlapping groups included.
+    """
 
     table: str
     unit: str
@@ -69,7 +72,7 @@ def _unit_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
 def _group_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
     budget = f"{service.catalog.budget.per_predicate:g}"
     for balance in report.families:
-        for key, spent, left in zip(balance.keys(), balance.spent_nano, balance.left_nano, strict=True):
+        for key, spent, left in zip(balance.keys(), balance.lost_nano, balance.left_nano, strict=True):
             named = ", ".join(f"{column} = {value}" for column, value in zip(balance.family.columns, key, strict=True))
             yield Line(
                 table=balance.family.table,
@@ -117,7 +120,7 @@ def _family_document(balance: FamilyBalance) -> dict[str, Any]:
         "filter": balance.family.filter,
         "data_version": balance.family.version,
         "groups": len(balance.spent_nano),
-        "spent_at_most": max(balance.spent_nano, default=0) / NANO,
+        "spent_at_most": max(balance.lost_nano, default=0) / NANO,
         "left_at_least": min(balance.left_nano, default=0) / NANO,
     }
 
@@ -138,7 +141,7 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
             balance.family.filter,
             balance.family.version,
             str(len(balance.spent_nano)),
-            _epsilon(max(balance.spent_nano, default=0)),
+            _epsilon(max(balance.lost_nano, default=0)),
             _epsilon(min(balance.left_nano, default=0)),
         )
     units = Printed(title="Privacy unit, over all questions", title_justify="left")
