@@ -6,7 +6,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog import Column, SqlType
-from planner.condition import ALWAYS, Condition, all_of
+from planner.condition import ALWAYS, Condition, all_of, fixed_columns
 from planner.constant import Given, NotConstant, Number, fold
 from planner.errors import KeyholeError
 from planner.question import Measure
@@ -54,11 +54,12 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class GroupScope:
-    """A question's table, keys and given constants."""
+    """A question's table, keys, given constants, and the columns to which WHERE leaves one value."""
 
     scope: Scope
     keys: tuple[Column, ...]
     given: Given
+    fixed: frozenset[str]
 
 
 AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)
@@ -164,7 +165,7 @@ def _count(call: exp.Count, condition: Condition, suffix: str, within: GroupScop
 def _units(call: exp.Count, distinct: exp.Distinct, condition: Condition, suffix: str, within: GroupScope) -> Aggregate:
     items = [part for item in distinct.expressions for part in _parts(bare(item))]
     counted = {column.name for column in (referenced(item, within.scope) for item in items) if column is not None}
-    keys = {column.name for column in within.keys}
+    keys = {column.name for column in within.keys} | within.fixed | fixed_columns(condition)
     unit = set(within.scope.table.unit)
     names = ", ".join(written(item) for item in items)
     if not unit or len(counted) == 0 or not unit <= counted | keys or not counted <= unit | keys:

@@ -9,7 +9,7 @@ from mechanisms.formula import cuts
 from planner.aggregate import GroupScope, contains_aggregate
 from planner.atoms import Atoms, atoms
 from planner.catalog import Catalog, Column, Value
-from planner.condition import And, Condition, all_of, columns, evaluate
+from planner.condition import And, Condition, all_of, columns, evaluate, fixed_columns
 from planner.constant import Given, uses_clock
 from planner.embedded import Embedded
 from planner.errors import KeyholeError
@@ -55,7 +55,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     scope = Scope(table=embedded.table, alias=embedded.alias)
     keys = embedded.keys
     conditions = [row_condition(part, scope, given) for part in _conjuncts(select.args.get("where"))]
-    within = GroupScope(scope=scope, keys=keys, given=given)
+    within = GroupScope(scope=scope, keys=keys, given=given, fixed=fixed_columns(all_of(conditions)))
     formulas: list[Having] = []
     for part in _conjuncts(select.args["having"]):
         if part.find(exp.Column) is None or contains_aggregate(part):

@@ -97,6 +97,19 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
     return next(iter(kept)) if len(kept) == 1 else Or(tuple(kept))
 
 
+def fixed_columns(condition: Condition) -> frozenset[str]:
+    """The columns that have one and the same value in all rows that satisfy the condition."""
+    match condition:
+        case Compare(column=column, operator="="):
+            return frozenset((column,))
+        case Within(column=column, values=(_,)):
+            return frozenset((column,))
+        case And(conditions):
+            return frozenset().union(*(fixed_columns(part) for part in conditions))
+        case _:
+            return frozenset()
+
+
 def columns(condition: Condition) -> frozenset[str]:
     """The names of the columns that the condition reads."""
     match condition:

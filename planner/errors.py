@@ -32,7 +32,7 @@ CATALOGUE: dict[str, Entry] = _entries(
         "F0000",
         "the policy names a table or column that the source does not have, or with another type",
     ),
-    ("KH007", "F0000", "a public table or key domain differs from what was pinned"),
+    ("KH007", "F0000", "a public table or key domain was never pinned, or differs from what was pinned"),
     ("KH008", "F0000", "the source cannot be reached or opened"),
     ("KH009", "F0000", "the ledger cannot be reached or opened"),
     ("KH010", "F0000", "a derived column's expression is not on the allow-list"),
@@ -74,7 +74,6 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH404", "0A000", "a protocol feature that is not supported"),
     ("KH405", "08P01", "a protocol violation"),
     ("KH406", "57P03", "the server is not ready"),
-    ("KH407", "25P02", "the transaction has failed"),
     ("KH408", "22023", "a malformed REST request"),
     # KH5xx: the source
     ("KH501", "58000", "the source could not answer"),

@@ -41,12 +41,12 @@ def _row_unit(question: Question, row: RowSql) -> list[str]:
     sums = [f.sum_rows(added=f.added(), present=f.present()) for f in functionals]
     columns = [f"{row.column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
     columns += [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(functionals, sums, strict=True))]
-    scanned = [_scanned(row, column, values) for column, values in _keys(question)]
+    scanned = [test for column, values in _keys(question) for test in _scanned(row, column, values)]
     scan = [
         "-- one scan: a group per key, one conditional integer sum per functional",
         *_select(columns),
         f"FROM {question.table.relation}",
-        *_where([*scanned, *_kept(row, question.where)], comment="rows that WHERE keeps and that have a key"),
+        *_where([*scanned, *_kept(row, question.where)], comment="rows that WHERE keeps, in the range of the keys"),
         _group_by(len(question.keys.columns)),
     ]
     left = _filtered(row, question)
@@ -133,7 +133,7 @@ class _Bounded:
                 domain = restriction(self.row, column, _domain(column, self.question))
                 present.append(domain or _not_null(self.row, column))
             else:
-                present.append(_scanned(self.row, column, values))
+                present += _scanned(self.row, column, values)
         return present
 
     def _totals(self, functionals: list[FunctionalSql], rows: list[str]) -> list[str]:
@@ -227,14 +227,15 @@ def _tested_later(column: Column, values: tuple[Value, ...]) -> bool:
     return whole and len(values) <= LONGEST_LIST and not gapless(column, values)
 
 
-def _scanned(row: RowSql, column: Column, values: tuple[Value, ...]) -> str:
-    """What the scan asks of a grouping column."""
-    condition = None if _tested_later(column, values) else restriction(row, column, values)
-    return condition or _not_null(row, column)
+def _scanned(row: RowSql, column: Column, values: tuple[Value, ...]) -> list[str]:
+    """What the scan asks of a grouping column; nothing where the groups are tested."""
+    if _tested_later(column, values):
+        return []
+    return [restriction(row, column, values) or _not_null(row, column)]
 
 
 def _filtered(row: RowSql, question: Question) -> list[str]:
-    """What is asked of grouping columns once rows are grouped."""
+    """What is asked of grouping columns once rows are grouped; no NULL passes."""
     return [
         condition
         for i, (column, values) in enumerate(_keys(question))

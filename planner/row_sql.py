@@ -47,6 +47,8 @@ class RowSql:
 
     def _stored(self, column: Column) -> str:
         name = identifier(column.name)
+        if column.sql_type is SqlType.OTHER:
+            raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
         if self.dialect == "duckdb":
             return f"TRY_CAST({name} AS {type_name(column)})"
         if column.sql_type is SqlType.TEXT:

@@ -38,10 +38,11 @@ class RowValue:
 
 def row_value(row: RowSql, column: Column) -> RowValue:
     """The clipped and rounded value of a measure. Raises KH203 where bounds or grid are missing."""
-    if column.bounds is None or column.grid is None:
-        raise KeyholeError("KH203", f'column "{column.name}" has no declared bounds')
+    step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
+    if column.bounds is None or step is None:
+        raise KeyholeError("KH203", f'column "{column.name}" has no declared bounds or grid')
     bounds = Fraction(column.bounds[0]), Fraction(column.bounds[1])
-    grid = Fraction(column.grid)
+    grid = Fraction(step)
     match column.sql_type:
         case SqlType.INTEGER:
             return _integer(row, column, bounds, grid)

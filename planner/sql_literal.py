@@ -107,8 +107,6 @@ def type_name(column: Column) -> str:
         case SqlType.NUMERIC:
             precision, scale = duckdb_numeric(column.declared)
             return f"decimal({precision}, {scale})"
-        case SqlType.OTHER:
-            raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
         case _:
             return column.sql_type.value
 

@@ -65,3 +65,11 @@ SELECT ward FROM visits WHERE reference = 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'
 --> [ward 3] where ("day" > date '2026-01-05' AND "reference" = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11') f0 > 30 ~3; count(*) delta 1
 SELECT country FROM sales GROUP BY country, month HAVING count(DISTINCT (customer_id, month)) > 30 OR count(DISTINCT customer_id) > 60
 --> [country 4, month 13] (f0 > 30 ~3 or f0 > 60 ~6); count(DISTINCT customer_id, month) delta 1
+SELECT country FROM sales WHERE month = '2011-03-01' GROUP BY country HAVING count(DISTINCT customer_id) > 30
+--> [country 4] where "month" = date '2011-03-01' f0 > 30 ~3; count(DISTINCT customer_id) delta 1
+SELECT country FROM sales GROUP BY country HAVING count(DISTINCT customer_id) FILTER (WHERE month IN ('2011-03-01') AND quantity > 3) > 30
+--> [country 4] f0 > 30 ~3; count(DISTINCT customer_id) FILTER (WHERE month IN ('2011-03-01') AND quantity > 3) delta 1
+SELECT country FROM sales WHERE month = '2011-03-01' OR quantity > 3 GROUP BY country HAVING count(DISTINCT customer_id) > 30
+--> KH209 count
+SELECT country FROM sales WHERE month IN ('2011-03-01', '2011-04-01') GROUP BY country HAVING count(DISTINCT customer_id) > 30
+--> KH209 count

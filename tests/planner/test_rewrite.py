@@ -1,0 +1,123 @@
+"""The text of rewritten questions: one scan, steps told in comments, nothing of the analyst's unquoted."""
+
+from dataclasses import replace
+
+import pytest
+import sqlglot
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from mechanisms.formula import TRUE
+from planner.catalog import Column, SqlType, Table
+from planner.condition import ALWAYS, Compare, Like
+from planner.errors import KeyholeError
+from planner.keys import KeySpace
+from planner.question import Functional, Question
+from planner.rewrite import rewrite
+from planner.sql_literal import Dialect, identifier, text
+from tests.planner.questions import CAPPED, CLIPPED, COUNTRIES, FRANCE, ROWS, count, question, total
+
+DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres")
+
+
+def _question(table: Table, *functionals: Functional, keys: tuple[str, ...] = ("country", "month")) -> Question:
+    asked = question(TRUE, *(functionals or (count(table=table),)), table=table)
+    columns = tuple(table.column(name) for name in keys)
+    return replace(asked, keys=KeySpace(columns=columns, values=tuple(column.domain or () for column in columns)))
+
+
+def _tree(sql: str, dialect: Dialect) -> exp.Query:
+    parsed = sqlglot.parse_one(sql, dialect=dialect)
+    assert isinstance(parsed, exp.Query)
+    return parsed
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("table", [ROWS, CLIPPED, CAPPED], ids=["row", "clipped", "capped"])
+def test_the_table_is_read_once_and_every_step_is_told(table: Table, dialect: Dialect) -> None:
+    sql = rewrite(_question(table, count(table=table), total(table=table)), dialect=dialect).sql
+    scans = [scan for scan in _tree(sql, dialect).find_all(exp.Table) if scan.name == "sales"]
+    assert len(scans) == 1
+    steps = sql.count("SELECT") - (1 if "SELECT * FROM scan" in sql else 0)
+    assert sum(line.strip().startswith("-- ") for line in sql.split("\n")) >= steps
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_columns_are_keys_then_functionals(dialect: Dialect) -> None:
+    sql = rewrite(_question(CLIPPED, count(table=CLIPPED), total(table=CLIPPED)), dialect=dialect).sql
+    assert _tree(sql, dialect).named_selects == ["k0", "k1", "f0", "f1"]
+
+
+def test_keys_are_chosen_only_where_a_unit_could_have_too_many() -> None:
+    def chooses(table: Table, keys: tuple[str, ...]) -> bool:
+        return "chosen" in rewrite(_question(table, keys=keys), dialect="postgres").sql
+
+    assert chooses(CLIPPED, ("country", "month"))
+    assert not chooses(CLIPPED, ("month",))
+    assert not chooses(replace(CLIPPED, groups_per_unit=len(COUNTRIES)), ("country", "month"))
+    assert chooses(replace(CLIPPED, unit=("customer_id",), groups_per_unit=len(COUNTRIES)), ("country", "month"))
+
+
+@pytest.mark.parametrize("table", [CLIPPED, CAPPED], ids=["clipped", "capped"])
+def test_bounding_comes_before_where(table: Table) -> None:
+    """No WHERE of a step that reads or chooses rows mentions what the question filters by."""
+    asked = replace(_question(table), where=Compare("amount", ">", 7))
+    for where in _tree(rewrite(asked, dialect="postgres").sql, "postgres").find_all(exp.Where):
+        assert "amount" not in where.sql()
+
+
+def test_the_questions_own_keys_are_restricted_after_the_choice() -> None:
+    asked = _question(CLIPPED)
+    fewer = replace(asked, keys=replace(asked.keys, values=(("France",), asked.keys.values[1])))
+    wheres = [where.sql() for where in _tree(rewrite(fewer, dialect="postgres").sql, "postgres").find_all(exp.Where)]
+    assert sum("Norway" in where and "place" not in where for where in wheres) == 1
+    assert sum("Norway" not in where and "France" in where and "place" in where for where in wheres) == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12))
+def test_constants_and_names_cannot_leave_their_quotes(dialect: Dialect, value: str) -> None:
+    literal = sqlglot.parse_one(f"SELECT {text(value)}", dialect=dialect).expressions[0]
+    assert literal == exp.Literal.string(value) or "\\" in value
+    assert text(value).startswith("'")
+    assert "'" not in text(value)[1:-1].replace("''", "")
+    assert '"' not in identifier(value)[1:-1].replace('""', "")
+
+
+@pytest.mark.parametrize("value", ["a\x00b", "\ud800"])
+def test_text_that_sql_cannot_hold_is_refused(value: str) -> None:
+    for condition in (Compare("country", "=", value), Like("country", value)):
+        with pytest.raises(KeyholeError, match="KH212"):
+            rewrite(replace(_question(ROWS), where=condition), dialect="postgres")
+
+
+@pytest.mark.parametrize("table", [ROWS, CLIPPED, CAPPED], ids=["row", "clipped", "capped"])
+def test_a_sensitivity_that_is_too_small_is_never_run(table: Table) -> None:
+    for functional in (count(table=table), total(table=table)):
+        rewrite(_question(table, functional), dialect="postgres")
+        with pytest.raises(KeyholeError, match="KH900"):
+            rewrite(_question(table, replace(functional, sensitivity=functional.sensitivity - 1)), dialect="postgres")
+
+
+def test_an_integer_without_a_grid_counts_in_ones() -> None:
+    table = replace(
+        ROWS,
+        columns=tuple(
+            replace(c, sql_type=SqlType.INTEGER, declared="integer", grid=None) if c.name == "amount" else c
+            for c in ROWS.columns
+        ),
+    )
+    assert '"amount"' in rewrite(_question(table, total(table=table)), dialect="postgres").sql
+
+
+def test_types_that_cannot_be_computed_with_are_refused() -> None:
+    table = replace(ROWS, columns=(*ROWS.columns, Column("extra", SqlType.OTHER, "jsonb")))
+    for dialect in DIALECTS:
+        with pytest.raises(KeyholeError, match="KH205"):
+            rewrite(replace(_question(table), where=Compare("extra", "=", "x")), dialect=dialect)
+
+
+def test_equal_questions_have_equal_text() -> None:
+    asked = replace(_question(CAPPED, count(FRANCE, table=CAPPED)), where=ALWAYS)
+    assert rewrite(asked, dialect="duckdb") == rewrite(replace(asked), dialect="duckdb")
