@@ -232,6 +232,8 @@ def _typed(
     if column.expression is None:
         if name not in declared_types:
             raise policy.refuse(place, _absent(name, source))
+        if any(known.nondeterministic for known in source if known.name == name):
+            raise policy.refuse(place, _nondeterministic(name))
         declared = declared_types[name]
         kind = sql_type(declared)
     else:
@@ -339,6 +341,12 @@ def _absent(name: str, source: tuple[SourceColumn, ...]) -> Fault:
 def _zoned(name: str) -> Fault:
     hint = f"Expose a view of the source that gives {name} AT TIME ZONE 'UTC': a timestamp without time zone."
     problem = f'column "{name}" is a timestamp with time zone: its days and months depend on a session setting'
+    return Fault("KH006", problem, hint=hint)
+
+
+def _nondeterministic(name: str) -> Fault:
+    hint = f'Expose a view of the source that gives {name} COLLATE "C".'
+    problem = f'column "{name}" has a nondeterministic collation: the source would merge groups whose keys differ'
     return Fault("KH006", problem, hint=hint)
 
 

@@ -39,7 +39,7 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
 def _row_unit(question: Question, row: RowSql) -> list[str]:
     functionals = [FunctionalSql.of(row, functional, where=ALWAYS) for functional in question.functionals]
     sums = [f.sum_rows(added=f.added(), present=f.present()) for f in functionals]
-    columns = [f"{row.column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
+    columns = [f"{row.grouped(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
     columns += [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(functionals, sums, strict=True))]
     scanned = [test for column, values in _keys(question) for test in _scanned(row, column, values)]
     scan = [

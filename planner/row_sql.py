@@ -45,6 +45,17 @@ class RowSql:
             return self._derived(column, column.derivation)
         return self._stored(column)
 
+    def grouped(self, name: str) -> str:
+        """The column where rows are grouped by it alone: on PostgreSQL, text under its own collation.
+
+        That one is deterministic (a policy cannot expose another), so its groups are those of the bytes, and the scan
+        need not compute a column.
+        """
+        column = self.table.column(name)
+        if self.dialect == "postgres" and column.sql_type is SqlType.TEXT and column.derivation is None:
+            return identifier(name)
+        return self.column(name)
+
     def _stored(self, column: Column) -> str:
         name = identifier(column.name)
         if column.sql_type is SqlType.OTHER:

@@ -8,11 +8,15 @@ from planner.catalog import SqlType
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """One column as the source declares it. `declared` is PostgreSQL's name for the type, with its modifier."""
+    """One column as the source declares it. `declared` is PostgreSQL's name for the type, with its modifier.
+
+    `nondeterministic`: its collation calls texts equal that differ in bytes.
+    """
 
     name: str
     declared: str
     nullable: bool
+    nondeterministic: bool = False
 
 
 _NAMES: dict[str, SqlType] = {

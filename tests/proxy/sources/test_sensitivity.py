@@ -10,7 +10,7 @@ from tests.proxy.sources.worlds import UNITS, Engines, questions, rows
 
 
 @settings(
-    max_examples=100,
+    max_examples=80,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

@@ -20,7 +20,10 @@ from planner.keys import KeySpace
 from planner.plan import Rewritten
 from proxy.sources import Source, TrueAggregates, open_source
 
-_COLUMNS = "ward text, day date, seen_at timestamp, age integer, big bigint, cost numeric(10,2), x double precision, ok boolean"
+_COLUMNS = (
+    "ward text, day date, seen_at timestamp, age integer, big bigint, "
+    "cost numeric(10,2), x double precision, ok boolean"
+)
 _ROWS = (
     ("a", date(2026, 1, 1), datetime(2026, 1, 1, 5), 3, 2**40, Decimal("1.50"), Decimal("0.25"), True),
     ("o'hare", date(2026, 1, 2), datetime(2026, 1, 1, 5), 4, 2**41, Decimal("2.00"), Decimal("0.5"), False),
@@ -181,7 +184,7 @@ def test_settings_are_the_sources_own(source: Opened) -> None:
         "SELECT 'a' AS k0, count(*) AS f0 FROM read_csv('/etc/passwd')",
         "SET threads = 1",
         "INSTALL httpfs",
-        "ATTACH '/tmp/other.duckdb'",
+        "ATTACH 'other.duckdb'",
     ],
 )
 def test_duckdb_is_closed(tmp_path: Path, sql: str) -> None:
