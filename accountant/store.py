@@ -224,9 +224,12 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """One read-only look at what is committed; waits for nobody."""
+        """One read-only look at what is committed at one moment; waits for nobody."""
         with _translated(), self._engine.connect() as connection:
             connection.execution_options(keyhole_begin="BEGIN")
+            if connection.dialect.name == "postgresql":
+                # SQLite's readers have one snapshot anyway
+                connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield Transaction(connection, self._cache)
 

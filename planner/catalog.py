@@ -98,6 +98,16 @@ class Table:
             position=position,
         )
 
+    def determines(self, column: Column) -> bool:
+        """Whether one privacy unit has one value of the column at most, because the unit contains it."""
+        units = [self.column(name) for name in self.unit]
+        if column.name in self.unit:
+            return True
+        if column.derivation is None:
+            return False
+        stored = [unit.name for unit in units if unit.derivation is None]
+        return column.derivation.column in stored or any(unit.derivation == column.derivation for unit in units)
+
     @property
     def row_unit(self) -> bool:
         """Whether each row is its own privacy unit."""

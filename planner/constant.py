@@ -101,7 +101,7 @@ def fold(node: exp.Expr, given: Given) -> Constant:
             return datetime.combine(given.today, datetime.min.time())
         case exp.Cast():
             return cast(fold(node.this, given), node.to, node)
-        case exp.TimestampTrunc():
+        case exp.TimestampTrunc() if node.args.get("zone") is None:
             return _truncated(fold(node.this, given), str(node.unit), node)
         case exp.Interval():
             return _interval(node)

@@ -78,6 +78,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     # KH5xx: the source
     ("KH501", "58000", "the source could not answer"),
     ("KH502", "58030", "the ledger is not available"),
+    ("KH503", "53400", "too many questions failed in the source"),
     # KH9xx
     ("KH900", "XX000", "an internal error"),
 )

@@ -69,6 +69,14 @@ def _content(kind: str, raw: str) -> str:
     return raw[raw.index("'") + 1 : -1].replace("''", "'")
 
 
+def _refuse_escapes(kind: str, raw: str, before: list[Token], *, position: int) -> None:
+    """Refuse a name behind Unicode escapes, which would be another one to PostgreSQL than it seems to be."""
+    hidden = kind == "quoted" and raw[0] in "uU" and "\\" in raw
+    renamed = kind == "word" and raw.lower() == "uescape" and before and before[-1].kind == "quoted"
+    if hidden or renamed:
+        raise KeyholeError("KH100", "a name with Unicode escapes is not supported", position=position)
+
+
 def tokens(text: str) -> tuple[Token, ...]:
     """The tokens of a text, comments left out. Raises KH100 where a string, name or comment never ends."""
     found: list[Token] = []
@@ -89,6 +97,7 @@ def tokens(text: str) -> tuple[Token, ...]:
             found.append(Token("string", text[end:close], at, close + len(raw)))
             end = close + len(raw)
         elif kind in ("word", "quoted"):
+            _refuse_escapes(kind, raw, found, position=at + 1)
             found.append(Token(kind, _content(kind, raw), at, end))
         elif kind in ("string", "escaped"):
             found.append(Token("string", _content("string", raw), at, end))

@@ -120,7 +120,8 @@ def _reduced(question: Question) -> tuple[Question, Minimised]:
     order = sorted(range(len(question.functionals)), key=lambda index: functional_identity(question.functionals[index]))
     places = {old: new for new, old in enumerate(order)}
     functionals = tuple(question.functionals[index] for index in order)
-    minimised = minimise(_renumbered(question.formula, places))
+    asked = question.formula if question.keys.size else FALSE
+    minimised = minimise(_renumbered(asked, places))
     needed = sorted({cut.functional for cut in cuts(minimised.formula)})
     kept = {old: new for new, old in enumerate(needed)}
     minimised = Minimised(
@@ -253,7 +254,7 @@ def _compared(question: Question) -> MappingProxyType[str, float]:
 def _warnings(question: Question, minimised: Minimised) -> Iterator[str]:
     if not minimised.exact:
         yield NOT_MINIMISED
-    if any(True for _ in cuts(question.formula)):
+    if question.keys.size and any(True for _ in cuts(question.formula)):
         if minimised.formula == TRUE:
             yield ALWAYS_TRUE
         if minimised.formula == FALSE:

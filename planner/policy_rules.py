@@ -36,6 +36,7 @@ def broken(policy: "Policy") -> Broken:
         place = ("tables", name)
         yield from _public_table(place, table) if table.public else _private_table(place, table, policy)
     yield from _budget(policy)
+    yield from _tokens(policy)
     for name, analyst in policy.analysts.items():
         yield from _analyst(("analysts", name), analyst)
 
@@ -129,6 +130,15 @@ def _analyst(place: tuple[str, ...], analyst: "AnalystSection") -> Broken:
     if analyst.token_sha256 is not None and not _TOKEN.fullmatch(analyst.token_sha256):
         hint = "Write the sha256 of the bearer token as 64 hexadecimal digits."
         yield (*place, "token_sha256"), Fault("KH002", "is not a sha256 in hex", hint=hint)
+
+
+def _tokens(policy: "Policy") -> Broken:
+    holders: dict[str, str] = {}
+    for name, analyst in policy.analysts.items():
+        if analyst.token_sha256 is not None and holders.setdefault(analyst.token_sha256, name) != name:
+            fault = f"is the token of analysts.{holders[analyst.token_sha256]} too"
+            hint = "Make one for each analyst with keyhole passwd --token; it says who asks."
+            yield ("analysts", name, "token_sha256"), Fault("KH002", fault, hint=hint)
 
 
 def _public_table(place: tuple[str, ...], table: "TableSection") -> Broken:

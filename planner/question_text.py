@@ -146,9 +146,19 @@ def _clause(place: _Place, key: str) -> KeyholeError:
     )
 
 
+def _check_operators(place: _Place) -> None:
+    """Refuse PostgreSQL's operators with @, of which the parser takes one for a parameter."""
+    for token in place.tokens[place.clauses.select : place.clauses.end]:
+        if token.kind == "symbol" and "@" in token.value:
+            raise KeyholeError(
+                "KH106", f"the operator {token.value} is not supported in a question", position=token.start + 1
+            )
+
+
 def _checked(place: _Place) -> tuple[Column, ...]:
     """The keys, once the question's form is right."""
     _check_clauses(place)
+    _check_operators(place)
     select = place.select
     shown = shows_aggregates(select)
     if shown is not None:

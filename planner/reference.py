@@ -59,14 +59,14 @@ def _plain(node: exp.Expr, scope: Scope) -> Column | None:
 def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
     """The derivation that an expression writes out, if it is one."""
     match node:
-        case exp.TimestampTrunc():
+        case exp.TimestampTrunc() if node.args.get("zone") is None:
             function, part, inner = "date_trunc", str(node.unit).lower().strip("'"), node.this
             part = "week" if part.startswith("week") else part
         case exp.Extract():
             function, part, inner = "extract", str(node.this).lower().strip("'"), node.expression
         case exp.Cast() if _kind(node) == "DATE":
             function, part, inner = "date", "", node.this
-        case exp.Date() if not node.expressions:
+        case exp.Date() if not node.expressions and node.args.get("zone") is None:
             function, part, inner = "date", "", node.this
         case _:
             return None

@@ -15,7 +15,7 @@ from math import prod
 from planner.catalog import Column, RowCap, Value
 from planner.condition import ALWAYS, Condition
 from planner.domain_sql import LONGEST_LIST, gapless, listed, restriction
-from planner.functional_sql import FunctionalSql
+from planner.functional_sql import LARGEST, FunctionalSql
 from planner.plan import Rewritten
 from planner.question import Question
 from planner.row_sql import RowSql
@@ -53,6 +53,9 @@ def _row_unit(question: Question, row: RowSql) -> list[str]:
     if not left:
         return scan
     public = _where(left, comment="groups outside the public keys stay behind")
+    if row.dialect == "duckdb":
+        # MATERIALIZED alone does not stop DuckDB from moving the test back into the scan
+        scan += ["-- every group: keys are tested once a group, not once a row", f"LIMIT {LARGEST}"]
     return ["WITH scan AS MATERIALIZED (", *_indented(scan), ")", "SELECT * FROM scan", *public]
 
 
@@ -93,20 +96,10 @@ class _Bounded:
             _group_by(len(keys.columns)),
         ]
 
-    def _determined(self, column: Column) -> bool:
-        """Whether a privacy unit has one value of the column at most, because the unit contains it."""
-        units = [self.question.table.column(name) for name in self.question.table.unit]
-        stored = [unit.name for unit in units if unit.derivation is None]
-        if column.name in self.question.table.unit:
-            return True
-        if column.derivation is None:
-            return False
-        return column.derivation.column in stored or any(unit.derivation == column.derivation for unit in units)
-
     @property
     def _chooses(self) -> bool:
         """Whether a unit could have rows in more than G keys of the whole public domain."""
-        free = [c for c in self.question.keys.columns if not self._determined(c)]
+        free = [c for c in self.question.keys.columns if not self.question.table.determines(c)]
         return prod(len(_domain(column, self.question)) for column in free) > self.question.table.groups_per_unit
 
     @property
@@ -129,7 +122,7 @@ class _Bounded:
         names = self.question.keys.names
         present = [_not_null(self.row, column) for _, column in self._units if column.name not in names]
         for column, values in _keys(self.question):
-            if self._chooses and not self._determined(column):
+            if self._chooses and not self.question.table.determines(column):
                 domain = restriction(self.row, column, _domain(column, self.question))
                 present.append(domain or _not_null(self.row, column))
             else:
@@ -182,9 +175,9 @@ class _Bounded:
 
     def _chosen(self) -> list[str]:
         groups = self.question.table.groups_per_unit
-        keys = [(f"k{i}", column) for i, column in enumerate(self.question.keys.columns)]
         units = ", ".join(alias for alias, _ in self._units)
-        order = self._drawn(self._groups, ties=keys)
+        # in the order of their names: however GROUP BY is typed, the same keys of a unit count
+        order = self._drawn(sorted(self._groups, key=lambda part: part[1].name))
         return [
             f"-- the keys of each privacy unit, in the order of md5; the first {groups} count",
             "chosen AS (",
@@ -194,12 +187,12 @@ class _Bounded:
             ")",
         ]
 
-    def _drawn(self, parts: list[tuple[str, Column]], *, ties: list[tuple[str, Column]] | None = None) -> str:
+    def _drawn(self, parts: list[tuple[str, Column]]) -> str:
         """An order that no data can choose: md5 of seed and canonical text, ties by the values themselves."""
         texts = [text(self.question.table.seed), *(self.row.canonical(sql, column) for sql, column in parts)]
         collation = ' COLLATE "C"' if self.row.dialect == "postgres" else ""
         canonical = " || '|' || ".join(texts)
-        return ", ".join([f"md5({canonical}){collation}", *(sql for sql, _ in (parts if ties is None else ties))])
+        return ", ".join([f"md5({canonical}){collation}", *(sql for sql, _ in parts)])
 
     def _restricted(self) -> list[str]:
         """The question's own restriction of keys, after the choice."""

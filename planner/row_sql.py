@@ -61,7 +61,9 @@ class RowSql:
         if column.sql_type is SqlType.OTHER:
             raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
         if self.dialect == "duckdb":
-            return f"TRY_CAST({name} AS {type_name(column)})"
+            cast = f"TRY_CAST({name} AS {type_name(column)})"
+            # a cast keeps a column's own collation, and DuckDB does not tell which columns have one
+            return f'{cast} COLLATE "C"' if column.sql_type is SqlType.TEXT else cast
         if column.sql_type is SqlType.TEXT:
             return f'CAST({name} AS text) COLLATE "C"'
         if column.sql_type is SqlType.DOUBLE and column.declared.strip().lower() in ("real", "float4"):

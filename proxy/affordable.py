@@ -54,5 +54,5 @@ def would_fit(service: Service, asked: Asked, *, epsilon: float) -> tuple[str, .
 def hint(settings_that_fit: tuple[str, ...]) -> str:
     """The refusal's hint: statements that can be run as they stand."""
     if not settings_that_fit:
-        return "No tolerance makes this question fit what is left. Ask about other groups, or wait for new ones."
+        return "No tolerance up to 100 % makes this question fit. Ask about fewer thresholds, or about other groups."
     return "  or  ".join(f"SET {setting};" for setting in settings_that_fit)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from planner import explain
 from planner.catalog import Value
@@ -19,6 +20,7 @@ from proxy.asker import Part, Prepared, Released
 from proxy.service import Service
 from proxy.virtual_rows import virtual_rows
 
+CACHED_STATEMENTS = 128
 _EXPLAINED = 'SELECT u.line::{type} AS "QUERY PLAN" FROM unnest(${number}::text[]) AS u(line)'
 
 
@@ -44,6 +46,8 @@ class Answering:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        # pure, and asked for twice: when a text is read, and when its statement is prepared
+        self._classify = lru_cache(CACHED_STATEMENTS)(lambda text: classify(text, service.catalog))
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -59,7 +63,7 @@ class Answering:
 
     def _classified(self, text: str, offset: int) -> Statement:
         try:
-            return classify(text, self._service.catalog)
+            return self._classify(text)
         except KeyholeError as error:
             raise error.moved(offset=offset) from None
 
@@ -83,7 +87,7 @@ class Answering:
                 today=datetime.now(UTC).date(),
             )
 
-        match classify(statement, self._service.catalog):
+        match self._classify(statement):
             case Explaining(question=question, format=form):
                 lines = explained(self._service, asked(question), form=form)
                 sql = _EXPLAINED.format(type="json" if form == "json" else "text", number=first)

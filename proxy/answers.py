@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from mechanisms.formula import Booleans, Cut, evaluate
 from planner.catalog import Analyst, Catalog, Value
 from planner.embedded import Embedded
 from planner.errors import KeyholeError
+from planner.explain import guarantee_json
 from planner.keys import as_text
 from planner.outer import Asking
 from planner.plan import Plan
@@ -107,3 +109,13 @@ class Answer:
     keys: KeySet
     version: str
     reused: bool
+
+    def document(self) -> dict[str, Any]:
+        """The answer for a program: columns, keys, what they promise, data version, whether it was a repetition."""
+        return {
+            "columns": list(self.keys.columns),
+            "keys": [list(key) for key in self.keys.keys],
+            "guarantee": guarantee_json(self.plan),
+            "data_version": self.version,
+            "reused": self.reused,
+        }

@@ -11,6 +11,7 @@ from rich.table import Table as Printed
 
 from accountant.model import NANO
 from accountant.report import BudgetReport, FamilyBalance
+from proxy.charging import column_of
 from proxy.service import Service
 
 
@@ -73,7 +74,9 @@ def _group_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
     budget = f"{service.catalog.budget.per_predicate:g}"
     for balance in report.families:
         for key, spent, left in zip(balance.keys(), balance.lost_nano, balance.left_nano, strict=True):
-            named = ", ".join(f"{column} = {value}" for column, value in zip(balance.family.columns, key, strict=True))
+            named = ", ".join(
+                f"{column_of(label)} = {value}" for label, value in zip(balance.family.columns, key, strict=True)
+            )
             yield Line(
                 table=balance.family.table,
                 unit=balance.family.unit,
@@ -116,7 +119,7 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
 def _family_document(balance: FamilyBalance) -> dict[str, Any]:
     return {
         "table": balance.family.table,
-        "grouped_by": list(balance.family.columns),
+        "grouped_by": [column_of(label) for label in balance.family.columns],
         "filter": balance.family.filter,
         "data_version": balance.family.version,
         "groups": len(balance.spent_nano),
@@ -137,14 +140,14 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     for balance in report.families:
         groups.add_row(
             balance.family.table,
-            ", ".join(balance.family.columns),
+            ", ".join(column_of(label) for label in balance.family.columns),
             balance.family.filter,
             balance.family.version,
-            str(len(balance.spent_nano)),
+            f"{len(balance.spent_nano):,}",
             _epsilon(max(balance.lost_nano, default=0)),
             _epsilon(min(balance.left_nano, default=0)),
         )
-    units = Printed(title="Privacy unit, over all questions", title_justify="left")
+    units = Printed(title="Privacy unit, over all questions", title_justify="left", min_width=34)
     for heading in ("spent at most", "left"):
         units.add_column(heading, justify="right")
     left = "no cap" if report.unit_left_nano is None else _epsilon(report.unit_left_nano)

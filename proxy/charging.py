@@ -1,10 +1,13 @@
 """From a plan to what the ledger charges, and from the ledger's refusal to words.
 
 Every public key of the question is charged, with rows or without. A filter on further key columns (`WHERE month = ...
-GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget.
+GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget. Only columns of
+which a privacy unit has one value do so: a customer with rows at two hours is counted in `WHERE hour = 9` and again in
+`WHERE hour = 10`, and both tell about the same customer in the same group.
 """
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from hashlib import sha256
 from math import ceil
 
@@ -14,7 +17,7 @@ from accountant.errors import OverBudget, Scope
 from accountant.model import MOST_NANO_PER_CHARGE, NANO, Cells, Charge, Family, Limits, NanoArray, Spent
 from mechanisms.protocol import Outcome
 from planner import condition
-from planner.catalog import Analyst, Budget, Catalog, Table, Value
+from planner.catalog import Analyst, Budget, Catalog, Column, Table, Value
 from planner.condition import ALWAYS, And, Compare, Condition, Within
 from planner.errors import KeyholeError
 from planner.keys import as_text
@@ -35,7 +38,7 @@ class Claim:
 
 def nano(epsilon: float) -> int:
     """Epsilon in billionths, rounded up so that nothing is ever under-counted."""
-    return ceil(epsilon * NANO)
+    return ceil(Fraction(epsilon) * NANO)
 
 
 def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
@@ -43,14 +46,13 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
     question = plan.question
     cells, remaining = _cells(question)
     table = question.table
-    names = tuple(name for name, _ in cells.columns)
     family = Family(
         table=table.name,
         unit=",".join(table.unit) or "row",
-        columns=names,
+        columns=tuple(label for label, _ in cells.columns),
         filter="" if remaining == ALWAYS else condition.canonical(remaining),
         version=version,
-        immutable=frozenset(name for name in names if table.column(name).immutable),
+        immutable=frozenset(label for label, _ in cells.columns if table.column(column_of(label)).immutable),
     )
     epsilon_nano = nano(plan.worst_case_epsilon)
     charge = Charge(
@@ -69,6 +71,18 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
     )
 
 
+def label(column: Column) -> str:
+    """What the ledger calls a grouping column: its name, and how it is derived, so that another derivation under the
+    same name is another column."""
+    derived = column.derivation
+    return column.name if derived is None else f"{column.name}={derived.function}({derived.part} {derived.column})"
+
+
+def column_of(label: str) -> str:
+    """The name of the column that `label` made a label of."""
+    return label.partition("=")[0]
+
+
 def identity(plan: Plan, catalog: Catalog) -> str:
     """What the ledger knows a question by: its meaning, and the policy, pinned data and source that it was asked of."""
     return sha256(f"{catalog.digest}:{plan.fingerprint}".encode()).hexdigest()
@@ -79,13 +93,14 @@ def groups_of_one_unit(question: Question) -> int:
     table = question.table
     if table.row_unit or set(question.keys.names) <= set(table.unit):
         return 1
-    return min(table.groups_per_unit, question.keys.size)
+    return max(1, min(table.groups_per_unit, question.keys.size))
 
 
 def spent(plan: Plan, claim: Claim, outcome: Outcome) -> Spent:
     """What a run cost, ex post: per key, and for a whole unit the sum of the losses of its costliest G keys."""
     question = plan.question
-    losses = np.ceil(outcome.epsilon * NANO).astype(np.int64)
+    levels, level_of = np.unique(outcome.epsilon, return_inverse=True)
+    losses = np.array([nano(float(level)) for level in levels], dtype=np.int64)[level_of]
     worst = int(losses.max())
     unit = 0
     if question.table.unit:
@@ -155,9 +170,12 @@ def _own_cap(given: Limits, epsilon: float | None) -> Limits:
 
 
 def _cells(question: Question) -> tuple[Cells, Condition]:
-    """The charged cells, and what of the filter they do not express."""
+    """The charged cells, and what of the filter they do not express.
+
+    A question that leaves no groups costs nothing; that nothing stands on the whole domain.
+    """
     columns = {
-        column.name: tuple(as_text(value) for value in values)
+        label(column): tuple(as_text(value) for value in values or column.domain or ())
         for column, values in zip(question.keys.columns, question.keys.values, strict=True)
     }
     conjuncts = question.where.conditions if isinstance(question.where, And) else (question.where,)
@@ -172,7 +190,7 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
 
 
 def _narrowed(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
-    """The key column and the values of its public domain to which a conjunct restricts rows, if it does just that."""
+    """The key column's label, and the values of its public domain to which a conjunct restricts rows, if just that."""
     match conjunct:
         case Compare(column=name, operator="=", value=value):
             wanted: tuple[Value, ...] = (value,)
@@ -180,15 +198,18 @@ def _narrowed(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]
             pass
         case _:
             return None
-    domain = table.column(name).domain
+    column = table.column(name)
+    if not (table.row_unit or table.determines(column)):
+        return None
+    domain = column.domain
     values = tuple(value for value in wanted if domain is not None and value in domain)
     # A value outside the public domain would be a cell that nobody charges: leave such a filter a filter.
-    return (name, values) if values and len(values) == len(wanted) else None
+    return (label(column), values) if values and len(values) == len(wanted) else None
 
 
 def _in_cell_order(losses: NanoArray, question: Question, cells: Cells) -> NanoArray:
     """Losses in the question's key order, rearranged and repeated to the order of the charged cells."""
-    names = question.keys.names
+    names = tuple(label(column) for column in question.keys.columns)
     shaped = losses.reshape(question.keys.shape)
     order = [names.index(name) for name, _ in cells.columns if name in names]
     arranged = shaped.transpose(order)

@@ -2,25 +2,28 @@
 
 import getpass
 import json
+import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from planner import explain as explaining
 from planner.errors import KeyholeError
 from proxy import budget as budgets
 from proxy import checking, pipeline, starter
 from proxy.answering import explained, explained_document
 from proxy.answers import Asked, bare_question
-from proxy.refusals import as_psql_prints, problem
+from proxy.psql_table import psql_table, row_count
+from proxy.refusals import as_psql_prints, internal_error, problem
 from proxy.service import Service
 
 app = typer.Typer(
@@ -29,17 +32,22 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
+    rich_markup_mode=None,
 )
 
 Policy = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.", envvar="KEYHOLE_POLICY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 As = Annotated[str | None, typer.Option("--as", help="The analyst who asks; the policy's first one if not given.")]
+Own = Annotated[str | None, typer.Option("--as", help="The view of one analyst; the owner's if not given.")]
 Sql = Annotated[str, typer.Argument(help="The question.")]
 Fnr = Annotated[str | None, typer.Option(help="keyhole.fnr for this question.")]
 Fpr = Annotated[str | None, typer.Option(help="keyhole.fpr for this question.")]
 Tolerance = Annotated[str | None, typer.Option(help="keyhole.tolerance for this question, such as 10% or count=25.")]
+MinRows = Annotated[str | None, typer.Option(help="keyhole.min_rows for this question.")]
 Mechanism = Annotated[str | None, typer.Option(help="keyhole.mechanism for this question.")]
+MaxEpsilon = Annotated[str | None, typer.Option(help="keyhole.max_epsilon for this question.")]
 DEFAULT_POLICY = Path("keyhole.toml")
+PIPE_WIDTH = 200
 
 
 @contextmanager
@@ -73,6 +81,21 @@ def _print_json(document: Any) -> None:
     print(json.dumps(document, indent=2, ensure_ascii=False))
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"keyhole {version('keyhole')}")
+        raise typer.Exit
+
+
+@app.callback()
+def keyhole(
+    version_wanted: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Which groups cross a threshold? Private answers to GROUP BY ... HAVING, over PostgreSQL's protocol."""
+
+
 @app.command()
 def query(
     sql: Sql,
@@ -81,33 +104,26 @@ def query(
     fnr: Fnr = None,
     fpr: Fpr = None,
     tolerance: Tolerance = None,
+    min_rows: MinRows = None,
     mechanism: Mechanism = None,
+    max_epsilon: MaxEpsilon = None,
     as_json: Json = False,
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
+    given = _settings(
+        fnr=fnr, fpr=fpr, tolerance=tolerance, min_rows=min_rows, mechanism=mechanism, max_epsilon=max_epsilon
+    )
     with _refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
-        given = _settings(fnr=fnr, fpr=fpr, tolerance=tolerance, mechanism=mechanism)
         asked = _asked(service, sql, given, analyst)
-        plan = pipeline.prepare(service, asked)
-        answer = pipeline.answer(service, plan, asked)
-        guarantee = explaining.guarantee_json(plan)
+        answer = pipeline.answer(service, pipeline.prepare(service, asked), asked)
         if as_json:
-            _print_json(
-                {
-                    "columns": list(answer.keys.columns),
-                    "keys": [list(key) for key in answer.keys.keys],
-                    "guarantee": guarantee,
-                    "data_version": answer.version,
-                    "reused": answer.reused,
-                }
-            )
+            _print_json(answer.document())
             return
-        table = Table(*answer.keys.columns)
-        for key in answer.keys.keys:
-            table.add_row(*key)
-        Console().print(table)
-        print(f"({len(answer.keys.keys)} rows{', released before: nothing spent' if answer.reused else ''})")
-        print(f"Guarantee: {guarantee['sentence']}")
+        print(*psql_table(answer.keys.columns, answer.keys.keys), sep="\n")
+        print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
+        print(f"\nGuarantee: {answer.document()['guarantee']['sentence']}")
+        for warning in answer.plan.warnings:
+            print(f"Warning: {warning}")
 
 
 @app.command()
@@ -118,12 +134,16 @@ def explain(
     fnr: Fnr = None,
     fpr: Fpr = None,
     tolerance: Tolerance = None,
+    min_rows: MinRows = None,
     mechanism: Mechanism = None,
+    max_epsilon: MaxEpsilon = None,
     as_json: Json = False,
 ) -> None:
     """Show the plan of a question and what it would cost. Spends nothing and touches no data."""
+    given = _settings(
+        fnr=fnr, fpr=fpr, tolerance=tolerance, min_rows=min_rows, mechanism=mechanism, max_epsilon=max_epsilon
+    )
     with _refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
-        given = _settings(fnr=fnr, fpr=fpr, tolerance=tolerance, mechanism=mechanism)
         asked = _asked(service, sql, given, analyst)
         if as_json:
             _print_json(explained_document(service, asked))
@@ -132,18 +152,25 @@ def explain(
 
 
 @app.command()
-def budget(policy: Policy = DEFAULT_POLICY, analyst: As = None, as_json: Json = False) -> None:
-    """Show what is spent and what is left: exact for the owner, or one analyst's own view with --as."""
+def budget(policy: Policy = DEFAULT_POLICY, analyst: Own = None, as_json: Json = False) -> None:
+    """Show what is spent and what is left. Over everybody for the owner, or one analyst's own view with --as."""
     with _refusals(as_json=as_json), Service.open(policy) as service:
         if as_json:
             _print_json(budgets.document(service, analyst))
         else:
-            Console().print(*budgets.tables(service, analyst), sep="\n")
+            width = None if sys.stdout.isatty() else PIPE_WIDTH
+            Console(width=width, markup=False, emoji=False, highlight=False).print(
+                *budgets.tables(service, analyst), sep="\n"
+            )
 
 
 @app.command()
-def init(source: Annotated[str, typer.Option("--source", help="duckdb:///file.duckdb or postgresql://...")]) -> None:
-    """Write a starter policy to standard output, from the source's schema and never from its data."""
+def init(
+    source: Annotated[
+        str, typer.Option("--source", help="postgresql://..., duckdb:///file.duckdb, or a .parquet or .csv file.")
+    ],
+) -> None:
+    """Write a starter policy to standard output. It comes from the source's schema, never from its data."""
     with _refusals(as_json=False):
         print(starter.from_source(source, directory=Path.cwd()), end="")
 
@@ -154,7 +181,7 @@ def check(
     confirm: Annotated[bool, typer.Option("--confirm", help="Pin changed public tables and key domains.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Validate the policy against the source, and pin public tables and key domains."""
+    """Validate the policy and pin public data. Reads the source's schema and public tables, never a private row."""
     with _refusals(as_json=as_json):
         findings = checking.check(policy, confirm=confirm)
         if as_json:
@@ -167,7 +194,7 @@ def check(
 def refresh(
     table: Annotated[str, typer.Argument(help='A table with refresh = "explicit".')], policy: Policy = DEFAULT_POLICY
 ) -> None:
-    """Declare a new public data version of a table: stored answers are not served any more."""
+    """Declare new data in a table. Answers stored for the old data are not served any more."""
     with _refusals(as_json=False):
         print(f"{table}: data version {checking.refresh(policy, table)}")
 
@@ -176,9 +203,7 @@ def refresh(
 def passwd(
     token: Annotated[bool, typer.Option("--token", help="Make a bearer token for REST instead.")] = False,
 ) -> None:
-    """Read a password and print its SCRAM-SHA-256 verifier for the policy file (or make a REST token)."""
-    from hashlib import sha256
-
+    """Make a password verifier or a REST token. Prints the line for the policy; asks for the password, or reads it."""
     from proxy.wire import scram
 
     if token:
@@ -186,18 +211,31 @@ def passwd(
         print(f"token (give it to the analyst, it is not kept): {made}")
         print(f'token_sha256 = "{sha256(made.encode()).hexdigest()}"')
         return
-    password = getpass.getpass("Password: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    print(f'password = "{scram.verifier(_password())}"')
+
+
+def _password() -> str:
+    if not sys.stdin.isatty():
+        password = sys.stdin.readline().rstrip("\r\n")
+    else:
+        password = getpass.getpass("Password: ")
+        if password and getpass.getpass("Again: ") != password:
+            raise typer.BadParameter("the two passwords differ")
     if not password:
         raise typer.BadParameter("an empty password")
-    print(f'password = "{scram.verifier(password)}"')
+    return password
 
 
 @app.command()
 def serve(
     policy: Policy = DEFAULT_POLICY,
     host: Annotated[str | None, typer.Option(help="Address to bind; the policy's, or loopback.")] = None,
-    port: Annotated[int | None, typer.Option(help="PostgreSQL port; the policy's if not given.")] = None,
-    rest_port: Annotated[int | None, typer.Option(help="REST port; the policy's if not given.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="PostgreSQL port; the policy's if not given.")
+    ] = None,
+    rest_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="REST port; the policy's if not given.")
+    ] = None,
 ) -> None:
     """Start the PostgreSQL endpoint and REST."""
     from proxy.serving import run
@@ -210,13 +248,38 @@ def serve(
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Stay up afterwards, so that psql can connect.")] = False,
 ) -> None:
-    """Ask real questions about real customers, privately, through the PostgreSQL endpoint."""
+    """Ask real questions about real customers. Privately, through the PostgreSQL endpoint, in a temporary folder."""
     from proxy.demo import run
 
     with _refusals(as_json=False):
         run(keep=keep)
 
 
-def main(arguments: list[str] | None = None, *, exit_with: Callable[[int], object] = sys.exit) -> None:
-    """The console script."""
-    exit_with(app(arguments, standalone_mode=False) or 0)
+def main(arguments: list[str] | None = None) -> None:
+    """The console script: exits with 0, with 1 after a refusal, with 2 when it was called wrongly."""
+    # the embedded PostgreSQL's library asks for a runtime directory that it then does not need
+    warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
+    try:
+        try:
+            app(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # whoever read our output has gone; the interpreter would complain when it flushes once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        unforeseen = internal_error()
+        unforeseen.hint = f"Please report it, with these words: {_place(error)}."
+        print(as_psql_prints(unforeseen, sql=None), file=sys.stderr)
+        sys.exit(1)
+
+
+def _place(error: BaseException) -> str:
+    """The kind of an exception and the line of code it came from: no text of its own, which might quote data."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return type(error).__name__
+    return f"{type(error).__name__} at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

@@ -3,6 +3,7 @@
 The demo may look at the truth, which no analyst can: it compares each answer with the exact aggregates and says so.
 """
 
+import math
 import shutil
 import signal
 import tempfile
@@ -21,7 +22,6 @@ import numpy as np
 import psycopg
 from psycopg import sql
 from rich.console import Console
-from rich.table import Table
 
 from deploy.demo import build
 from mechanisms.formula import Booleans, Formula, Integers, evaluate, relaxed
@@ -29,15 +29,18 @@ from planner.keys import as_text
 from planner.plan import Plan
 from proxy import checking, pipeline, serving
 from proxy.answers import Asked, bare_question
+from proxy.psql_table import psql_table, row_count
 from proxy.service import Service
 
 USER = PASSWORD = "demo"  # noqa: S105 (the demo policy's analyst, on loopback alone)
-ROWS_SHOWN = 6
+ROWS_SHOWN = 4
+PIPE_WIDTH = 120
 TRUTH = "truth"
 REFUSED = "SELECT country, count(*) FROM sales GROUP BY country"
 TOO_SHARP = "SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) > 20"
 WRAPPED = """SELECT region, count(*) AS country_months
-FROM ({question}) AS busy JOIN countries ON name = country
+FROM ({question}) AS busy
+JOIN countries ON name = country
 GROUP BY region ORDER BY 2 DESC"""
 
 
@@ -60,7 +63,9 @@ def questions() -> tuple[DemoQuestion, ...]:
 
 def run(*, keep: bool) -> None:
     """Ask everything and print it; with `keep` the endpoints stay up until interrupted."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, emoji=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, emoji=False, width=PIPE_WIDTH)
     with tempfile.TemporaryDirectory(prefix="keyhole-demo-") as folder:
         console.print("[bold]Keyhole demo[/]: Online Retail (UCI), sale lines of real customers.")
         with _step(console, "data loaded into DuckDB, public tables pinned"):
@@ -72,12 +77,15 @@ def run(*, keep: bool) -> None:
             conninfo = f"host={addresses.host} port={addresses.port} user={USER} dbname={addresses.database}"
             with psycopg.connect(f"{conninfo} password={PASSWORD}", autocommit=True) as connection:
                 _Demonstration(console, connection, service, truth).show()
-            console.print(f'\nTry it:  psql "{conninfo}"   password {PASSWORD}', end="")
-            console.print("" if keep else "   (KEEP=1 make demo keeps it running)")
-            if keep:
-                console.print(f"         REST and its documentation: {addresses.rest}/docs   bearer token {USER}")
-                console.print("         Ctrl-C ends it.")
-                _wait()
+            if not keep:
+                console.print(
+                    "\n[bold]Try it[/]: KEEP=1 make demo stays up, so that psql, a BI tool or a browser can connect."
+                )
+                return
+            console.print(f'\n[bold]Try it[/]: psql "{conninfo}"   password {PASSWORD}', soft_wrap=True)
+            console.print(f"        REST and its documentation: {addresses.rest}/docs   bearer token {USER}")
+            console.print("        Ctrl-C ends it.")
+            _wait()
 
 
 def _wait() -> None:
@@ -94,7 +102,8 @@ def _serving(console: Console, service: Service, *, keep: bool) -> Iterator[serv
     with serving.in_background(service, host="127.0.0.1", port=ports[0], rest_port=ports[1]) as addresses:
         console.print(
             f"  [green]ok[/] endpoint {addresses.postgresql}, REST and docs {addresses.rest}/docs"
-            f"   {time.perf_counter() - started:.1f} s"
+            f"   {time.perf_counter() - started:.1f} s",
+            soft_wrap=True,
         )
         yield addresses
 
@@ -116,8 +125,9 @@ def _introduce(console: Console, database: Path) -> None:
     console.print(
         f"{lines:,} sale lines, {customers:,} customers; {nameless:,} lines without a customer are left out.\n"
         "[bold]Protected[/]: each customer's month. One customer's whole month of shopping changes the probability of "
-        "any answer by at most a factor e^epsilon.\n"
-        "[bold]Not protected[/]: a customer over many months: each month has its own budget, and their losses add up."
+        "any answer by at most a factor e^epsilon (0.5 epsilon: a factor of 1.65).\n"
+        "[bold]Not protected[/]: a customer over many months. Each month has a budget of its own, and their losses add "
+        "up."
     )
 
 
@@ -132,6 +142,7 @@ class _Demonstration:
         self._service = service
         self._database = database
         self._notices: list[str] = []
+        self._seen: dict[str, list[tuple[Any, ...]]] = {}
         connection.add_notice_handler(lambda notice: self._notices.append(notice.message_primary or ""))
 
     def show(self) -> None:
@@ -142,13 +153,13 @@ class _Demonstration:
             self._title(number, question.title)
             self._ask(question)
         number = len(asked)
-        self._title(number + 1, "The first question again: the same rows, and nothing is spent")
+        self._title(number + 1, "The first question again")
         self._again(asked[0])
-        self._title(number + 2, "The same once more, joined with a public table: whatever surrounds a question is free")
+        self._title(number + 2, "The same inside a larger query: what surrounds a question is free")
         self._wrapped(asked[0])
-        self._title(number + 3, "What Keyhole does not tell")
+        self._title(number + 3, "What Keyhole does not tell: refused, and nothing is spent")
         self._refused(REFUSED, {})
-        self._title(number + 4, "A question sharper than the budget")
+        self._title(number + 4, "A question sharper than what is left: refused, and nothing is spent")
         self._refused(TOO_SHARP, {"tolerance": "5%"})
         self._budget("Budget after")
 
@@ -170,12 +181,10 @@ class _Demonstration:
         return [column.name for column in cursor.description or ()], rows, taken
 
     def _print_rows(self, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        table = Table(*columns)
-        for row in rows[:ROWS_SHOWN]:
-            table.add_row(*(str(value) for value in row))
-        if len(rows) > ROWS_SHOWN:
-            table.add_row(*("..." for _ in columns))
-        self._console.print(table)
+        shown = [tuple(str(value) for value in row) for row in rows[:ROWS_SHOWN]]
+        more = [("...",) * len(columns)] if len(rows) > ROWS_SHOWN else []
+        for line in psql_table(columns, shown + more):
+            self._console.print(f"   {line}", markup=False, soft_wrap=True)
 
     def _ask(self, question: DemoQuestion) -> None:
         self._show_sql(question.sql, question.settings)
@@ -183,19 +192,21 @@ class _Demonstration:
         columns, rows, taken = self._run(question.sql)
         self._print_rows(columns, rows)
         self._console.print(
-            f"({len(rows)} rows, {taken:.0f} ms; the same SQL on DuckDB alone takes {self._plain(question.sql):.0f} ms "
-            "and tells everyone everything)"
+            f"   ({row_count(len(rows))}, {taken:.0f} ms; the same SQL on DuckDB alone takes "
+            f"{self._plain(question.sql):.0f} ms and tells everyone everything)"
         )
+        self._seen[question.sql] = rows
         for notice in self._notices:
-            self._console.print(f"[cyan]{notice}[/]")
+            self._console.print(notice, style="cyan", markup=False)
         plan = self._plan(question)
         self._compare(plan, {tuple(str(value) for value in row) for row in rows})
 
     def _show_sql(self, text: str, settings: dict[str, str]) -> None:
-        for name, value in settings.items():
-            self._console.print(f"   SET keyhole.{name} = '{value}';", style="dim")
+        if settings:
+            statements = (f"SET keyhole.{name} = '{value}';" for name, value in settings.items())
+            self._console.print(f"   {' '.join(statements)}", style="dim")
         for line in text.splitlines():
-            self._console.print(f"   {line}", style="dim", markup=False)
+            self._console.print(f"   {line}", style="dim", markup=False, soft_wrap=True)
 
     def _plain(self, text: str) -> float:
         """Milliseconds that the engine alone takes for the same SQL, with `month` and `hour` written out."""
@@ -237,23 +248,25 @@ class _Demonstration:
             int(np.sum(passed & ~nearly)),
         )
         self._console.print(
-            f"Against the true bounded aggregates (the demo may look): {missed} of {int(truly.sum())} missed, "
-            f"{within} of the other {int((~truly).sum())} returned within the tolerance, {beyond} beyond it."
+            f"Against the truth after bounding (the demo may look): {missed} of {int(truly.sum()):,} missed; of the "
+            f"other {int((~truly).sum()):,}, {within} within the slack, {beyond} beyond it."
         )
         compared = [
-            f"{name} would have reserved {plan.compared[key]:.2f}"
-            for key, name in (("probe", "ProBE"), ("naive", "an equal split"))
+            f"{name} {_at_most(plan.compared[key])}"
+            for key, name in (("probe", "ProBE would have reserved"), ("naive", "an equal split"))
             if key in plan.compared
         ]
         self._console.print(
-            f"Spent: at most {plan.worst_case_epsilon:.2f} on each of {space.size} groups; {', '.join(compared)}."
+            f"Spent: at most {_at_most(plan.worst_case_epsilon)} epsilon on each of {space.size:,} groups; "
+            f"{', '.join(compared)}."
         )
 
     def _again(self, question: DemoQuestion) -> None:
         self._set(question.settings)
         _, rows, taken = self._run(question.sql)
-        self._console.print(f"({len(rows)} rows, {taken:.0f} ms)")
-        self._console.print(f"[cyan]{self._notices[1]}[/]")
+        same = "the same " if rows == self._seen[question.sql] else ""
+        self._console.print(f"   ({same}{row_count(len(rows))}, {taken:.0f} ms)")
+        self._console.print(self._notices[1], style="cyan", markup=False)
 
     def _wrapped(self, question: DemoQuestion) -> None:
         text = WRAPPED.format(question=question.sql)
@@ -261,7 +274,7 @@ class _Demonstration:
         self._set(question.settings)
         columns, rows, _ = self._run(text)
         self._print_rows(columns, rows)
-        self._console.print(f"[cyan]{self._notices[1]}[/]")
+        self._console.print(self._notices[1], style="cyan", markup=False)
 
     def _refused(self, text: str, settings: dict[str, str]) -> None:
         self._show_sql(text, settings)
@@ -269,24 +282,29 @@ class _Demonstration:
         try:
             self._connection.execute(text.encode())
         except psycopg.Error as error:
-            self._console.print(f"ERROR:  {error.diag.message_primary}", style="red", markup=False)
-            for label, said in (("DETAIL", error.diag.message_detail), ("HINT", error.diag.message_hint)):
-                if said:
-                    self._console.print(f"{label}:  {said}", markup=False)
+            first, *others = f"ERROR:  {error}".splitlines()
+            self._console.print(first, style="red", markup=False)
+            for line in others:
+                self._console.print(line, markup=False, soft_wrap=True)
 
     def _budget(self, title: str) -> None:
         self._connection.execute("RESET ALL")
-        spent = self._connection.execute(
-            "SELECT coalesce(max(spent_at_most) FILTER (WHERE scope = 'group'), 0), coalesce(min(left_at_least) "
-            "FILTER (WHERE scope = 'group'), 4), max(spent_at_most) FILTER (WHERE scope = 'unit') FROM keyhole.budget"
-        ).fetchone()
         caps = self._service.catalog.budget
-        group, left, unit = spent or (0, caps.per_predicate, 0)
+        group, left, unit = self._connection.execute(
+            "SELECT max(spent_at_most) FILTER (WHERE scope = 'group'), "
+            "min(left_at_least) FILTER (WHERE scope = 'group'), "
+            "max(spent_at_most) FILTER (WHERE scope = 'unit') FROM keyhole.budget"
+        ).fetchone() or (None, None, None)
+        used = f"at most {group:.2f} used, at least {left:.2f} left" if group else "nothing used"
         self._console.print(
-            f"\n[bold]{title}[/] (SELECT * FROM keyhole.budget): per group {caps.per_predicate:g}, "
-            f"used at most {group:.2f}, left at least {left:.2f}; "
-            f"per customer's month {caps.per_unit:g}, used at most {unit or 0:.2f}."
+            f"\n[bold]{title}[/] (SELECT * FROM keyhole.budget): per group {caps.per_predicate:g} epsilon, {used}; "
+            f"per customer's month {caps.per_unit:g}, {f'at most {unit:.2f} used' if unit else 'nothing used'}."
         )
+
+
+def _at_most(epsilon: float) -> str:
+    """A loss rounded up to two decimals."""
+    return f"{math.ceil(epsilon * 100) / 100:.2f}"
 
 
 def _holds(formula: Formula, exact: Integers) -> Booleans:

@@ -28,14 +28,14 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
         return Answer(plan=plan, keys=KeySet.constant(plan), version=claim.version, reused=False)
     if stored := spending.stored_answer(service, claim, plan, asked):
         return stored
-    service.source.ready()
-    reservation = spending.reserve(service, claim, plan, asked)
-    aggregates = service.source.aggregates(
-        plan.rewritten,
-        plan.question.keys,
-        functionals=len(plan.question.functionals),
-        timeout_ms=service.catalog.statement_timeout_ms,
-    )
+    service.failures.check(asked.analyst.name)
+    limit, count = service.catalog.statement_timeout_ms, len(plan.question.functionals)
+    with service.source.turn(timeout_ms=limit):
+        reservation = spending.reserve(service, claim, plan, asked)
+        with service.failures.held_until(limit, analyst=asked.analyst.name):
+            aggregates = service.source.aggregates(
+                plan.rewritten, plan.question.keys, functionals=count, timeout_ms=limit
+            )
     mechanism = MECHANISMS[plan.calibration.mechanism]
     outcome = mechanism.decide(plan.calibration, aggregates.values, noise=service.noise)
     keys = KeySet.of(plan, outcome.passed)

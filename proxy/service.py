@@ -14,6 +14,7 @@ from planner.catalog import Analyst, Catalog, Table
 from planner.errors import KeyholeError
 from planner.policy import Policy
 from proxy.charging import limits
+from proxy.failures import SourceFailures
 from proxy.pins import pinned_catalog, pins_path
 from proxy.sources import Source, open_source
 from proxy.versions import Versions
@@ -29,6 +30,7 @@ class Service:
         self.source = source
         self.ledger = ledger
         self.noise = noise
+        self.failures = SourceFailures()
         self._versions = versions
 
     @classmethod

@@ -1,7 +1,9 @@
 """Keyhole up and running: the shadow, the PostgreSQL endpoint and REST over one open policy, on one event loop."""
 
 import asyncio
+import os
 import signal
+import socket
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
+from planner.errors import KeyholeError
 from planner.policy import Policy
 from proxy.answering import Answering
 from proxy.rest import create_app
@@ -48,7 +51,8 @@ async def running(service: Service, *, host: str, port: int, rest_port: int) -> 
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder, EmbeddedShadow(Path(folder) / "shadow") as shadow:
         await asyncio.to_thread(build_schema, shadow.address, service.catalog)
         endpoint = Endpoint(service.catalog, asker=Answering(service), shadow=shadow.address)
-        await endpoint.start(host, port)
+        with _listening(host, port):
+            await endpoint.start(host, port)
         try:
             async with _rest(service, host=host, port=rest_port) as taken:
                 yield Addresses(host=host, port=endpoint.port, rest_port=taken, database=service.catalog.database)
@@ -63,18 +67,30 @@ class _Server(uvicorn.Server):
         return nullcontext()
 
 
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[None]:
+    """Say which address cannot be had."""
+    try:
+        yield
+    except OSError as error:
+        why = "no such host" if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        hint = "Stop what listens there, or choose another address or port: --host, --port, --rest-port, or [server]."
+        raise KeyholeError("KH406", f"cannot listen on {host}:{port} ({why})", hint=hint) from None
+
+
 @asynccontextmanager
 async def _rest(service: Service, *, host: str, port: int) -> AsyncIterator[int]:
     config = uvicorn.Config(create_app(service), host=host, port=port, log_level="warning", access_log=False)
     server = _Server(config)
-    serving = asyncio.create_task(server.serve())
+    with _listening(host, port):
+        taken = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    serving = asyncio.create_task(server.serve(sockets=[taken]))
     try:
-        while not server.started:
-            if serving.done():
-                serving.result()
-                raise OSError(f"REST cannot listen on {host}:{port}")
+        while not server.started and not serving.done():
             await asyncio.sleep(0.01)
-        yield server.servers[0].sockets[0].getsockname()[1]
+        if not server.started:
+            raise KeyholeError("KH406", "REST could not be started")
+        yield taken.getsockname()[1]
     finally:
         server.should_exit = True
         await serving

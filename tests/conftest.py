@@ -1,6 +1,7 @@
 """What tests of several packages share: one real PostgreSQL for the whole run."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,14 +20,16 @@ def _traversable(directory: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     """A PostgreSQL that tests may write to: the server that KEYHOLE_PG_DSN names, or an embedded one."""
     given = os.environ.get("KEYHOLE_PG_DSN")
     if given:
         yield given
         return
-    parent = tmp_path_factory.mktemp("postgres")
-    _traversable(parent)
-    server = get_server(parent / "data")
-    yield server.get_uri()
-    server.cleanup()
+    # not below pytest's own folder, which another run of pytest closes to other users
+    with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
+        parent = Path(folder)
+        _traversable(parent)
+        server = get_server(parent / "data")
+        yield server.get_uri()
+        server.cleanup()

@@ -110,12 +110,16 @@ class Exchange:
         return name
 
     async def prepare(self, sql: bytes, types: tuple[int, ...], *, arrays: int, like: Described) -> None:
-        """Prepare what will run in place of a question, and insist that it gives the same columns. Raises KH900."""
+        """Prepare what will run in place of a question, and insist that it gives the same columns. Raises KH106."""
         self.parse(OUTER, sql, types + (TEXT_ARRAY,) * arrays)
         expected = self.describe(b"S", OUTER)
         await self.settle()
         if described(expected).signature != like.signature:
-            raise KeyholeError("KH900", "the rewritten statement does not have the columns of the original")
+            raise KeyholeError(
+                "KH106",
+                "a whole row of a question cannot be returned",
+                hint="Name the columns: SELECT key FROM (SELECT key FROM ... HAVING ...) AS t.",
+            )
 
     def bind_outer(
         self,

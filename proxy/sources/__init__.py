@@ -10,7 +10,7 @@ from proxy.sources.protocol import Source as Source
 from proxy.sources.protocol import TrueAggregates as TrueAggregates
 
 _DUCKDB = "duckdb://"
-_CONNECTIONS = 4
+_CONNECTIONS = 8
 
 
 def open_source(url: str, *, directory: Path, settings: Mapping[str, str] | None = None) -> Source:

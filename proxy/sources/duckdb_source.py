@@ -6,7 +6,7 @@ extensions are installed or loaded, no statement changes the configuration.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -111,8 +111,9 @@ class DuckDBSource:
 
         return tuple(tuple(as_value(value) for value in row) for row in described(query, relation=relation))
 
-    def ready(self) -> None:
-        """Nothing to reach: the engine runs in this process."""
+    def turn(self, *, timeout_ms: int) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Always at once: the engine runs in this process."""
+        return nullcontext()
 
     def aggregates(self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int) -> TrueAggregates:
         """The true aggregates of a question. Raises KH501."""

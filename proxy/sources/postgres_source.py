@@ -1,5 +1,6 @@
 """PostgreSQL as a source: a small pool of read-only connections whose settings are never the analyst's."""
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -36,7 +37,8 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
 ORDER BY n.nspname, c.relname
 """
 _SCHEMA = """
-SELECT attname, format_type(atttypid, atttypmod), NOT attnotnull FROM pg_attribute
+SELECT attname, format_type(atttypid, atttypmod), NOT attnotnull, NOT coalesce(collisdeterministic, true)
+FROM pg_attribute LEFT JOIN pg_collation ON pg_collation.oid = attcollation
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
 _KIND = "SELECT relkind IN ('v', 'm') FROM pg_class WHERE oid = %s::regclass"
@@ -58,6 +60,7 @@ class PostgresSource:
 
     def __init__(self, url: str, *, connections: int, settings: Mapping[str, str]) -> None:
         self._settings = {**_SETTINGS, **settings}
+        self._turns = threading.BoundedSemaphore(connections)
         _reach(url)
         self._pool: ConnectionPool[psycopg.Connection[tuple[Any, ...]]] = ConnectionPool(
             url,
@@ -66,6 +69,8 @@ class PostgresSource:
             open=True,
             timeout=_OPENING_S,
             configure=self._configure,
+            # a connection that the server dropped meanwhile is replaced: it must not cost a reservation
+            check=ConnectionPool.check_connection,
             kwargs={"prepare_threshold": None, "connect_timeout": int(_OPENING_S)},
             name="keyhole-source",
         )
@@ -90,7 +95,7 @@ class PostgresSource:
                 return connection.execute(_SCHEMA, (relation,)).fetchall()
 
         rows = described(query, relation=relation)
-        return tuple(SourceColumn(name=name, declared=declared, nullable=null) for name, declared, null in rows)
+        return tuple(SourceColumn(*row) for row in rows)
 
     def is_view(self, relation: str) -> bool:
         """Whether the relation is a view or materialised view. Raises KH006."""
@@ -113,16 +118,24 @@ class PostgresSource:
 
         return tuple(tuple(as_value(value) for value in row) for row in described(query, relation=relation))
 
-    def ready(self) -> None:
-        """Insist on a live connection. Raises KH501 before anything is reserved."""
+    @contextmanager
+    def turn(self, *, timeout_ms: int) -> Iterator[None]:
+        """One of as many turns as there are connections, once a live one was seen. Raises KH501, nothing reserved."""
+        if not self._turns.acquire(timeout=timeout_ms / 1000):
+            raise unreachable()
         try:
-            with self._pool.connection(timeout=_OPENING_S) as connection:
-                connection.execute("SELECT")
+            if not self._alive():
+                raise unreachable()
+            yield
+        finally:
+            self._turns.release()
+
+    def _alive(self) -> bool:
+        try:
+            with self._pool.connection(timeout=_OPENING_S):
+                return True
         except (psycopg.Error, PoolTimeout):
-            failure = unreachable()
-        else:
-            return
-        raise failure
+            return False
 
     def aggregates(self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int) -> TrueAggregates:
         """The true aggregates of a question. Raises KH501."""

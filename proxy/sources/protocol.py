@@ -1,6 +1,7 @@
 """What a source is: schema, public rows, and the true aggregates of a rewritten question."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -47,11 +48,11 @@ class Source(Protocol):
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of a public table. Raises KH006 when they cannot be read."""
 
-    def ready(self) -> None:
-        """Insist that the source can be asked, without reading any data: a question is reserved only after this.
+    def turn(self, *, timeout_ms: int) -> AbstractContextManager[None]:
+        """Within it the source can be asked at once; no data is read by entering. A question is reserved only inside.
 
         Raises:
-            KeyholeError: KH501, when nothing answers. Nothing was spent.
+            KeyholeError: KH501, when nothing answers, or too many ask at the same time. Nothing was spent.
         """
 
     def aggregates(self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int) -> TrueAggregates:

@@ -68,7 +68,7 @@ def test_a_question_can_be_prepared_and_not_run(shadow: ShadowAddress) -> None:
         "INSERT INTO regions VALUES ('x')",
         "DELETE FROM regions",
         "COPY sales TO STDOUT",
-        "COPY regions TO '/tmp/regions'",
+        "COPY regions TO 'regions.txt'",
         "COPY regions TO PROGRAM 'cat'",
         "SELECT query_to_xml('SELECT * FROM sales', true, true, '')",
         "SELECT table_to_xml('sales', true, true, '')",

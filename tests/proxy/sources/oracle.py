@@ -49,8 +49,8 @@ def chosen(question: Question, unit: tuple[Any, ...], keys: list[tuple[Any, ...]
         return keys
 
     def drawn(key: tuple[Any, ...]) -> str:
-        parts = [value for name, value in zip(table.unit, unit, strict=True) if name not in names]
-        return digest(table, [*parts, *key])
+        values = dict(zip(table.unit, unit, strict=True)) | dict(zip(names, key, strict=True))
+        return digest(table, [values[name] for name in sorted(values)])
 
     return sorted(keys, key=drawn)[: table.groups_per_unit]
 

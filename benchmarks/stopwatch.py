@@ -1,0 +1,114 @@
+"""Where Keyhole's own time goes, by stage. The product has no timing code: the benchmark wraps its functions."""
+
+import inspect
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from mechanisms.registry import DEFAULT, MECHANISMS
+from planner import planning, settings
+from proxy import answering, charging, pipeline, spending
+from proxy.answers import KeySet
+from proxy.service import Service
+from proxy.session import Session
+from proxy.shadow.exchange import Exchange
+
+SOURCE = "source"
+OUTER = "shadow: outer query, wire"
+THREADS = "thread hops"
+STAGES = (
+    "parse, classify",
+    "question",
+    "plan",
+    "shadow: prepare",
+    THREADS,
+    "ledger: stored answer?",
+    "source ready?",
+    "reserve",
+    SOURCE,
+    "decide",
+    "key set",
+    "commit",
+    OUTER,
+)
+_WORK, _WORKED = "work", "worked"
+
+
+class Stopwatch:
+    """Milliseconds by stage since the last `lap`. Stages never contain each other."""
+
+    def __init__(self) -> None:
+        self._laps: list[tuple[str, float]] = []
+
+    def lap(self, total_ms: float) -> dict[str, float]:
+        """What each stage took of a question that took `total_ms` for its client, and start again."""
+        laps, self._laps = self._laps, []
+        sums = dict.fromkeys((*STAGES, _WORK, _WORKED), 0.0)
+        for stage, taken_ms in laps:
+            sums[stage] += taken_ms
+        sums[THREADS] = sums.pop(_WORK) - sums.pop(_WORKED)
+        sums[OUTER] = total_ms - sum(sums.values())
+        return sums
+
+    @contextmanager
+    def installed(self, service: Service) -> Iterator["Stopwatch"]:
+        """Time the stages of every question while the block runs."""
+        source, mechanism = type(service.source), type(MECHANISMS[DEFAULT])
+        with ExitStack() as stack:
+            for owner, name, stage in (
+                (answering, "split", "parse, classify"),
+                (answering, "classify", "parse, classify"),
+                (answering, "outer_sql", "parse, classify"),
+                (settings, "accuracy", "question"),
+                (pipeline, "ask", "question"),
+                (planning, "plan", "plan"),
+                (Exchange, "settle", "shadow: prepare"),
+                (Session, "_work", _WORK),
+                (answering.Answering, "prepare", _WORKED),
+                (answering.Answering, "release", _WORKED),
+                (charging, "claim", "ledger: stored answer?"),
+                (spending, "stored_answer", "ledger: stored answer?"),
+                (source, "_alive" if hasattr(source, "_alive") else "turn", "source ready?"),
+                (spending, "reserve", "reserve"),
+                (source, "aggregates", SOURCE),
+                (mechanism, "decide", "decide"),
+                (charging, "spent", "commit"),
+                (spending, "commit", "commit"),
+            ):
+                stack.enter_context(self._timed(owner, name, stage))
+            made = self._wrapped(KeySet.of, "key set")
+            stack.enter_context(_replaced(KeySet, "of", staticmethod(made), original=staticmethod(KeySet.of)))
+            yield self
+
+    @contextmanager
+    def _timed(self, owner: Any, name: str, stage: str) -> Iterator[None]:
+        original = getattr(owner, name)
+        with _replaced(owner, name, self._wrapped(original, stage), original=original):
+            yield
+
+    def _wrapped(self, call: Callable[..., Any], stage: str) -> Callable[..., Any]:
+        async def waited(*given: Any, **named: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return await call(*given, **named)
+            finally:
+                self._laps.append((stage, 1000 * (time.perf_counter() - started)))
+
+        def called(*given: Any, **named: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return call(*given, **named)
+            finally:
+                self._laps.append((stage, 1000 * (time.perf_counter() - started)))
+
+        return waited if inspect.iscoroutinefunction(call) else called
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any, *, original: Any) -> Iterator[None]:
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)

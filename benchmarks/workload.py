@@ -1,0 +1,160 @@
+"""The benchmark's data, policies and questions: deterministic, at any size."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import psycopg
+
+from deploy.demo import build
+from proxy.wire.scram import verifier
+
+ANALYST = PASSWORD = "bench"
+SHOPS, DAYS = 20, 25
+
+# Row i's numbers come from integer hashes of i: large and small groups, in no order.
+_ROWS = f"""
+SELECT
+    format('shop {{:02d}}', CAST(floor(pow((i * 7919 % 1000003) / 1000003.0, 1.5) * {SHOPS}) AS INTEGER)) AS shop,
+    DATE '2026-01-01' + CAST(i * 104729 % 999983 % {DAYS} AS INTEGER) AS day,
+    CAST(i * 15485863 % 999979 % 12 AS INTEGER) AS quantity,
+    CAST(i * 32452843 % 999961 % 10000 / 100 AS DECIMAL(10, 2)) AS amount,
+    i * 49979687 % 999959 % 3 = 0 AS online
+FROM range(1, ? + 1) AS numbers(i)
+"""
+
+POLICY = f"""\
+[source]
+url = "{{url}}"
+
+[accuracy]
+tolerance = "10%"
+
+[budget]
+epsilon_per_predicate = 1000.0
+epsilon_per_query = 1000.0
+
+[tables.lines]
+privacy_unit = "row"
+immutable = ["shop", "day"]
+
+[tables.lines.columns.shop]
+key = {{{{ values = {[f"shop {shop:02}" for shop in range(SHOPS)]} }}}}
+
+[tables.lines.columns.day]
+key = {{{{ range = ["2026-01-01", "2026-01-{DAYS:02}"], step = "1 day" }}}}
+
+[tables.lines.columns.quantity]
+bounds = [0, 20]
+
+[tables.lines.columns.amount]
+bounds = [0, 100]
+grid = 0.01
+
+[tables.lines.columns.online]
+
+[analysts.{ANALYST}]
+password = "{{verifier}}"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A question in numbered variants, so that each is asked for the first time.
+
+    `plain` is the same SQL where the engine lacks what the policy derives. `parameters` go with both.
+    """
+
+    name: str
+    question: str
+    plain: str
+    thresholds: tuple[float, ...]
+    parametrised: bool = False
+
+    def variants(self) -> Iterator[tuple[str, str, tuple[object, ...] | None]]:
+        """(question, plain SQL, parameters), each with thresholds of its own."""
+        number = 0
+        while True:
+            number += 1
+            moved = tuple(int(threshold) + number for threshold in self.thresholds)
+            if self.parametrised:
+                yield self.question, self.plain, moved
+            else:
+                yield self.question.format(*moved), self.plain.format(*moved), None
+
+
+def row_workloads(rows: int) -> tuple[Workload, ...]:
+    """500 keys, three atoms over three functionals, unit row. The thresholds lie amid the groups."""
+    average = rows / (SHOPS * DAYS)
+
+    def workload(name: str, measure: str, per_row: float, *, marks: str = "{}", parametrised: bool = False) -> Workload:
+        sql = (
+            f"SELECT shop, day FROM lines GROUP BY shop, day HAVING count(*) > {marks} "
+            f"AND (sum({measure}) > {marks} OR count(*) FILTER (WHERE online) > {marks})"
+        )
+        least = 0.75 if parametrised else 0.7  # what was asked before would be answered from the ledger
+        thresholds = (least * average, 0.9 * average * per_row, 0.4 * average)
+        return Workload(name, sql, sql, thresholds, parametrised)
+
+    return (
+        workload("integer measure", "quantity", 5.5),
+        workload("numeric measure", "amount", 50.0),
+        workload("integer measure, parameters", "quantity", 5.5, marks="%s", parametrised=True),
+    )
+
+
+def unit_workload() -> Workload:
+    """The demo's first question: 494 keys, the unit is a customer's month."""
+    having = "HAVING count(DISTINCT customer_id) > {} OR sum(amount) > {}"
+    month = "CAST(date_trunc('month', invoice_date) AS date)"
+    return Workload(
+        name="demo, unit customer-month",
+        question=f"SELECT country, month FROM sales GROUP BY country, month {having}",
+        plain=f"SELECT country, {month} AS month FROM sales GROUP BY 1, 2 {having}",
+        thresholds=(20, 20_000),
+    )
+
+
+def duckdb_policy(directory: Path, *, rows: int) -> tuple[Path, str]:
+    """`lines` as a DuckDB file with its policy; the policy's path and the client's URL for the engine."""
+    database = directory / "lines.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        connection.execute(f"CREATE TABLE lines AS {_ROWS}", [rows])
+    return _policy(directory, url="duckdb:///lines.duckdb"), f"duckdb://{database}"
+
+
+def postgres_policy(directory: Path, url: str, *, rows: int) -> Path:
+    """The same rows in the PostgreSQL at `url`, analysed; the policy's path."""
+    exported = directory / "lines.csv"
+    with duckdb.connect() as engine:
+        engine.execute(f"COPY ({_ROWS.replace('?', str(rows))}) TO '{exported}' (FORMAT csv, HEADER false)")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS lines")
+        connection.execute(
+            "CREATE TABLE lines (shop text, day date, quantity integer, amount numeric(10, 2), online boolean)"
+        )
+        with exported.open("rb") as file, connection.cursor().copy("COPY lines FROM STDIN (FORMAT csv)") as copy:
+            while chunk := file.read(1 << 20):
+                copy.write(chunk)
+        connection.execute("VACUUM (ANALYZE, FREEZE) lines")
+        connection.execute("CHECKPOINT")
+    exported.unlink()
+    return _policy(directory, url=url)
+
+
+def demo_policy(directory: Path) -> tuple[Path, str]:
+    """The demo with a budget that a benchmark does not exhaust."""
+    policy = build.install(directory)
+    text = policy.read_text(encoding="utf-8")
+    for name, value in (("predicate", "4.0"), ("unit", "8.0"), ("query", "2.0")):
+        text = text.replace(f"epsilon_per_{name} = {value}", f"epsilon_per_{name} = 1000.0")
+    text += f'\n[analysts.{ANALYST}]\npassword = "{verifier(PASSWORD)}"\n'
+    policy.write_text(text, encoding="utf-8")
+    return policy, f"duckdb://{directory / 'retail.duckdb'}"
+
+
+def _policy(directory: Path, *, url: str) -> Path:
+    path = directory / "keyhole.toml"
+    path.write_text(POLICY.format(url=url, verifier=verifier(PASSWORD)), encoding="utf-8")
+    return path

@@ -1,0 +1,57 @@
+"""Failures of the source while data is touched: told at one moment, and not for ever.
+
+Rewritten SQL cannot fail on data by itself. Should an engine fail all the same (memory, a time limit, a lost
+connection), then the moment at which the analyst learns of it is the policy's timeout, whatever happened and whenever;
+and whoever has met too many failures is refused before anything is reserved. Both depend on no row.
+"""
+
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from planner.errors import KeyholeError
+
+log = structlog.get_logger("keyhole.source")
+
+MOST_FAILURES = 10
+WINDOW_S = 3600.0
+
+
+class SourceFailures:
+    """Holds failures back until the timeout and counts them per analyst, in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._times: dict[str, deque[float]] = defaultdict(deque)
+
+    def check(self, analyst: str) -> None:
+        """Refuse an analyst who met `MOST_FAILURES` within the last hour. Raises KH503; nothing was spent."""
+        with self._lock:
+            times = self._times[analyst]
+            while times and times[0] < time.monotonic() - WINDOW_S:
+                times.popleft()
+            if len(times) < MOST_FAILURES:
+                return
+        raise KeyholeError(
+            "KH503",
+            "too many of your questions failed in the source",
+            detail=f"After {MOST_FAILURES} failures in an hour nothing more is asked of the source. Nothing was spent.",
+            hint="Tell the data owner, or ask again in an hour.",
+        )
+
+    @contextmanager
+    def held_until(self, timeout_ms: int, *, analyst: str) -> Iterator[None]:
+        """Run the block; let a refusal of it out only once `timeout_ms` have passed since its start."""
+        deadline = time.monotonic() + timeout_ms / 1000
+        try:
+            yield
+        except Exception:
+            log.warning("a question failed in the source", analyst=analyst)
+            with self._lock:
+                self._times[analyst].append(time.monotonic())
+            time.sleep(max(0.0, deadline - time.monotonic()))
+            raise

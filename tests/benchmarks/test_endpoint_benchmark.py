@@ -1,0 +1,41 @@
+"""The benchmark runs at any size, and what it measures are questions that were really answered. Nothing is timed."""
+
+import json
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+
+from benchmarks import endpoint
+from benchmarks.stopwatch import OUTER, SOURCE, STAGES, THREADS
+
+
+@pytest.fixture(scope="module")
+def report() -> endpoint.Report:
+    with Progress(console=Console(quiet=True)) as progress:
+        return endpoint.measure(rows=10_000, repetitions=1, round_trips=100, progress=progress)
+
+
+def test_every_workload_goes_through_every_stage(report: endpoint.Report) -> None:
+    assert [each.engine for each in report.measured] == ["PostgreSQL"] * 3 + ["DuckDB"] * 3
+    for each in report.measured:
+        assert set(each.stages_ms) == set(STAGES)
+        computed = (each.stages_ms[stage] for stage in STAGES if stage not in (OUTER, THREADS))
+        assert all(taken > 0 for taken in computed)
+        assert each.stages_ms[SOURCE] < each.keyhole_ms
+        assert sum(each.stages_ms.values()) == pytest.approx(each.keyhole_ms)
+
+
+def test_some_keys_are_returned(report: endpoint.Report) -> None:
+    assert all(0 < each.keys_returned < 500 for each in report.measured)
+
+
+def test_the_report_is_printed_and_is_a_document(report: endpoint.Report) -> None:
+    console = Console(width=200)
+    with console.capture() as printed:
+        endpoint.show(report, console)
+    for each in report.measured:
+        assert each.workload in printed.get()
+    document = json.loads(json.dumps(report.document()))
+    assert len(document["measured"]) == len(report.measured)
+    assert all(trips["keyhole_per_s"] > 0 for trips in document["round_trips"])

@@ -1,0 +1,60 @@
+"""How certain an answer is: tests may know the truth, and bound the chance that noise changes any key's decision."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.protocol import FunctionalTest
+from proxy import pipeline
+from proxy.answers import Asked, KeySet, bare_question
+from proxy.service import Service
+
+# Times literals and keys (never more than 1,000 in a question here), below 1e-9.
+NEGLIGIBLE = 1e-13
+
+
+def asked(service: Service, sql: str, **settings: str) -> Asked:
+    """A question as the first analyst puts it."""
+    return Asked(
+        question=bare_question(sql, service.catalog),
+        settings={f"keyhole.{name}": value for name, value in settings.items()},
+        parameters={},
+        analyst=service.analyst(None),
+        today=datetime.now(UTC).date(),
+    )
+
+
+def truth(service: Service, sql: str, **settings: str) -> list[tuple[str, ...]]:
+    """The keys that pass without noise; insists that another answer has a probability below 1e-9.
+
+    A literal is taken to be unknown at a key where its chance to go the other way is not negligible. The formula is
+    monotone in its literals, so keys are certain where all unknowns true and all unknowns false decide alike.
+    """
+    plan = pipeline.prepare(service, asked(service, sql, **settings))
+    found = service.source.aggregates(
+        plan.rewritten, plan.question.keys, functionals=len(plan.question.functionals), timeout_ms=60_000
+    ).values
+    formula, keys = plan.minimised.formula, plan.question.keys.size
+    unknown = {
+        cut: _unknown(cut, plan.calibration.tests[cut.functional], found[cut.functional]) for cut in cuts(formula)
+    }
+    assert len(unknown) * keys <= 1000
+    true = _evaluated(formula, found, keys)
+    most = evaluate(formula, lambda cut: cut.holds(found[cut.functional]) | unknown[cut], keys=keys)
+    least = evaluate(formula, lambda cut: cut.holds(found[cut.functional]) & ~unknown[cut], keys=keys)
+    assert np.array_equal(most, true)
+    assert np.array_equal(least, true)
+    return list(KeySet.of(plan, true).keys)
+
+
+def _evaluated(formula: Formula, found: Integers, keys: int) -> Booleans:
+    return evaluate(formula, lambda cut: cut.holds(found[cut.functional]), keys=keys)
+
+
+def _unknown(cut: Cut, test: FunctionalTest, values: Integers) -> Booleans:
+    """Where `cut` may be decided wrongly: only if |K| reaches the shifted cut, P(|K| >= d) <= 2 exp(-rate d)."""
+    inside = (values - (cut.cut + 1) if cut.above else cut.cut - values) // test.block + 1
+    decided = inside + test.shift
+    chance = 2 * np.exp(-float(test.rate) * (np.abs(decided) - 1.0))
+    return np.asarray((chance > NEGLIGIBLE) | (cut.holds(values) != (decided > 0)), dtype=np.bool_)

@@ -1,0 +1,121 @@
+"""A made-up shop in any engine: counts so far from the tests' thresholds that answers are practically certain.
+
+Sales per store: north 4000, south 3000, west 200, east 50, closed none. Visits per ward: A 900, B 600, C 30, D none.
+"""
+
+from pathlib import Path
+
+import duckdb
+import psycopg
+
+STATEMENTS = (
+    """CREATE TABLE sales (id integer, store text, day date, amount numeric(10, 2), quantity integer, note text,
+        score double precision)""",
+    "INSERT INTO sales SELECT g, 'north', DATE '2026-01-01' + (g % 28)::integer, 30, g % 7, 'n', 1.5"
+    " FROM generate_series(1, 4000) AS s(g)",
+    "INSERT INTO sales SELECT g, 'south', DATE '2026-02-01' + (g % 28)::integer, 30, g % 7, 's', 1.5"
+    " FROM generate_series(4001, 7000) AS s(g)",
+    "INSERT INTO sales SELECT g, 'west', DATE '2026-02-01' + (g % 28)::integer, 20, g % 7, 'w', 1.5"
+    " FROM generate_series(7001, 7200) AS s(g)",
+    "INSERT INTO sales SELECT g, 'east', DATE '2026-03-01' + (g % 28)::integer, 20, g % 7, NULL, 1.5"
+    " FROM generate_series(7201, 7250) AS s(g)",
+    "CREATE TABLE visits (patient_id integer, ward text, cost numeric(10, 2))",
+    "INSERT INTO visits SELECT g, 'A', 100 FROM generate_series(1, 900) AS s(g)",
+    "INSERT INTO visits SELECT g, 'B', 100 FROM generate_series(1, 600) AS s(g)",
+    "INSERT INTO visits SELECT g, 'C', 100 FROM generate_series(1, 30) AS s(g)",
+    "CREATE TABLE stores (name text, region text)",
+    "INSERT INTO stores VALUES ('north', 'upper'), ('south', 'lower'), ('west', 'lower'), ('east', NULL),"
+    " ('closed', 'upper')",
+)
+
+POLICY = """\
+[source]
+url = "{source}"
+
+[ledger]
+url = "{ledger}"
+
+[accuracy]
+fnr = 0.05
+fpr = 0.10
+tolerance = "5%"
+
+[budget]
+epsilon_per_predicate = {per_predicate}
+epsilon_per_unit = {per_unit}
+epsilon_per_query = {per_query}
+
+[limits]
+statement_timeout_ms = {timeout_ms}
+
+[server]
+database = "shop"
+
+[tables.sales]
+privacy_unit = "row"
+refresh = "explicit"
+immutable = ["store"]
+
+[tables.sales.columns.store]
+key = {{ values_from = "stores.name" }}
+
+[tables.sales.columns.month]
+expression = "date_trunc('month', day)"
+key = {{ range = ["2026-01-01", "2026-04-01"], step = "1 month" }}
+
+[tables.sales.columns.amount]
+bounds = [0, 100]
+grid = 0.01
+
+[tables.sales.columns.quantity]
+
+[tables.sales.columns.note]
+
+[tables.sales.columns.score]
+
+[tables.visits]
+privacy_unit = "patient_id"
+max_groups_per_unit = 2
+rows_per_unit = 3
+refresh = "explicit"
+
+[tables.visits.columns.ward]
+key = {{ values = ["A", "B", "C", "D"] }}
+
+[tables.visits.columns.cost]
+bounds = [0, 200]
+grid = 1
+per_unit = [0, 400]
+
+[tables.stores]
+public = true
+
+[views.busy]
+sql = "SELECT store FROM sales GROUP BY store HAVING count(*) > 1000"
+
+[analysts.ada]
+password = "{verifier}"
+
+[analysts.bob]
+password = "{verifier}"
+epsilon_per_predicate = {bobs}
+"""
+
+BUSY = "SELECT store FROM sales GROUP BY store HAVING count(*) > 1000"
+BUSY_STORES = [("north",), ("south",)]
+WARDS = "SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT patient_id) > 300 AND sum(cost) > 20000"
+BUSY_WARDS = [("A",), ("B",)]
+
+
+def fill_duckdb(path: Path, *further: str) -> None:
+    """Make the shop as a DuckDB file, then run `further` statements on it."""
+    with duckdb.connect(str(path)) as connection:
+        for statement in (*STATEMENTS, *further):
+            connection.execute(statement)
+
+
+def fill_postgres(url: str, *further: str) -> None:
+    """Make the shop in an empty PostgreSQL database, then run `further` statements on it."""
+    with psycopg.connect(url) as connection:
+        for statement in (*STATEMENTS, *further):
+            connection.execute(statement.encode())

@@ -1,0 +1,154 @@
+"""docs/errors.md is the catalogue, docs/asking.md has every setting and flag, and nothing else."""
+
+import ast
+import re
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from deploy.demo.build import install
+from planner.errors import CATALOGUE, KeyholeError
+from planner.settings import MECHANISMS, SETTINGS
+from planner.virtual import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
+from proxy import checking, pipeline
+from proxy.answers import Asked, bare_question
+from proxy.cli import app as command
+from proxy.rest import create_app
+from proxy.service import Service
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("accountant", "mechanisms", "planner", "proxy")
+ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+ASKING = (ROOT / "docs" / "asking.md").read_text(encoding="utf-8")
+
+
+def sections(text: str) -> dict[str, str]:
+    """The text under each `### heading`, up to the next heading."""
+    found: dict[str, str] = {}
+    heading = ""
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line.removeprefix("### ") if line.startswith("### ") else ""
+            assert heading not in found
+        elif heading:
+            found[heading] = f"{found.get(heading, '')}{line}\n"
+    return found
+
+
+ENTRIES = sections(ERRORS)
+EXAMPLES = {code: match[1] for code, text in ENTRIES.items() if (match := re.search(r"```sql\n(.*?)\n```", text, re.S))}
+
+
+def test_every_code_is_documented_once_and_in_order() -> None:
+    assert list(ENTRIES) == list(CATALOGUE)
+    assert list(CATALOGUE) == sorted(CATALOGUE)
+
+
+@pytest.mark.parametrize("code", CATALOGUE)
+def test_an_entry_has_sqlstate_meaning_why_what_to_do_and_an_example(code: str) -> None:
+    entry = CATALOGUE[code]
+    lines = ENTRIES[code].splitlines()
+    assert lines[0] == f"SQLSTATE `{entry.sqlstate}`: {entry.meaning}."
+    assert re.fullmatch(r"[0-9A-Z]{5}", entry.sqlstate)
+    for part in ("Why", "Do", "Example"):
+        (line,) = (line for line in lines if line.startswith(f"- **{part}.**"))
+        assert len(line) > 20 or code in EXAMPLES
+
+
+def literals(package: str) -> Iterator[str]:
+    for path in (ROOT / package).rglob("*.py"):
+        if path != ROOT / "planner" / "errors.py":
+            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            yield from (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def test_every_code_is_raised_somewhere_and_every_raised_code_is_catalogued() -> None:
+    used = {value for package in PACKAGES for value in literals(package) if re.fullmatch(r"KH\d{3}", value)}
+    assert used == set(CATALOGUE)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    policy = install(tmp_path_factory.mktemp("demo"))
+    checking.check(policy, confirm=False)
+    with Service.open(policy) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_an_example_is_refused_with_its_code(service: Service, code: str) -> None:
+    lines = EXAMPLES[code].splitlines()
+    settings: dict[str, str | None] = {}
+    while set_one := re.fullmatch(r"SET (keyhole\.\w+) = '?([^']*)'?;", lines[0]):
+        settings[set_one[1]] = set_one[2]
+        del lines[0]
+    with pytest.raises(KeyholeError) as caught:
+        pipeline.prepare(
+            service,
+            Asked(
+                question=bare_question("\n".join(lines), service.catalog),
+                settings=settings,
+                parameters={},
+                analyst=service.analyst(None),
+                today=date(2026, 3, 1),
+            ),
+        )
+    assert caught.value.code == code
+
+
+def rows(text: str) -> list[tuple[str, ...]]:
+    """The first cells of the text's tables, each as the names in backquotes that it holds."""
+    return [
+        tuple(re.findall(r"`([^`]+)`", line.split(" | ")[0])) for line in text.splitlines() if line.startswith("| `")
+    ]
+
+
+def chapter(text: str, heading: str) -> str:
+    return text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def test_every_setting_is_documented_once() -> None:
+    table = chapter(ASKING, "Settings")
+    assert rows(table) == [(setting.name,) for setting in SETTINGS]
+    (mechanisms,) = (line for line in table.splitlines() if line.startswith("| `keyhole.mechanism`"))
+    assert all(f"`{name}`" in mechanisms for name in MECHANISMS)
+
+
+def test_every_relation_of_a_session_is_documented_once() -> None:
+    named = [(f"{VIRTUAL_SCHEMA}.{relation.name}",) for relation in VIRTUAL_RELATIONS]
+    assert rows(chapter(ASKING, "psql and other clients")) == named
+
+
+def test_every_rest_request_is_documented_once(service: Service) -> None:
+    paths = create_app(service).openapi()["paths"]
+    requests = {(f"{method.upper()} {path}",) for path, methods in paths.items() for method in methods}
+    assert set(rows(chapter(ASKING, "REST"))) == requests
+
+
+def flags_of(subcommand: str) -> set[tuple[str, ...]]:
+    group = typer.main.get_command(command)
+    called = group if not subcommand else group.commands[subcommand]  # type: ignore[attr-defined]
+    return {tuple(option.opts) for option in called.params if option.opts[0].startswith("-")}
+
+
+def test_every_command_and_flag_is_documented_once() -> None:
+    documented = {
+        match[1].strip(): rows(text)
+        for heading, text in sections(ASKING).items()
+        if (match := re.fullmatch(r"`keyhole( \w+|)`", heading))
+    }
+    commands = typer.main.get_command(command).commands  # type: ignore[attr-defined]
+    assert set(documented) == {"", *commands}
+    for subcommand, flags in documented.items():
+        assert len(flags) == len(set(flags))
+        assert set(flags) == flags_of(subcommand)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_the_documents_that_are_linked_exist(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+        if "://" not in link:
+            assert (path.parent / link).resolve().exists(), link
