@@ -44,6 +44,7 @@ class Column:
 
     `declared` is the PostgreSQL type with its modifier, as the shadow declares it. `domain` makes it a key.
     `bounds`, `grid`, `per_unit` make it a measure (user's units). `immutable`: values never change between versions.
+    `prunable`: a range of it spares the source reading other rows; it decides how SQL is written, never what it means.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Column:
     per_unit: tuple[Decimal, Decimal] | None = None
     derivation: Derivation | None = None
     immutable: bool = False
+    prunable: bool = True
     comment: str | None = None
 
 

@@ -219,6 +219,7 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
         per_unit=column.per_unit,
         derivation=derivation,
         immutable=name in section.immutable,
+        prunable=all(known.prunable for known in source if known.name == (derivation.column if derivation else name)),
         comment=column.comment,
     )
 

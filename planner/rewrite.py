@@ -215,9 +215,12 @@ def _domain(column: Column, question: Question) -> tuple[Value, ...]:
 
 
 def _tested_later(column: Column, values: tuple[Value, ...]) -> bool:
-    """Whether the values are tested once a group: a list of the whole domain costs more per row than it saves."""
+    """Whether the values are tested once a group: the whole domain costs more per row than it saves.
+
+    A range is tested per row all the same where that may spare reading rows.
+    """
     whole = column.domain is not None and len(values) == len(column.domain)
-    return whole and len(values) <= LONGEST_LIST and not gapless(column, values)
+    return whole and (not column.prunable if gapless(column, values) else len(values) <= LONGEST_LIST)
 
 
 def _scanned(row: RowSql, column: Column, values: tuple[Value, ...]) -> list[str]:

@@ -10,13 +10,15 @@ from planner.catalog import SqlType
 class SourceColumn:
     """One column as the source declares it. `declared` is PostgreSQL's name for the type, with its modifier.
 
-    `nondeterministic`: its collation calls texts equal that differ in bytes.
+    `nondeterministic`: its collation calls texts equal that differ in bytes. `prunable`: asking for a range of it may
+    spare reading other rows (an index, a partition key, an engine's block statistics).
     """
 
     name: str
     declared: str
     nullable: bool
     nondeterministic: bool = False
+    prunable: bool = True
 
 
 _NAMES: dict[str, SqlType] = {

@@ -37,8 +37,12 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
 ORDER BY n.nspname, c.relname
 """
 _SCHEMA = """
-SELECT attname, format_type(atttypid, atttypmod), NOT attnotnull, NOT coalesce(collisdeterministic, true)
-FROM pg_attribute LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+SELECT attname, format_type(atttypid, atttypmod), NOT attnotnull, NOT coalesce(collisdeterministic, true),
+  relkind NOT IN ('r', 'p')
+    OR EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indkey[0] = attnum)
+    OR EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = attrelid AND attnum = ANY (partattrs))
+FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+  LEFT JOIN pg_collation ON pg_collation.oid = attcollation
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
 _KIND = "SELECT relkind IN ('v', 'm') FROM pg_class WHERE oid = %s::regclass"

@@ -79,7 +79,33 @@ def test_schema(source: Opened) -> None:
         "x": "double precision",
         "ok": "boolean",
     }
-    assert opened.schema(name) == tuple(SourceColumn(c, t, nullable=True) for c, t in declared.items())
+    prunable = opened.dialect == "duckdb"
+    assert opened.schema(name) == tuple(
+        SourceColumn(column, kind, nullable=True, prunable=prunable) for column, kind in declared.items()
+    )
+
+
+def test_ranges_that_may_spare_reading_rows(postgres_url: str) -> None:
+    """Columns that an index or a partition key leads with, and every column of a view, whose tables are unknown."""
+    made = """
+        DROP TABLE IF EXISTS pruned, parted CASCADE;
+        CREATE TABLE pruned (a integer PRIMARY KEY, b date, c date);
+        CREATE INDEX ON pruned (b, c);
+        CREATE VIEW pruned_view AS SELECT * FROM pruned;
+        CREATE TABLE parted (day date, x integer) PARTITION BY RANGE (day)
+    """
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(made)
+        opened = open_source(postgres_url, directory=Path())
+        try:
+            found = {
+                name: [column.prunable for column in opened.schema(name)]
+                for name in ("pruned", "pruned_view", "parted")
+            }
+        finally:
+            opened.close()
+            owner.execute("DROP TABLE pruned, parted CASCADE")
+    assert found == {"pruned": [True, True, False], "pruned_view": [True, True, True], "parted": [True, False]}
 
 
 def test_public_rows_are_values_in_a_fixed_order(source: Opened) -> None:

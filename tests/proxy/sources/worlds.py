@@ -108,15 +108,17 @@ def tables(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS)) 
     cap = None
     if unit and draw(st.sampled_from([True, False])):
         cap = RowCap(rows=draw(st.integers(1, 3)), unique="id")
+    prunable = draw(st.sampled_from([True, False]))
+    made = columns(
+        age_grid=draw(st.sampled_from(["1", "10", "0.5", "2.5"])),
+        amount_grid=draw(st.sampled_from(["0.01", "0.001", "1", "0.25", "3"])),
+        cost_grid=draw(st.sampled_from(["0.1", "1", "0.5", "7"])),
+        long_grid=draw(st.sampled_from(["0.0001", "1", "0.3"])),
+    )
     return Table(
         name="visits",
         relation="visits",
-        columns=columns(
-            age_grid=draw(st.sampled_from(["1", "10", "0.5", "2.5"])),
-            amount_grid=draw(st.sampled_from(["0.01", "0.001", "1", "0.25", "3"])),
-            cost_grid=draw(st.sampled_from(["0.1", "1", "0.5", "7"])),
-            long_grid=draw(st.sampled_from(["0.0001", "1", "0.3"])),
-        ),
+        columns=tuple(replace(column, prunable=prunable) for column in made),
         unit=unit,
         groups_per_unit=draw(st.integers(1, 3)) if unit else 1,
         rows_per_unit=draw(st.integers(1, 3)) if unit and cap is None else None,
