@@ -133,7 +133,7 @@ class Answering:
             relations.append(answer.keys.arrays)
             notices.append(f"Guarantee: {explain.guarantee_sentence(plan)}")
             if answer.reused:
-                notices.append(f"Released before on data version {answer.version}: the same answer, nothing is spent.")
+                notices.append(f"Released before (data version: {answer.version}): the same answer, nothing is spent.")
             notices.extend(plan.warnings)
         return Released(
             arrays=tuple(relations[embedded][column] for embedded, column in answerable.columns),

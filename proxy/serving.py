@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -12,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
 import uvicorn
 
 from planner.errors import KeyholeError
@@ -98,6 +100,7 @@ async def _rest(service: Service, *, host: str, port: int) -> AsyncIterator[int]
 
 def run(policy_path: Path, *, host: str | None, port: int | None, rest_port: int | None) -> None:
     """Serve in the foreground until SIGINT or SIGTERM. Raises KeyholeError for what is wrong with the policy."""
+    _log_to_standard_error()
     section = Policy.load(policy_path).server
     with Service.open(policy_path) as service:
         asyncio.run(
@@ -108,6 +111,18 @@ def run(policy_path: Path, *, host: str | None, port: int | None, rest_port: int
                 rest_port=section.rest_port if rest_port is None else rest_port,
             )
         )
+
+
+def _log_to_standard_error() -> None:
+    """One JSON object a line, for whoever runs the service; standard output is for people."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
 
 async def _until_told(service: Service, *, host: str, port: int, rest_port: int) -> None:
