@@ -1,7 +1,7 @@
 """PostgreSQL's type names as the source declares them, and the few types that Keyhole computes with."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.catalog import SqlType
 
@@ -11,14 +11,15 @@ class SourceColumn:
     """One column as the source declares it. `declared` is PostgreSQL's name for the type, with its modifier.
 
     `nondeterministic`: its collation calls texts equal that differ in bytes. `prunable`: asking for a range of it may
-    spare reading other rows (an index, a partition key, an engine's block statistics).
+    spare reading other rows (an index, a partition key, an engine's block statistics); columns that differ in nothing
+    else are the same.
     """
 
     name: str
     declared: str
     nullable: bool
     nondeterministic: bool = False
-    prunable: bool = True
+    prunable: bool = field(default=True, compare=False)
 
 
 _NAMES: dict[str, SqlType] = {
