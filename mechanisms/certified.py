@@ -1,4 +1,4 @@
-"""Probabilities known to any number of binary digits: exact rationals, and exponentials of rationals.
+"""Probabilities known to any number of binary digits: exact rationals, and expressions in exponentials of rationals.
 
 A probability is compared with a uniform number digit by digit, so a comparison is exact although the probability is
 irrational: more digits are worked out, in integers and with certified bounds, only when those at hand do not decide.
@@ -72,6 +72,46 @@ def logistic(rate: Fraction, *, doubled: int, most: int, twice: bool = False) ->
         low, high = negative_exponentials(rate, most, precision)[doubled]
         shift = precision + 1 if twice else precision
         return (low << shift) // (one + low), -(-(high << shift) // (one + high))
+
+    return Probability(bounds)
+
+
+def unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
+    """`((1 - a1) / (1 - a2))**2 * a2 / a1` with `a1 = exp(-coarse)`, `a2 = exp(-fine)`, for rational `0 < coarse <
+    fine`: that a gradual release draws the same noise at two levels.
+
+    Irrational: with `x = exp(-1 / d)` for a common denominator `d` it is a rational function of the transcendental
+    number `x`, and no constant, since it tends to zero with `x`.
+    """
+
+    def bounds(precision: int) -> tuple[int, int]:
+        one = 1 << precision
+        ((low1, high1),) = negative_exponentials(coarse, 0, precision)
+        ((low2, high2),) = negative_exponentials(fine, 0, precision)
+        if low1 == 0 or high1 >= one:
+            return 0, one
+        low = ((one - high1) ** 2 * low2 << precision) // ((one - low2) ** 2 * high1)
+        high = -(-((one - low1) ** 2 * high2 << precision) // ((one - high2) ** 2 * low1))
+        return low, min(one, high)
+
+    return Probability(bounds)
+
+
+def not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
+    """`(1 - a1**2) / (1 - a1 * a2) * a2 / a1` with the numbers of `unchanged`: that a noise refined upward stays.
+
+    Irrational for the same reason.
+    """
+
+    def bounds(precision: int) -> tuple[int, int]:
+        one = 1 << precision
+        ((low1, high1),) = negative_exponentials(coarse, 0, precision)
+        ((low2, high2),) = negative_exponentials(fine, 0, precision)
+        if low1 == 0 or high1 >= one:
+            return 0, one
+        low = ((one * one - high1 * high1) * low2 << precision) // ((one * one - low1 * low2) * high1)
+        high = -(-((one * one - low1 * low1) * high2 << precision) // ((one * one - high1 * high2) * low1))
+        return low, min(one, high)
 
     return Probability(bounds)
 

@@ -29,14 +29,15 @@ class OneShotKind:
     """How one functional is tested: what a pair of shares costs, and the test that meets it.
 
     `loss(f, fnr, fpr)` gives epsilon and its slopes; `calibrate(f, fnr, fpr)` the test, or raises `Unachievable`.
-    `tied` when only the smaller share counts. `missed(test, distance)` is the false-negative rate promised at a
-    distance.
+    `tied` when only the smaller share counts. `missed(test, distance)` and `wrong(test, distance)` bound the
+    rates at which the literal is rejected and accepted at a distance.
     """
 
     loss: LossCurve
     calibrate: Callable[[int, float, float], FunctionalTest]
     tied: bool
     missed: Callable[[FunctionalTest, int], float] = rejection
+    wrong: Callable[[FunctionalTest, int], float] = acceptance
 
 
 def check_task(task: DecisionTask) -> None:
@@ -167,7 +168,7 @@ def _broken(
     if exact is not None:
         return _Broken(
             fnr=_excesses(exact.fnr, lambda f, d: kind.missed(tests[f], d), task.fnr),
-            fpr=_excesses(exact.fpr, lambda f, d: acceptance(tests[f], d), task.fpr),
+            fpr=_excesses(exact.fpr, lambda f, d: kind.wrong(tests[f], d), task.fpr),
         )
     fnr, fpr = _tree_rates(task.formula, tests, kind)
     every = {cut.functional for cut in cuts(task.formula)}
@@ -199,7 +200,7 @@ def _tree_rates(formula: Formula, tests: Sequence[FunctionalTest], kind: OneShot
         return kind.missed(tests[cut.functional], 1)
 
     def wrong(cut: Cut) -> float:
-        return acceptance(tests[cut.functional], -cut.tolerance)
+        return kind.wrong(tests[cut.functional], -cut.tolerance)
 
     return tree_bound(formula, missed, fnr=True)[0], tree_bound(formula, wrong, fnr=False)[0]
 
@@ -217,7 +218,7 @@ def _promised(
         notes.append(TREE_NOTE)
     else:
         fnr = max((c.probability(lambda f, d: kind.missed(tests[f], d)) for c in exact.fnr), default=0.0)
-        fpr = max((c.probability(lambda f, d: acceptance(tests[f], d)) for c in exact.fpr), default=0.0)
+        fpr = max((c.probability(lambda f, d: kind.wrong(tests[f], d)) for c in exact.fpr), default=0.0)
         if not exact.fpr:
             notes.append(EMPTY_PROMISE_NOTE)
     losses = [exact_epsilon(test, sensitivity) for test, sensitivity in zip(tests, task.sensitivities, strict=True)]

@@ -68,6 +68,11 @@ def _single_coin(probability: Fraction) -> _Coins:
     return _Coins.of([rational(probability)])
 
 
+@lru_cache(maxsize=1024)
+def _certified_coin(probability: Probability) -> _Coins:
+    return _Coins.of([probability])
+
+
 class _BitwiseNoise:
     """Exact sampling from any stream of independent uniform bytes; the two streams are below."""
 
@@ -99,6 +104,10 @@ class _BitwiseNoise:
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         """`size` exact draws, each true with exactly `probability`, in [0, 1]."""
         return np.asarray(self._flip(_single_coin(probability), size)[0], dtype=np.bool_)
+
+    def coin(self, *, probability: Probability, size: int) -> Booleans:
+        """`size` exact draws, each true with exactly `probability`; pass one object again to reuse its digits."""
+        return np.asarray(self._flip(_certified_coin(probability), size)[0], dtype=np.bool_)
 
     def _laplace_block(self, law: _LaplaceCoins, size: int) -> Integers:
         flips = self._flip(law.coins, size)

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from mechanisms.certified import Probability
 from mechanisms.formula import Booleans, Formula, Integers
 
 Epsilons = npt.NDArray[np.float64]
@@ -34,6 +35,8 @@ class DecisionTask:
 
     `blocks` is false where one unit may split its rows between functionals of different sets: it then moves each sum by
     its part alone but each block index by a whole step, so noise on block indices would break that maximum.
+
+    `most_positives` limits how many keys a sparse vector may return; None leaves it to the mechanism.
     """
 
     formula: Formula
@@ -42,6 +45,20 @@ class DecisionTask:
     fnr: float
     fpr: float
     blocks: bool = True
+    most_positives: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One early look of a progressive test, in a literal's distance `z`: `y - c` for `S > c`, `d + 1 - y` for `S <= d`.
+
+    The value is revealed at `rate`; the literal is decided false when `z <= rejecting`, true when `z >= accepting`, and
+    stays undecided in between.
+    """
+
+    rate: Fraction
+    rejecting: int
+    accepting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +69,7 @@ class FunctionalTest:
     `epsilon = rate * sensitivity` (or `rate` itself when `block` > 1: noise on block indices, see `block`).
     `S > c` is accepted when `y > c - shift`, rejected when `y < c - shift`, and accepted with probability `tie` on the
     boundary; `S <= d` mirrors it. `fnr`, `fpr` are this functional's shares, which the test meets at `cut + 1` and at
-    `cut - tolerance`.
+    `cut - tolerance`. A progressive test decides far values in `looks`, coarse to fine, before this last one.
     """
 
     epsilon: float
@@ -63,6 +80,7 @@ class FunctionalTest:
     fpr: float
     tolerance: int
     block: int = 1
+    looks: tuple[Look, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +119,9 @@ class Noise(Protocol):
 
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         """`size` exact draws, each true with exactly `probability`."""
+
+    def coin(self, *, probability: Probability, size: int) -> Booleans:
+        """`size` exact draws, each true with exactly `probability`, irrational and known to any number of digits."""
 
 
 class Mechanism(Protocol):

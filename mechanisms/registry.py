@@ -4,15 +4,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from mechanisms.dppwlm import Dppwlm
 from mechanisms.formula import Formula
 from mechanisms.keyhole import Keyhole
+from mechanisms.mim import MimBaseline, MimProgressive
 from mechanisms.naive import Naive
 from mechanisms.nlm import Nlm
+from mechanisms.ppwlm import Ppwlm
 from mechanisms.probe import Probe
+from mechanisms.progressive import Progressive
 from mechanisms.protocol import DecisionTask, Mechanism, Unachievable
 from mechanisms.tslm import Tslm
 
-_ALL: tuple[Mechanism, ...] = (Keyhole(), Tslm(), Nlm(), Naive(), Probe())
+_ALL: tuple[Mechanism, ...] = (
+    Keyhole(),
+    Progressive(),
+    Tslm(),
+    Nlm(),
+    Ppwlm(),
+    Dppwlm(),
+    MimBaseline(),
+    MimProgressive(),
+    Naive(),
+    Probe(),
+)
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType({mechanism.name: mechanism for mechanism in _ALL})
 DEFAULT = _ALL[0].name

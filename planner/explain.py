@@ -219,6 +219,9 @@ def _notes(plan: Plan, functional: Functional, test: FunctionalTest) -> Iterator
         yield clipped
     if test.block > 1:
         yield f"noise on blocks of {test.block} steps"
+    if test.looks:
+        first = test.epsilon * float(test.looks[0].rate / test.rate)
+        yield f"looks {len(test.looks) + 1} times at most, first at epsilon {_at_most(first)}"
     alone = _cheaper_alone(plan).get(plan.question.functionals.index(functional))
     if alone is not None:
         yield f"one threshold alone would cost {_at_most(alone)}"

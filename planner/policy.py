@@ -10,12 +10,13 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
+from mechanisms.registry import MECHANISMS
 from planner.errors import KeyholeError
-from planner.fault import Fault
+from planner.fault import Fault, nearest
 from planner.policy_refusals import PolicyText, refusal
 from planner.policy_rules import broken
 
@@ -57,6 +58,12 @@ def _unit(raw: object) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
+def _mechanism(raw: object) -> str:
+    if isinstance(raw, str) and raw in MECHANISMS:
+        return raw
+    raise Fault("KH002", "is not a mechanism", hint=nearest(str(raw), MECHANISMS))
+
+
 def _tuple(raw: object) -> object:
     return tuple(raw) if isinstance(raw, list) else raw
 
@@ -70,6 +77,7 @@ Port: TypeAlias = Annotated[int, Field(ge=0, le=65535)]
 Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_tuple)]
 Values: TypeAlias = Annotated[tuple[object, ...], BeforeValidator(_tuple)]
 Unit: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_unit)]
+MechanismName: TypeAlias = Annotated[str, BeforeValidator(_mechanism)]
 Secret: TypeAlias = Annotated[str, Field(repr=False)]
 
 
@@ -98,7 +106,7 @@ class AccuracySection(Section):
     fpr: Rate = 0.10
     tolerance: str = "10%"
     min_rows: Count = 50
-    mechanism: Literal["keyhole", "tslm", "nlm", "naive", "probe"] = "keyhole"
+    mechanism: MechanismName = "keyhole"
 
 
 class BudgetSection(Section):

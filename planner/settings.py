@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from mechanisms.registry import MECHANISMS as REGISTERED
 from planner.catalog import Defaults
 from planner.errors import KeyholeError
 from planner.question import Accuracy
 from planner.tolerance import tolerances
 
-MECHANISMS = ("keyhole", "tslm", "nlm", "naive", "probe")
+MECHANISMS = tuple(REGISTERED)
 
 
 @dataclass(frozen=True, slots=True)

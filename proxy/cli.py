@@ -7,6 +7,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
@@ -16,6 +17,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from mechanisms.auditor import audit_all
+from mechanisms.noise import SystemNoise
+from mechanisms.registry import MECHANISMS
 from planner.errors import KeyholeError
 from proxy import budget as budgets
 from proxy import checking, pipeline, starter
@@ -148,6 +152,38 @@ def explain(
             _print_json(explained_document(service, asked))
         else:
             print("\n".join(explained(service, asked, form="text")))
+
+
+@app.command()
+def audit(
+    samples: Annotated[int, typer.Option(min=1000, help="Draws from each database of each pair.")] = 20_000,
+    mechanism: Annotated[str | None, typer.Option(help="Audit this mechanism only.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Try to prove that the mechanisms are not private. Needs no policy, touches no data; ends with 1 if one is not."""
+    if mechanism is not None and mechanism not in MECHANISMS:
+        raise typer.BadParameter(f"one of {', '.join(MECHANISMS)}", param_hint="--mechanism")
+    chosen = tuple(MECHANISMS.values()) if mechanism is None else (MECHANISMS[mechanism],)
+    console = Console(stderr=True)
+    with console.status("auditing") as status:
+        reports = audit_all(samples=samples, noise=SystemNoise(), mechanisms=chosen, progress=status.update)
+    if as_json:
+        _print_json([asdict(report) | {"flagged": report.flagged} for report in reports])
+    else:
+        headings = ("mechanism, question", "claims epsilon", "proved at least", "verdict")
+        rows = [
+            (
+                report.subject,
+                f"{report.claimed_epsilon:.3f}",
+                f"{report.epsilon_lower:.3f}",
+                "NOT PRIVATE" if report.flagged else "not refuted",
+            )
+            for report in reports
+        ]
+        print(*psql_table(headings, rows), sep="\n")
+        print("A claim that is not refuted is not thereby proved: the proofs are in docs/proofs.")
+    if any(report.flagged for report in reports):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -75,6 +75,10 @@ def calibrated(name: str, formula: str) -> Calibration:
     return MECHANISMS[name].calibrate(task_of(*FORMULAS[formula]))
 
 
+ONE_SHOT = frozenset({"keyhole", "tslm", "nlm", "naive", "probe"})
+NO_BOUND = frozenset({"dppwlm"})  # as published it promises no rate
+
+
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("name", ["keyhole", "tslm", "naive", "probe"])
 def test_false_negatives_at_the_worst_case(name: str, formula: str) -> None:
@@ -89,9 +93,9 @@ def test_false_negatives_at_the_worst_case(name: str, formula: str) -> None:
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", sorted(set(MECHANISMS) - NO_BOUND))
 def test_false_positives_at_the_worst_case(name: str, formula: str) -> None:
-    """60,000 keys where the relaxed formula is only just false; false alarm 1e-8 per case, 30 cases."""
+    """60,000 keys where the relaxed formula is only just false; false alarm 1e-8 per case, 54 cases."""
     calibration = calibrated(name, formula)
     values = at(STILL_FALSE[formula], FORMULAS[formula][1])
     outcome = MECHANISMS[name].decide(calibration, values, noise=SeededNoise(sum(map(ord, name + formula)) + 1))
@@ -99,7 +103,11 @@ def test_false_positives_at_the_worst_case(name: str, formula: str) -> None:
     assert calibration.fpr is not None
     assert calibration.fpr <= 0.1
     assert stats.binom.sf(returned - 1, KEYS, calibration.fpr) > FALSE_ALARM
-    assert (outcome.epsilon == calibration.worst_case_epsilon).all()
+    if name in ONE_SHOT:
+        assert (outcome.epsilon == calibration.worst_case_epsilon).all()
+    else:
+        assert (outcome.epsilon <= calibration.worst_case_epsilon).all()
+        assert (outcome.epsilon > 0).all()
 
 
 def test_the_single_test_uses_all_of_its_contract() -> None:

@@ -433,3 +433,21 @@ def test_a_table_shows_every_character_and_obeys_none() -> None:
         " \\x1b[31m | a\\nb",
         "          | é",
     ]
+
+
+def test_an_audit_tries_to_refute_what_the_mechanisms_claim(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong verdict has a probability of 1e-6 a question at most."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["audit", "--mechanism", "keyhole", "--samples", "4000", "--json"])
+    assert ended.value.code == 0
+    reports = json.loads(capsys.readouterr().out)
+    assert len(reports) >= 3
+    assert all(0 < report["epsilon_lower"] <= report["claimed_epsilon"] for report in reports)
+    assert not any(report["flagged"] for report in reports)
+
+
+def test_an_audit_of_an_unknown_mechanism_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["audit", "--mechanism", "laplace"])
+    assert ended.value.code == 2
+    assert "progressive" in capsys.readouterr().err

@@ -1,0 +1,89 @@
+"""A formula whose literals are decided one after the other: is it settled, and which functionals still matter.
+
+Literals are true (1), false (-1) or undecided (0); then AND is the minimum and OR the maximum.
+
+References: MATHS M8. Proof: docs/proofs/short_cuts.md.
+"""
+
+from collections.abc import Mapping
+from itertools import permutations
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula
+
+Verdicts: TypeAlias = npt.NDArray[np.int8]
+
+_MOST_TERMS = 8
+
+
+def settled(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> Verdicts:
+    """The formula's value per key: 1 or -1 only where no completion of the undecided literals changes it."""
+    match formula:
+        case Cut():
+            return verdicts[formula]
+        case AllOf(children):
+            result = np.ones(keys, dtype=np.int8)
+            for child in children:
+                np.minimum(result, settled(child, verdicts, keys=keys), out=result)
+            return result
+        case AnyOf(children):
+            result = np.full(keys, -1, dtype=np.int8)
+            for child in children:
+                np.maximum(result, settled(child, verdicts, keys=keys), out=result)
+            return result
+
+
+def mattering(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
+    """Per functional, the keys for which one of its undecided literals can still change the formula's value.
+
+    Guarantee: never leaves out a literal that can, taking literals as independent; exact for trees without
+    repetition and, up to `_MOST_TERMS` terms, for a disjunction of conjunctions of literals and its dual.
+    """
+    found: dict[int, Booleans] = {}
+    _mark(formula, verdicts, np.ones(keys, dtype=np.bool_), found)
+    return found
+
+
+def _mark(node: Formula, verdicts: Mapping[Cut, Verdicts], asked: Booleans, found: dict[int, Booleans]) -> None:
+    open_here = asked & (settled(node, verdicts, keys=asked.size) == 0)
+    if isinstance(node, Cut):
+        before = found.get(node.functional)
+        found[node.functional] = open_here if before is None else before | open_here
+        return
+    absorbed = _absorbed(node, verdicts, keys=asked.size)
+    for place, child in enumerate(node.children):
+        _mark(child, verdicts, open_here & ~absorbed[place] if place in absorbed else open_here, found)
+
+
+def _absorbed(node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
+    """Children of a two-level formula whose undecided literals contain all those of another open child.
+
+    Inside an OR a term is absorbed by one that asks for less; inside an AND a clause by one that offers less.
+    """
+    dual = AllOf if isinstance(node, AnyOf) else AnyOf
+    terms = [frozenset(child.children) for child in node.children if isinstance(child, dual)]
+    flat = all(isinstance(literal, Cut) for term in terms for literal in term)
+    if len(terms) != len(node.children) or not flat or len(terms) > _MOST_TERMS:
+        return {}
+    neutral = 1 if isinstance(node, AnyOf) else -1
+    result: dict[int, Booleans] = {}
+    for (small, less), (large, more) in permutations(enumerate(terms), 2):
+        if not less & more:
+            continue
+        inside = _all_equal(less - more, verdicts, neutral, keys=keys)
+        if small > large:
+            inside &= ~_all_equal(more - less, verdicts, neutral, keys=keys)
+        inside &= settled(node.children[small], verdicts, keys=keys) == 0
+        result[large] = result[large] | inside if large in result else inside
+    return result
+
+
+def _all_equal(literals: frozenset[Formula], verdicts: Mapping[Cut, Verdicts], value: int, *, keys: int) -> Booleans:
+    result = np.ones(keys, dtype=np.bool_)
+    for literal in literals:
+        assert isinstance(literal, Cut)
+        result &= verdicts[literal] == value
+    return result

@@ -1,0 +1,126 @@
+"""Mechanisms that are not private at the loss they claim, for the auditor to find; never part of the product.
+
+References: Chen's thesis, algorithms 2 to 5 (sparse vectors without a limit on positives), 6 and 7 (the attack).
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Integers
+from mechanisms.keyhole import uniform_outcome
+from mechanisms.noise import SeededNoise
+from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome
+
+Answers = Callable[[Integers], Booleans]
+
+
+def without_limit(
+    distances: Integers, *, threshold_rate: Fraction, query_rate: Fraction | None, noise: Noise
+) -> Booleans:
+    """Algorithm 5 (GPTT): every query answered against one noisy threshold; no query noise when its rate is None.
+
+    `distances` has shape (streams, queries): value minus threshold.
+    """
+    streams, queries = distances.shape
+    threshold = noise.discrete_laplace(rate=threshold_rate, size=streams)[:, np.newaxis]
+    if query_rate is None:
+        return distances >= threshold
+    drawn = noise.discrete_laplace(rate=query_rate, size=streams * queries)
+    return distances + drawn.reshape(streams, queries) >= threshold
+
+
+def variant_2(distances: Integers, *, epsilon: Fraction, noise: Noise) -> Booleans:
+    """Algorithm 2: a quarter of the loss for the threshold, the rest for every query anew."""
+    return without_limit(distances, threshold_rate=epsilon / 4, query_rate=epsilon * 3 / 4, noise=noise)
+
+
+def variant_3(distances: Integers, *, epsilon: Fraction, noise: Noise) -> Booleans:
+    """Algorithm 3: all of the loss for the threshold, exact values compared with it."""
+    return without_limit(distances, threshold_rate=epsilon, query_rate=None, noise=noise)
+
+
+def variant_4(distances: Integers, *, epsilon: Fraction, noise: Noise) -> Booleans:
+    """Algorithm 4: half for the threshold, half for every query anew."""
+    return without_limit(distances, threshold_rate=epsilon / 2, query_rate=epsilon / 2, noise=noise)
+
+
+def variant_5(distances: Integers, *, epsilon: Fraction, noise: Noise) -> Booleans:
+    """Algorithm 5 as its flawed analysis (eq. 3.8) allows: twice the threshold's loss whatever the query noise."""
+    return without_limit(distances, threshold_rate=epsilon / 2, query_rate=2 * epsilon, noise=noise)
+
+
+VARIANTS = {"algorithm 2": variant_2, "algorithm 3": variant_3, "algorithm 4": variant_4, "algorithm 5": variant_5}
+
+
+class UnderNoised:
+    """A one-shot mechanism that draws less noise than it claims, by a factor."""
+
+    summary = "broken: too little noise"
+
+    def __init__(self, honest: Mechanism, *, factor: Fraction) -> None:
+        self.name = honest.name
+        self._honest = honest
+        self._factor = factor
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        return self._honest.calibrate(task)
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        tests = tuple(replace(test, rate=test.rate * self._factor) for test in calibration.tests)
+        return uniform_outcome(replace(calibration, tests=tests), aggregates, noise=noise)
+
+
+class UnderReported:
+    """An honest one-shot mechanism, but for keys that did not pass it reports half of the loss."""
+
+    summary = "broken: claims less ex post than was lost"
+
+    def __init__(self, honest: Mechanism) -> None:
+        self.name = honest.name
+        self._honest = honest
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        return self._honest.calibrate(task)
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        outcome = self._honest.decide(calibration, aggregates, noise=noise)
+        return replace(outcome, epsilon=np.where(outcome.passed, outcome.epsilon, outcome.epsilon / 2))
+
+
+def fresh_refinement(value: int, *, coarse: Fraction, fine: Fraction, seed: int) -> Callable[[int], Integers]:
+    """A "gradual release" that draws new noise for the finer value and claims the finer loss alone."""
+    noise = SeededNoise(seed)
+
+    def draw(samples: int) -> Integers:
+        first = value + noise.discrete_laplace(rate=coarse, size=samples)
+        return np.column_stack((first, value + noise.discrete_laplace(rate=fine, size=samples)))
+
+    return draw
+
+
+def partition_by_differences(counts: Integers, answers: Answers, *, threshold: int) -> list[Integers]:
+    """Algorithm 6: cells with the same set of larger cells, by ascending count, from difference queries alone.
+
+    `answers` decides one stream of distances, difference minus threshold.
+    """
+    cells = counts.size
+    differences = counts[np.newaxis, :] - counts[:, np.newaxis] - threshold
+    larger = answers(differences.ravel()).reshape(cells, cells)
+    np.fill_diagonal(larger, val=False)
+    groups: dict[bytes, list[int]] = {}
+    for cell in range(cells):
+        groups.setdefault(larger[cell].tobytes(), []).append(cell)
+    ordered = sorted(groups.values(), key=lambda group: -int(larger[group[0]].sum()))
+    return [np.array(group, dtype=np.int64) for group in ordered]
+
+
+def reconstructed(counts: Integers, partition: list[Integers], *, rate: Fraction, noise: Noise) -> Integers:
+    """Algorithm 7: each group's noisy total, divided by its size and rounded, for all its cells."""
+    result = np.empty(counts.size, dtype=np.int64)
+    for group in partition:
+        total = int(counts[group].sum()) + int(noise.discrete_laplace(rate=rate, size=1)[0])
+        result[group] = round(total / group.size)
+    return result

@@ -1,0 +1,246 @@
+"""The auditor finds broken mechanisms and passes sound ones.
+
+Each audit of a sound subject raises a false alarm with probability 1e-6 at most (less in fact: Clopper-Pearson with
+Bonferroni). A broken subject's true loss is so far above its claim that missing it is no likelier; the seeds are fixed.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mechanisms.auditor import (
+    AuditReport,
+    Neighbours,
+    audit,
+    audit_all,
+    audit_mechanism,
+    audit_tasks,
+    critical_neighbours,
+    epsilon_from_below,
+    released,
+)
+from mechanisms.dppwlm import Dppwlm
+from mechanisms.formula import Booleans, Integers
+from mechanisms.gradual_release import release_chain
+from mechanisms.keyhole import Keyhole
+from mechanisms.mim import Mim
+from mechanisms.noise import SeededNoise
+from mechanisms.ppwlm import Ppwlm
+from mechanisms.progressive import Progressive
+from mechanisms.protocol import Mechanism
+from mechanisms.registry import MECHANISMS
+from mechanisms.sparse_vector import SparseVector, sparse_vector
+from mechanisms.tslm import Tslm
+from tests.mechanisms.broken import (
+    VARIANTS,
+    UnderNoised,
+    UnderReported,
+    fresh_refinement,
+    partition_by_differences,
+    reconstructed,
+)
+
+EPSILON = Fraction(1)
+SAMPLES = 200_000
+# six queries at the threshold; one unit more raises the first three and lowers the others
+STREAMS = ((0, 0, 0, 1, 1, 1), (1, 1, 1, 0, 0, 0))
+
+
+def streams(
+    answers: Callable[[Integers], Booleans], pair: tuple[tuple[int, ...], tuple[int, ...]], *, epsilon: float
+) -> Neighbours:
+    def draw_from(distances: tuple[int, ...]) -> Callable[[int], Integers]:
+        def draw(samples: int) -> Integers:
+            return answers(np.tile(np.array(distances, dtype=np.int64), (samples, 1))).astype(np.int64)
+
+        return draw
+
+    first, second = pair
+    return Neighbours(
+        description=f"{first} and {second}",
+        first=released(draw_from(first), epsilon=epsilon),
+        second=released(draw_from(second), epsilon=epsilon),
+    )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_sparse_vectors_without_a_limit_are_flagged(variant: str) -> None:
+    noise = SeededNoise(21)
+    pair = streams(
+        lambda distances: VARIANTS[variant](distances, epsilon=EPSILON, noise=noise), STREAMS, epsilon=float(EPSILON)
+    )
+    report = audit(variant, [pair], samples=SAMPLES)
+    assert report.flagged
+    assert report.epsilon_lower > 1.2
+
+
+@pytest.mark.parametrize("most_positives", [1, 3])
+def test_the_sparse_vector_with_a_limit_passes(most_positives: int) -> None:
+    """False alarm 1e-6 a case; all six queries move at once, which the whole loss must cover."""
+    noise = SeededNoise(22)
+
+    def answers(distances: Integers) -> Booleans:
+        return sparse_vector(
+            distances,
+            least=0,
+            threshold_rate=EPSILON / 2,
+            query_rate=EPSILON / (4 * most_positives),
+            most_positives=most_positives,
+            noise=noise,
+        )
+
+    pairs = [streams(answers, STREAMS, epsilon=float(EPSILON)), streams(answers, ((0,) * 6, (1,) * 6), epsilon=1.0)]
+    report = audit("sparse vector", pairs, samples=SAMPLES)
+    assert not report.flagged
+    assert report.epsilon_lower > 0.1
+
+
+def test_one_quarter_too_little_noise_is_flagged() -> None:
+    broken = UnderNoised(Tslm(), factor=Fraction(5, 4))
+    report = audit_mechanism(broken, audit_tasks()["one condition"], samples=SAMPLES, noise=SeededNoise(23))
+    assert report.flagged
+
+
+def test_an_understated_loss_ex_post_is_flagged() -> None:
+    broken = UnderReported(Keyhole())
+    report = audit_mechanism(broken, audit_tasks()["one condition"], samples=SAMPLES, noise=SeededNoise(24))
+    assert report.flagged
+
+
+def refinement(draw_from: Callable[[int], Callable[[int], Integers]]) -> AuditReport:
+    pair = Neighbours(
+        description="values 0 and 1",
+        first=released(draw_from(0), epsilon=1.0),
+        second=released(draw_from(1), epsilon=1.0),
+    )
+    return audit("refinement", [pair], samples=SAMPLES)
+
+
+def test_refinement_with_fresh_noise_is_flagged() -> None:
+    coarse, fine = Fraction(3, 4), Fraction(1)
+    report = refinement(lambda value: fresh_refinement(value, coarse=coarse, fine=fine, seed=25 + value))
+    assert report.flagged
+
+
+def test_gradual_release_passes() -> None:
+    """False alarm 1e-6."""
+    noise = SeededNoise(27)
+
+    def draw_from(value: int) -> Callable[[int], Integers]:
+        return lambda samples: (
+            value + release_chain([Fraction(3, 4), Fraction(1)], size=samples, noise=noise).T.astype(np.int64)
+        )
+
+    report = refinement(draw_from)
+    assert not report.flagged
+    assert report.epsilon_lower > 0.85
+
+
+def test_every_mechanism_passes() -> None:
+    """False alarm 1e-6 for each report: below 1e-4 for a hundred reports. DPPWLM has its own, smaller test."""
+    quick = [mechanism for name, mechanism in MECHANISMS.items() if name != "dppwlm"]
+    published: list[Mechanism] = [Ppwlm(), Mim(), Progressive(), SparseVector(most_positives=2)]
+    missing = [mechanism for mechanism in published if mechanism.name not in MECHANISMS]
+    reports = audit_all(samples=30_000, noise=SeededNoise(28), mechanisms=(*quick, *missing))
+    assert {report.subject.split(",")[0] for report in reports} == {mechanism.name for mechanism in (*quick, *missing)}
+    assert [report.subject for report in reports if report.flagged] == []
+
+
+def test_data_dependent_levels_pass() -> None:
+    """DPPWLM looks at all keys to choose its levels, so every draw is a whole question; false alarm 1e-6."""
+    report = audit_mechanism(
+        Dppwlm(), audit_tasks()["one condition"], samples=20_000, noise=SeededNoise(30), subject="dppwlm"
+    )
+    assert not report.flagged
+
+
+def test_the_auditor_comes_near_the_truth() -> None:
+    """Keyhole's test attains its loss exactly, so a bound far below it would be a blunt auditor."""
+    task = audit_tasks()["one condition"]
+    report = audit_mechanism(Keyhole(), task, samples=SAMPLES, noise=SeededNoise(29))
+    assert 0.9 * report.claimed_epsilon < report.epsilon_lower <= report.claimed_epsilon
+
+
+def test_progress_names_what_is_drawn_and_nothing_else() -> None:
+    seen: list[str] = []
+    audit_mechanism(
+        Keyhole(), audit_tasks()["one condition"], samples=10, noise=SeededNoise(1), subject="s", progress=seen.append
+    )
+    assert len(seen) == len(list(critical_neighbours(audit_tasks()["one condition"])))
+    assert all(line.startswith("s: values (") for line in seen)
+
+
+def test_neighbours_differ_by_one_unit_in_functionals_moved_together() -> None:
+    for task in audit_tasks().values():
+        for before, after in critical_neighbours(task):
+            moved = {f for f, (one, other) in enumerate(zip(before, after, strict=True)) if one != other}
+            assert any(moved <= together for together in task.affected_together)
+            assert all(abs(before[f] - after[f]) <= task.sensitivities[f] for f in moved)
+
+
+def test_the_bound_from_counts() -> None:
+    assert epsilon_from_below(0, 10, samples=100, error=1e-3) == 0.0
+    assert epsilon_from_below(50, 50, samples=100, error=1e-3) == 0.0
+    assert epsilon_from_below(100, 100, samples=100, error=1e-3) == 0.0
+    assert 1.5 < epsilon_from_below(100, 0, samples=100, error=1e-3) < 3.0
+    with pytest.raises(ValueError, match="a pair of databases"):
+        audit("nothing", [], samples=10)
+
+
+@pytest.mark.parametrize(("chance", "rival"), [(0.5, 0.2), (0.9, 0.1), (0.3, 0.3), (1.0, 0.4)])
+def test_the_bound_fails_no_oftener_than_its_two_errors(chance: float, rival: float) -> None:
+    """Exact enumeration of both counts, so no false alarm."""
+    samples, error = 40, 0.01
+    counts = np.arange(samples + 1)
+    joint = np.outer(stats.binom.pmf(counts, samples, chance), stats.binom.pmf(counts, samples, rival))
+    failing = [
+        joint[hits, rivals]
+        for hits in counts
+        for rivals in counts
+        if epsilon_from_below(int(hits), int(rivals), samples=samples, error=error) > math.log(chance / rival) + 1e-12
+    ]
+    assert sum(failing) <= 2 * error
+
+
+SMALL = 6
+COUNTS = np.concatenate((np.repeat(np.arange(SMALL), 60), np.arange(SMALL, 60))).astype(np.int64)
+# ln(1e7) / epsilon, epsilon = 1 for the threshold: it stays within [0, 34] but with probability 2e-7
+DIFFERENCE_THRESHOLD = 17
+
+
+def share_of_small_counts_recovered(answers: Callable[[Integers], Booleans], *, seed: int) -> float:
+    partition = partition_by_differences(COUNTS, answers, threshold=DIFFERENCE_THRESHOLD)
+    guess = reconstructed(COUNTS, partition, rate=Fraction(1, 2), noise=SeededNoise(seed))
+    small = COUNTS < SMALL
+    return float(np.mean(guess[small] == COUNTS[small]))
+
+
+def test_differences_reconstruct_the_data_without_a_limit() -> None:
+    """Theorem 6: all counts in [0, 25] are told apart with probability 1 - 2e-7; totals round right, 1 - 1e-6."""
+    noise = SeededNoise(31)
+    recovered = share_of_small_counts_recovered(
+        lambda distances: VARIANTS["algorithm 3"](distances[np.newaxis, :], epsilon=EPSILON, noise=noise)[0], seed=32
+    )
+    assert recovered == 1.0
+
+
+def test_differences_reconstruct_nothing_with_a_limit() -> None:
+    """At most ten cells can be told apart from the rest, whatever is drawn, so no false alarm: all others share one
+    guess, right for one small count at most."""
+    noise = SeededNoise(33)
+    recovered = share_of_small_counts_recovered(
+        lambda distances: sparse_vector(
+            distances[np.newaxis, :],
+            least=0,
+            threshold_rate=EPSILON / 2,
+            query_rate=EPSILON / 40,
+            most_positives=10,
+            noise=noise,
+        )[0],
+        seed=34,
+    )
+    assert recovered <= (60 + 10) / (60 * SMALL)

@@ -1,0 +1,119 @@
+"""Min-entropy against enumeration of every vertex; all deterministic but for seeded inputs, so no false alarms."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from mechanisms.min_entropy import (
+    Values,
+    entropy,
+    min_entropy_bracket,
+    min_entropy_by_level,
+    minimise_entropy,
+    posterior_box,
+)
+
+
+def least_in_box(low: Values, high: Values) -> float:
+    """Every vertex of a box cut with the simplex: all keys but one at a bound, the one taking what is left."""
+    best = math.inf
+    for free in range(low.size):
+        others = [key for key in range(low.size) if key != free]
+        for side in product((False, True), repeat=len(others)):
+            point = np.empty(low.size)
+            point[others] = [high[key] if up else low[key] for key, up in zip(others, side, strict=True)]
+            point[free] = 1.0 - point[others].sum()
+            if low[free] - 1e-12 <= point[free] <= high[free] + 1e-12:
+                best = min(best, entropy(point))
+    return best
+
+
+def least_of_weights(epsilons: Values, priors: Values) -> float:
+    """Every vertex of the true posterior set: each weight at its least or its most, normalised."""
+    sides = np.array(list(product((-1.0, 1.0), repeat=epsilons.size)))
+    weights = priors * np.exp(sides * epsilons)
+    posteriors = weights / weights.sum(axis=1, keepdims=True)
+    return float(np.min(-np.sum(posteriors * np.log(posteriors), axis=1)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_algorithm_5_finds_the_least_vertex(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    epsilons = generator.exponential(scale=generator.choice([0.1, 1.0, 3.0]), size=generator.integers(1, 11))
+    posterior = minimise_entropy(epsilons.tolist())
+    low, high = posterior_box(epsilons.tolist())
+    assert posterior.sum() == pytest.approx(1.0, abs=1e-12)
+    assert np.all(posterior >= low - 1e-12)
+    assert np.all(posterior <= high + 1e-12)
+    assert entropy(posterior) == pytest.approx(least_in_box(low, high), abs=1e-10)
+
+
+def test_the_printed_comparison_of_algorithm_5_would_overstate_gamma() -> None:
+    """Spreading the slack evenly is feasible in the box and has more entropy: the lower option is the bound."""
+    assert entropy(minimise_entropy([0.5] * 6)) < math.log(6) - 0.1
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_counts_per_level_agree_with_algorithm_5(seed: int) -> None:
+    generator = np.random.default_rng(1000 + seed)
+    losses = np.concatenate((generator.exponential(size=generator.integers(0, 3)), generator.choice([[0.0], [0.7]])))
+    counts = generator.integers(1, 5, size=losses.size)
+    every = np.repeat(losses, counts).tolist()
+    expected = entropy(minimise_entropy(every))
+    assert min_entropy_by_level(losses.tolist(), counts.tolist()) == pytest.approx(expected, abs=1e-10)
+
+
+def test_levels_hold_many_keys_and_refuse_too_many() -> None:
+    many = min_entropy_by_level([0.01, 0.2, 1.2], [5000, 400, 100])
+    assert 0.0 < many < math.log(5500)
+    with pytest.raises(ValueError, match="too many keys"):
+        min_entropy_by_level([0.1, 0.2, 0.3, 0.4], [1000] * 4)
+    with pytest.raises(ValueError, match="at least one key"):
+        min_entropy_by_level([0.1], [0])
+    with pytest.raises(ValueError, match="between 1 and 24 keys"):
+        minimise_entropy([0.1] * 25)
+
+
+@pytest.mark.parametrize("priors", ["uniform", "general"])
+@pytest.mark.parametrize("seed", range(40))
+def test_the_bracket_holds_the_true_minimum(seed: int, priors: str) -> None:
+    generator = np.random.default_rng(2000 + seed)
+    keys = int(generator.integers(1, 13))
+    epsilons = generator.exponential(scale=generator.choice([0.1, 1.0, 3.0]), size=keys)
+    epsilons[generator.random(keys) < 0.2] = 0.0
+    weights = np.full(keys, 1.0 / keys) if priors == "uniform" else generator.dirichlet(np.ones(keys))
+    given = None if priors == "uniform" else weights.tolist()
+    bracket = min_entropy_bracket(epsilons.tolist(), priors=given)
+    truth = least_of_weights(epsilons, weights)
+    assert bracket.lower <= truth <= bracket.upper
+    low, high = posterior_box(epsilons.tolist(), priors=given)
+    assert least_in_box(low, high) <= truth + 1e-10 if keys <= 8 else True
+
+
+def test_the_bracket_is_narrow_for_many_keys() -> None:
+    epsilons = np.random.default_rng(7).exponential(size=100_000)
+    bracket = min_entropy_bracket(epsilons.tolist())
+    assert bracket.upper - bracket.lower < 1e-4
+
+
+def test_no_loss_leaves_the_prior() -> None:
+    bracket = min_entropy_bracket([0.0] * 8)
+    assert bracket.lower <= math.log(8) <= bracket.upper
+    assert min_entropy_by_level([0.0], [8]) == pytest.approx(math.log(8))
+
+
+def test_lemma_a2_needs_a_shift_below_the_distance() -> None:
+    def f(x: float) -> float:
+        return -x * math.log(x)
+
+    assert f(0.5) + f(0.4) < f(0.45) + f(0.45)
+    assert f(0.5) + f(0.4) > f(0.2) + f(0.7)
+
+
+def test_priors_are_checked() -> None:
+    with pytest.raises(ValueError, match="sum to one"):
+        min_entropy_bracket([0.1, 0.1], priors=[0.5, 0.6])
+    with pytest.raises(ValueError, match="at least one key"):
+        min_entropy_bracket([])
