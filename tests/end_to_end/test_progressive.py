@@ -1,0 +1,42 @@
+"""A progressive mechanism through the whole way: groups far from the threshold lose less, and the ledger knows it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end import shop
+from tests.end_to_end.house import House, opened, write_policy
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[House]:
+    """The shop on DuckDB with an empty ledger."""
+    shop.fill_duckdb(tmp_path / "shop.duckdb")
+    with opened(write_policy(tmp_path, source="duckdb:///shop.duckdb", bobs=100.0)) as house:
+        yield house
+
+
+@pytest.mark.parametrize(("sql", "truth"), [(shop.BUSY, shop.BUSY_STORES), (shop.WARDS, shop.BUSY_WARDS)])
+@pytest.mark.parametrize("mechanism", ["progressive", "ppwlm", "mim_progressive"])
+def test_far_groups_cost_less_than_was_reserved(
+    fresh: House, sql: str, truth: list[tuple[str]], mechanism: str
+) -> None:
+    """Groups are so far from their thresholds that another answer is rarer than 1e-9, the last look rarely needed."""
+    with fresh.connect() as ada, fresh.connect("bob") as bob:
+        for client in (ada, bob):
+            client.execute(f"SET keyhole.mechanism = '{mechanism}'".encode())
+        assert sorted(ada.execute(sql.encode()).fetchall()) == truth
+        (reserved,) = {asked.charge.epsilon_nano for asked in fresh.service.ledger.history()}
+        (family,) = fresh.service.balances(None).families
+        assert max(family.spent_nano) <= reserved
+        assert sum(family.spent_nano) < len(family.spent_nano) * reserved
+        assert min(family.spent_nano) > 0
+        before = fresh.events
+        assert sorted(ada.execute(sql.encode()).fetchall()) == truth
+        assert fresh.events == before
+        assert sorted(bob.execute(sql.encode()).fetchall()) == truth
+        assert fresh.service.balances(None).families == (family,)
+        (read,) = fresh.service.balances("bob").families
+        assert read.spent_nano == family.spent_nano
+    assert fresh.service.ledger.open_reservations() == ()
