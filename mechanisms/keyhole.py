@@ -5,6 +5,7 @@ References: MATHS M4, M6, M7; docs/proofs/optimal_test.md, docs/proofs/apportion
 
 import numpy as np
 
+from mechanisms.apportionment.keyhole import LossCurve
 from mechanisms.contract import OneShotKind, meet_contract, tolerances
 from mechanisms.formula import Integers, cuts
 from mechanisms.one_shot import run_once
@@ -27,15 +28,6 @@ class Keyhole:
         near = tolerances(task.formula, len(task.sensitivities))
         alone = single_literals(task)
 
-        def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
-            return least_epsilon(
-                sensitivity=task.sensitivities[functional],
-                tolerance=near[functional],
-                fnr=fnr,
-                fpr=fpr,
-                allow_block=functional in alone,
-            )
-
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
             try:
                 return calibrate_test(
@@ -48,7 +40,7 @@ class Keyhole:
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
 
-        return meet_contract(self.name, task, OneShotKind(loss=loss, calibrate=calibrate, tied=False))
+        return meet_contract(self.name, task, OneShotKind(loss=optimal_loss(task), calibrate=calibrate, tied=False))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Every key on one noisy value per functional; the loss is the worst case for all keys alike."""
@@ -59,6 +51,23 @@ def uniform_outcome(calibration: Calibration, aggregates: Integers, *, noise: No
     """Decide by `run_once`, charging every key the worst case."""
     passed = run_once(calibration.task.formula, calibration.tests, aggregates, noise=noise)
     return Outcome(passed=passed, epsilon=np.full(passed.size, calibration.worst_case_epsilon))
+
+
+def optimal_loss(task: DecisionTask) -> LossCurve:
+    """What a pair of shares costs each functional with the optimal one-shot test: what apportionment minimises."""
+    near = tolerances(task.formula, len(task.sensitivities))
+    alone = single_literals(task)
+
+    def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+        return least_epsilon(
+            sensitivity=task.sensitivities[functional],
+            tolerance=near[functional],
+            fnr=fnr,
+            fpr=fpr,
+            allow_block=functional in alone,
+        )
+
+    return loss
 
 
 def single_literals(task: DecisionTask) -> frozenset[int]:

@@ -14,11 +14,11 @@ import numpy as np
 from mechanisms.contract import OneShotKind, meet_contract, tolerances
 from mechanisms.formula import Cut, Integers, cuts
 from mechanisms.gradual_release import release_chain
-from mechanisms.keyhole import single_literals
+from mechanisms.keyhole import optimal_loss, single_literals
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Outcome, Unachievable
 from mechanisms.three_valued import Verdicts, mattering, settled
 from mechanisms.three_zone import calibrate_three_zone, missed, wrong
-from mechanisms.threshold_test import at_least, least_epsilon
+from mechanisms.threshold_test import at_least
 
 _KEYS_AT_ONCE = 1 << 15
 
@@ -40,15 +40,6 @@ class Progressive:
         alone = single_literals(task)
         directions = {(cut.functional, cut.above) for cut in cuts(task.formula)}
 
-        def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
-            return least_epsilon(
-                sensitivity=task.sensitivities[functional],
-                tolerance=near[functional],
-                fnr=fnr,
-                fpr=fpr,
-                allow_block=functional in alone,
-            )
-
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
             try:
                 return calibrate_three_zone(
@@ -62,7 +53,7 @@ class Progressive:
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
 
-        kind = OneShotKind(loss=loss, calibrate=calibrate, tied=False, missed=missed, wrong=wrong)
+        kind = OneShotKind(loss=optimal_loss(task), calibrate=calibrate, tied=False, missed=missed, wrong=wrong)
         return meet_contract(self.name, task, kind)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
