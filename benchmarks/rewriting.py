@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -128,10 +129,8 @@ def compare(dialect: Dialect, source: Source, ask: Callable[[str], object]) -> N
             asked = question(table, measured)
             sql = rewrite(asked, dialect=dialect)
 
-            def release(sql=sql, asked=asked) -> object:  # type: ignore[no-untyped-def]
-                return source.aggregates(sql, asked.keys, functionals=3, timeout_ms=600_000)
-
-            before, after = median_ms(lambda measured=measured: ask(plain(measured)), release)  # type: ignore[misc]
+            release = partial(source.aggregates, sql, asked.keys, functionals=3, timeout_ms=600_000)
+            before, after = median_ms(partial(ask, plain(measured)), release)
             print(
                 f"{dialect:9} {shape:22} {measured:7} plain {before:7.1f} ms   rewritten {after:7.1f} ms   "
                 f"ratio {after / before:5.2f}   difference {after - before:7.1f} ms"

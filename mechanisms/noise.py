@@ -7,7 +7,7 @@ docs/proofs/discrete_laplace.md.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -73,11 +73,11 @@ def _certified_coin(probability: Probability) -> _Coins:
     return _Coins.of([probability])
 
 
-class _BitwiseNoise:
-    """Exact sampling from any stream of independent uniform bytes; the two streams are below."""
+class ExactNoise:
+    """Exact sampling from a stream of independent uniform bytes: `random_bytes(count)` gives the next `count`."""
 
-    def _bytes(self, count: int) -> bytes:
-        raise NotImplementedError
+    def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
+        self._bytes = random_bytes
 
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         """`size` exact draws with `P(K = j) = (1 - a) / (1 + a) * a**abs(j)`, `a = exp(-rate)`.
@@ -153,24 +153,9 @@ class _BitwiseNoise:
             start += _FURTHER_BITS
 
 
-class SystemNoise(_BitwiseNoise):
+def system_noise() -> ExactNoise:
     """Noise from the operating system's cryptographic generator: the product's only source of randomness."""
-
-    def _bytes(self, count: int) -> bytes:
-        return os.urandom(count)
-
-
-class SeededNoise(_BitwiseNoise):
-    """Repeatable noise for tests and benchmarks alone: the same arithmetic on a seeded, predictable generator.
-
-    It is no mechanism's default and no setting selects it: whoever knows the seed can subtract the noise.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self._generator = np.random.Generator(np.random.PCG64(seed))
-
-    def _bytes(self, count: int) -> bytes:
-        return self._generator.bytes(count)
+    return ExactNoise(os.urandom)
 
 
 def check_rate(rate: Fraction) -> None:

@@ -5,6 +5,7 @@ clipped before, and derived columns are computed only between the years 1 and 99
 """
 
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
@@ -116,14 +117,14 @@ class RowSql:
         if operator not in _OPERATORS:
             raise KeyholeError("KH205", "a comparison that is not on the allow-list")
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC) and not isinstance(value, str | bool):
-            return self.compare_exactly(expression, column, operator, Fraction(value))  # type: ignore[arg-type]
+            return self.compare_exactly(expression, column, operator, _number(value))
         return f"{expression} {operator} {constant(value, column=column)}"
 
     def within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
         """`expression IN (values)`, NULL where the expression is."""
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC):
             grid = self._grid(column)
-            exact = [Fraction(value) for value in values]  # type: ignore[arg-type]
+            exact = [_number(value) for value in values]
             spelled = [_exact(value, scale=grid.scale) for value in exact if grid.holds(value)]
         else:
             spelled = [constant(value, column=column) for value in values]
@@ -196,3 +197,10 @@ def _places(value: Fraction) -> int:
     while (value * 10**places).denominator != 1:
         places += 1
     return places
+
+
+def _number(value: Value) -> Fraction:
+    """A constant of a number's column, which has the column's type by now."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise KeyholeError("KH212", "a number is expected")
+    return Fraction(value)

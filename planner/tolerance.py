@@ -48,7 +48,8 @@ def _amount(text: str) -> Amount:
         number = Decimal(text.removesuffix("%").strip())
     except InvalidOperation:
         raise _refused(f"keyhole.tolerance: {text[:40]!r} is neither a percentage nor a number") from None
-    if not number.is_finite() or number < 0 or number.adjusted() > 18 or number.as_tuple().exponent < -18:  # type: ignore[operator]
+    exponent = number.as_tuple().exponent  # a letter for NaN and infinities
+    if not isinstance(exponent, int) or number < 0 or number.adjusted() > 18 or exponent < -18:
         raise _refused(f"keyhole.tolerance: {text[:40]!r} is out of range")
     if percent and number > 100:
         raise _refused("keyhole.tolerance: a percentage is at most 100 %")

@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 
 from mechanisms.auditor import audit_all
-from mechanisms.noise import SystemNoise
+from mechanisms.noise import system_noise
 from mechanisms.registry import MECHANISMS
 from planner.errors import KeyholeError
 from proxy import budget as budgets
@@ -166,7 +166,7 @@ def audit(
     chosen = tuple(MECHANISMS.values()) if mechanism is None else (MECHANISMS[mechanism],)
     console = Console(stderr=True)
     with console.status("auditing") as status:
-        reports = audit_all(samples=samples, noise=SystemNoise(), mechanisms=chosen, progress=status.update)
+        reports = audit_all(samples=samples, noise=system_noise(), mechanisms=chosen, progress=status.update)
     if as_json:
         _print_json([asdict(report) | {"flagged": report.flagged} for report in reports])
     else:

@@ -8,7 +8,7 @@ from accountant.errors import LedgerError
 from accountant.ledger import Ledger
 from accountant.report import BudgetReport
 from accountant.report import Question as AskedBefore
-from mechanisms.noise import SystemNoise
+from mechanisms.noise import system_noise
 from mechanisms.protocol import Noise
 from planner.catalog import Analyst, Catalog, Table
 from planner.errors import KeyholeError
@@ -49,7 +49,7 @@ class Service:
             source=source,
             ledger=ledger,
             versions=Versions(pins_path(policy)),
-            noise=SystemNoise(),
+            noise=system_noise(),
         )
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,8 +65,9 @@ async def running(service: Service, *, host: str, port: int, rest_port: int) -> 
 class _Server(uvicorn.Server):
     """uvicorn without signal handlers of its own: ending is decided here."""
 
-    def capture_signals(self) -> nullcontext[None]:  # type: ignore[override]
-        return nullcontext()
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 @contextmanager

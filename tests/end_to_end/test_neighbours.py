@@ -13,9 +13,9 @@ import psycopg
 import pytest
 import structlog
 
-from mechanisms.noise import SeededNoise
 from tests.end_to_end import shop
 from tests.end_to_end.house import House, new_database, opened, write_policy
+from tests.seeded_noise import SeededNoise
 
 COLUMNS = "id, store, day, amount, quantity, note, score"
 ROW = f"INSERT INTO sales ({COLUMNS}) VALUES "

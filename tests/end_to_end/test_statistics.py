@@ -7,12 +7,12 @@ import duckdb
 import pytest
 from scipy.stats import binom
 
-from mechanisms.noise import SeededNoise
 from proxy import pipeline
 from proxy.checking import check
 from proxy.service import Service
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.house import VERIFIER
+from tests.seeded_noise import SeededNoise
 
 KEYS = 20_000
 FALSE_ALARM = 1e-9

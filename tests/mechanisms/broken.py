@@ -11,8 +11,8 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Integers
 from mechanisms.keyhole import uniform_outcome
-from mechanisms.noise import SeededNoise
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome
+from tests.seeded_noise import SeededNoise
 
 Answers = Callable[[Integers], Booleans]
 

@@ -28,7 +28,6 @@ from mechanisms.formula import Booleans, Integers
 from mechanisms.gradual_release import release_chain
 from mechanisms.keyhole import Keyhole
 from mechanisms.mim import Mim
-from mechanisms.noise import SeededNoise
 from mechanisms.ppwlm import Ppwlm
 from mechanisms.progressive import Progressive
 from mechanisms.protocol import Mechanism
@@ -43,6 +42,7 @@ from tests.mechanisms.broken import (
     partition_by_differences,
     reconstructed,
 )
+from tests.seeded_noise import SeededNoise
 
 EPSILON = Fraction(1)
 SAMPLES = 200_000

@@ -14,8 +14,9 @@ from mechanisms.certified import not_risen, unchanged
 from mechanisms.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.formula import Integers
 from mechanisms.gradual_release import refine, release_chain
-from mechanisms.noise import GREATEST_RATE, LEAST_RATE, SeededNoise, SystemNoise
+from mechanisms.noise import GREATEST_RATE, LEAST_RATE, ExactNoise, system_noise
 from mechanisms.protocol import Unachievable
+from tests.seeded_noise import SeededNoise
 
 FALSE_ALARM = 1e-8
 Floats = npt.NDArray[np.float64]
@@ -159,8 +160,8 @@ def conditional_cells(coarse: float, fine: float, value: int, edges: list[int]) 
     return np.asarray(law / law.sum())
 
 
-@pytest.mark.parametrize("noise", [SeededNoise(31), SystemNoise()])
-def test_every_level_of_a_chain_follows_its_own_law(noise: SeededNoise | SystemNoise) -> None:
+@pytest.mark.parametrize("noise", [SeededNoise(31), system_noise()])
+def test_every_level_of_a_chain_follows_its_own_law(noise: ExactNoise) -> None:
     """200,000 chains over five decades of rates; false alarm 1e-8 per level (chi-square), 7 levels."""
     rates = [Fraction(1, 10**5), Fraction(1, 1000), Fraction(1, 20), Fraction(1, 19), Fraction(1, 2), Fraction(5)]
     chain = release_chain(rates, size=200_000, noise=noise)
@@ -176,7 +177,7 @@ def test_every_level_of_a_chain_follows_its_own_law(noise: SeededNoise | SystemN
 @pytest.mark.parametrize("way", ["chain", "refine"])
 def test_pairs_follow_the_joint_law(coarse: Fraction, fine: Fraction, way: str) -> None:
     """400,000 pairs; for each coarse value -3 .. 3 the finer one in cells. False alarm 1e-8 per coarse value, 7."""
-    noise = SystemNoise()
+    noise = system_noise()
     if way == "chain":
         first, second = release_chain([coarse, fine], size=400_000, noise=noise)
     else:
@@ -191,7 +192,7 @@ def test_pairs_follow_the_joint_law(coarse: Fraction, fine: Fraction, way: str) 
 def test_the_pair_check_notices_fresh_noise() -> None:
     """The check has power: independent noise at both levels is found out (missed with probability below 1e-9)."""
     coarse, fine = RATES[0]
-    noise = SystemNoise()
+    noise = system_noise()
     first, second = (noise.discrete_laplace(rate=rate, size=400_000) for rate in (coarse, fine))
     edges = sorted({*range(-4, 6), *edges_of(float(fine))})
     counts = np.bincount(cells(second[first == 2], edges), minlength=len(edges) + 1)
@@ -202,7 +203,7 @@ def test_refinement_composes_with_the_chain_and_with_itself() -> None:
     """300,000 values: a chain's last level refined twice; every joint of neighbours and the last marginal fit.
     False alarm 1e-8 per check, 3 checks."""
     rates = [Fraction(1, 8), Fraction(1, 5), Fraction(1, 3), Fraction(2, 3)]
-    noise = SystemNoise()
+    noise = system_noise()
     first, second = release_chain(rates[:2], size=300_000, noise=noise)
     third = refine(second, coarse=rates[1], fine=rates[2], noise=noise)
     fourth = refine(third, coarse=rates[2], fine=rates[3], noise=noise)
@@ -220,10 +221,10 @@ def test_refinement_composes_with_the_chain_and_with_itself() -> None:
 def test_refinement_keeps_shapes_and_large_values() -> None:
     """At a rate beyond 30 a fine value other than zero has probability below 1e-12 per draw."""
     value = np.array([[0, -(10**15)], [10**15, 7]])
-    finer = refine(value, coarse=Fraction(1, 10**12), fine=Fraction(30), noise=SystemNoise())
+    finer = refine(value, coarse=Fraction(1, 10**12), fine=Fraction(30), noise=system_noise())
     assert finer.shape == value.shape
     assert np.abs(finer).max() == 0
-    high = refine(np.array([0]), coarse=GREATEST_RATE - 1, fine=GREATEST_RATE, noise=SystemNoise())
+    high = refine(np.array([0]), coarse=GREATEST_RATE - 1, fine=GREATEST_RATE, noise=system_noise())
     assert high.tolist() == [0]
 
 
@@ -232,14 +233,14 @@ def test_chance_of_no_change_is_the_certified_one() -> None:
     coarse, fine = Fraction(1, 4), Fraction(1, 3)
     stays = float(Fraction(unchanged(coarse=coarse, fine=fine).prefix(60), 1 << 60))
     expected = (stays + (1 - stays) * mass(0.25, 0)) * mass(1 / 3, 0) / mass(0.25, 0)
-    finer = refine(np.zeros(500_000, dtype=np.int64), coarse=coarse, fine=fine, noise=SystemNoise())
+    finer = refine(np.zeros(500_000, dtype=np.int64), coarse=coarse, fine=fine, noise=system_noise())
     same = int((finer == 0).sum())
     assert stats.binom.cdf(same, 500_000, expected) > FALSE_ALARM
     assert stats.binom.sf(same - 1, 500_000, expected) > FALSE_ALARM
 
 
 def test_unordered_rates_and_rates_out_of_range_are_refused() -> None:
-    noise = SystemNoise()
+    noise = system_noise()
     for rates in ([], [Fraction(1), Fraction(1)], [Fraction(2), Fraction(1)]):
         with pytest.raises(ValueError, match="increase"):
             release_chain(rates, size=1, noise=noise)
@@ -252,6 +253,6 @@ def test_unordered_rates_and_rates_out_of_range_are_refused() -> None:
 
 
 def test_no_values_no_draws() -> None:
-    noise = SystemNoise()
+    noise = system_noise()
     assert release_chain([Fraction(1), Fraction(2)], size=0, noise=noise).shape == (2, 0)
     assert refine(np.zeros(0, dtype=np.int64), coarse=Fraction(1), fine=Fraction(2), noise=noise).shape == (0,)

@@ -8,10 +8,11 @@ import pytest
 from scipy import stats
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers
-from mechanisms.noise import SeededNoise, SystemNoise
+from mechanisms.noise import system_noise
 from mechanisms.protocol import Calibration, DecisionTask, Unachievable
 from mechanisms.registry import DEFAULT, MECHANISMS, compare
 from mechanisms.threshold_test import acceptance, rejection
+from tests.seeded_noise import SeededNoise
 
 KEYS = 60_000
 FALSE_ALARM = 1e-8
@@ -114,7 +115,7 @@ def test_the_single_test_uses_all_of_its_contract() -> None:
     """60,000 keys at each critical value: the default's rates are the contract's, not less; false alarm 1e-8 each."""
     calibration = calibrated("keyhole", "one")
     for value, rate in ((101, 0.05), (90, 0.1)):
-        passed = MECHANISMS["keyhole"].decide(calibration, at({0: value}, 1), noise=SystemNoise()).passed
+        passed = MECHANISMS["keyhole"].decide(calibration, at({0: value}, 1), noise=system_noise()).passed
         wrong = int((~passed).sum() if value == 101 else passed.sum())
         assert stats.binom.cdf(wrong, KEYS, rate) > FALSE_ALARM
         assert stats.binom.sf(wrong - 1, KEYS, rate) > FALSE_ALARM
@@ -159,7 +160,7 @@ def test_extreme_aggregates_do_not_overflow(name: str) -> None:
     calibration = calibrated(name, "mixed")
     edge = 2**62
     values = np.array([[edge, -edge, edge], [edge, -edge, -edge], [-edge, -edge, edge]])
-    passed = MECHANISMS[name].decide(calibration, values, noise=SystemNoise()).passed
+    passed = MECHANISMS[name].decide(calibration, values, noise=system_noise()).passed
     assert passed.tolist() == [True, False, True]
 
 

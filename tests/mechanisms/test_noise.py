@@ -11,8 +11,9 @@ from scipy import stats
 from mechanisms.certified import rational
 from mechanisms.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.formula import Integers
-from mechanisms.noise import GREATEST_RATE, LEAST_RATE, SeededNoise, SystemNoise, _BitwiseNoise, _Coins
+from mechanisms.noise import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coins, system_noise
 from mechanisms.protocol import Noise, Unachievable
+from tests.seeded_noise import SeededNoise
 
 FALSE_ALARM = 1e-7
 
@@ -47,7 +48,7 @@ def fits(draws: Integers, rate: float) -> bool:
 
 
 @pytest.mark.parametrize("rate", ["1/281474976710656", "1/10000000", "1/1000", "1/9", "1/2", "289/100", "50"])
-@pytest.mark.parametrize("noise", [SeededNoise(11), SystemNoise()])
+@pytest.mark.parametrize("noise", [SeededNoise(11), system_noise()])
 def test_draws_follow_the_discrete_laplace_law(rate: str, noise: Noise) -> None:
     """200,000 draws in forty cells; false alarm 1e-7 per case (chi-square)."""
     draws = noise.discrete_laplace(rate=Fraction(rate), size=200_000)
@@ -65,7 +66,7 @@ def test_the_check_notices_a_wrong_rate() -> None:
 def test_low_digits_are_right_one_by_one(rate: Fraction) -> None:
     """200,000 draws, each integer up to ten its own cell; false alarm 1e-7 per value, 21 values per case."""
     size = 200_000
-    draws = SystemNoise().discrete_laplace(rate=rate, size=size)
+    draws = system_noise().discrete_laplace(rate=rate, size=size)
     for value in range(-10, 11):
         count = int((draws == value).sum())
         chance = mass(float(rate), value)
@@ -78,7 +79,7 @@ def test_agrees_with_opendp() -> None:
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
     theirs = np.array(dp.m.make_laplace(*space, scale=3.0)([0] * 4_000))
-    ours = SystemNoise().discrete_laplace(rate=Fraction(1, 3), size=200_000)
+    ours = system_noise().discrete_laplace(rate=Fraction(1, 3), size=200_000)
     edges = [-9, -6, -4, -2, -1, 0, 1, 2, 3, 5, 7, 10]
     table = [np.bincount(np.searchsorted(edges, draws, side="right"), minlength=13) for draws in (theirs, ours)]
     assert stats.chi2_contingency(table).pvalue > FALSE_ALARM
@@ -87,18 +88,19 @@ def test_agrees_with_opendp() -> None:
 @pytest.mark.parametrize("probability", [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(1, 2**40), Fraction(1)])
 def test_coins_have_their_probability(probability: Fraction) -> None:
     """100,000 flips; false alarm 1e-7 per side."""
-    flips = int(SystemNoise().bernoulli(probability=probability, size=100_000).sum())
+    flips = int(system_noise().bernoulli(probability=probability, size=100_000).sum())
     assert stats.binom.cdf(flips, 100_000, float(probability)) > FALSE_ALARM
     assert stats.binom.sf(flips - 1, 100_000, float(probability)) > FALSE_ALARM
 
 
-class Scripted(_BitwiseNoise):
+class Scripted(ExactNoise):
     """The sampler on a given stream of bytes."""
 
     def __init__(self, stream: bytes) -> None:
+        super().__init__(self._next)
         self.stream = stream
 
-    def _bytes(self, count: int) -> bytes:
+    def _next(self, count: int) -> bytes:
         head, self.stream = self.stream[:count], self.stream[count:]
         assert len(head) == count
         return head
@@ -128,7 +130,7 @@ def test_a_long_tie_is_settled_by_later_digits() -> None:
 def test_seeded_noise_repeats_and_system_noise_does_not() -> None:
     first, second = (SeededNoise(3).discrete_laplace(rate=Fraction(1, 100), size=50) for _ in range(2))
     assert (first == second).all()
-    system = SystemNoise()
+    system = system_noise()
     one, other = (system.discrete_laplace(rate=Fraction(1, 10**6), size=50) for _ in range(2))
     assert (one != other).any()
 
@@ -136,9 +138,9 @@ def test_seeded_noise_repeats_and_system_noise_does_not() -> None:
 def test_rates_outside_the_range_are_refused() -> None:
     for rate in (LEAST_RATE / 2, GREATEST_RATE + 1, Fraction(0)):
         with pytest.raises(Unachievable):
-            SystemNoise().discrete_laplace(rate=rate, size=1)
+            system_noise().discrete_laplace(rate=rate, size=1)
 
 
 def test_no_keys_no_draws() -> None:
-    assert SystemNoise().discrete_laplace(rate=Fraction(1), size=0).shape == (0,)
-    assert SystemNoise().bernoulli(probability=Fraction(1, 2), size=0).shape == (0,)
+    assert system_noise().discrete_laplace(rate=Fraction(1), size=0).shape == (0,)
+    assert system_noise().bernoulli(probability=Fraction(1, 2), size=0).shape == (0,)

@@ -12,10 +12,11 @@ from scipy import stats
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
 from mechanisms.keyhole import Keyhole
-from mechanisms.noise import SeededNoise, SystemNoise
+from mechanisms.noise import system_noise
 from mechanisms.progressive import Progressive
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.three_valued import mattering, settled
+from tests.seeded_noise import SeededNoise
 
 KEYS = 60_000
 FALSE_ALARM = 1e-9
@@ -164,16 +165,16 @@ def test_functionals_that_no_unit_changes_together_cost_the_larger_only() -> Non
 @pytest.mark.parametrize(("formula", "answer"), [(TRUE, True), (FALSE, False)])
 def test_a_settled_formula_reveals_nothing(formula: Formula, answer: bool) -> None:
     calibration = PROGRESSIVE.calibrate(task_of(formula, (1,)))
-    outcome = PROGRESSIVE.decide(calibration, alike((5,), 10), noise=SystemNoise())
+    outcome = PROGRESSIVE.decide(calibration, alike((5,), 10), noise=system_noise())
     assert np.all(outcome.passed == answer)
     assert np.all(outcome.epsilon == 0.0)
 
 
 def test_no_keys_and_more_keys_than_one_block() -> None:
     calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
-    assert PROGRESSIVE.decide(calibration, alike((5,), 0), noise=SystemNoise()).passed.size == 0
+    assert PROGRESSIVE.decide(calibration, alike((5,), 0), noise=system_noise()).passed.size == 0
     many = np.where(np.arange(70_000) % 2 == 0, 10**6, -(10**6)).astype(np.int64)[np.newaxis]
-    assert np.array_equal(PROGRESSIVE.decide(calibration, many, noise=SystemNoise()).passed, many[0] > 0)
+    assert np.array_equal(PROGRESSIVE.decide(calibration, many, noise=system_noise()).passed, many[0] > 0)
 
 
 def test_rates_that_promise_nothing_are_refused() -> None:

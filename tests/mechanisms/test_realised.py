@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers
-from mechanisms.noise import SeededNoise
 from mechanisms.realised import realised_fpr_bound, realised_rates
+from tests.seeded_noise import SeededNoise
 
 RATE = Fraction(1, 2)
 KEYS = 400

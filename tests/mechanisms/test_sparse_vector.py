@@ -11,9 +11,9 @@ from scipy import stats
 
 from mechanisms.discrete_laplace import mass, upper_tail
 from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula
-from mechanisms.noise import SeededNoise
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.sparse_vector import SparseVector, difference_tail, signed_distance, sparse_vector
+from tests.seeded_noise import SeededNoise
 
 FALSE_ALARM = 1e-8
 FIRST = Cut(functional=0, cut=100, above=True, tolerance=20)

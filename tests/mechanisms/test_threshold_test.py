@@ -10,10 +10,10 @@ from scipy import stats
 
 from mechanisms.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.formula import Cut
-from mechanisms.noise import SeededNoise
 from mechanisms.one_shot import run_once
 from mechanisms.protocol import FunctionalTest, Unachievable
 from mechanisms.threshold_test import acceptance, at_least, block_tolerance, calibrate_test, least_epsilon, rejection
+from tests.seeded_noise import SeededNoise
 
 
 def optimal_epsilon(*, steps: int, fnr: float, fpr: float) -> float:
