@@ -96,9 +96,15 @@ def groups_of_one_unit(question: Question) -> int:
     return max(1, min(table.groups_per_unit, question.keys.size))
 
 
-def spent(plan: Plan, claim: Claim, outcome: Outcome) -> Spent:
-    """What a run cost, ex post: per key, and for a whole unit the sum of the losses of its costliest G keys."""
+def spent(plan: Plan, claim: Claim, outcome: Outcome, catalog: Catalog) -> Spent:
+    """What a run cost, ex post: per key, and for a whole unit the sum of the losses of its costliest G keys.
+
+    Where any analyst has a cap of their own, a run costs its worst case: what is left of the shared balances, which all
+    analysts see, must then not follow from noise that only the asking one was charged for.
+    """
     question = plan.question
+    if any(analyst.per_predicate is not None or analyst.per_unit is not None for analyst in catalog.analysts):
+        return Spent.uniform(claim.charge.epsilon_nano, unit_epsilon_nano=claim.charge.unit_epsilon_nano)
     levels, level_of = np.unique(outcome.epsilon, return_inverse=True)
     losses = np.array([nano(float(level)) for level in levels], dtype=np.int64)[level_of]
     worst = int(losses.max())

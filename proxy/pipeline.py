@@ -39,5 +39,5 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
     mechanism = MECHANISMS[plan.calibration.mechanism]
     outcome = mechanism.decide(plan.calibration, aggregates.values, noise=service.noise)
     keys = KeySet.of(plan, outcome.passed)
-    spending.commit(service, reservation, charging.spent(plan, claim, outcome), keys)
+    spending.commit(service, reservation, charging.spent(plan, claim, outcome, service.catalog), keys)
     return Answer(plan=plan, keys=keys, version=claim.version, reused=False)

@@ -13,8 +13,18 @@ from tests.end_to_end.house import House, opened, write_policy
 def fresh(tmp_path: Path) -> Iterator[House]:
     """The shop on DuckDB with an empty ledger."""
     shop.fill_duckdb(tmp_path / "shop.duckdb")
-    with opened(write_policy(tmp_path, source="duckdb:///shop.duckdb", bobs=100.0)) as house:
+    with opened(without_caps(write_policy(tmp_path, source="duckdb:///shop.duckdb"))) as house:
         yield house
+
+
+def without_caps(policy: Path) -> Path:
+    """The policy in which no analyst has a cap of their own."""
+    text = policy.read_text(encoding="utf-8")
+    kept, bob, capped = text.partition("[analysts.bob]")
+    lines = [line for line in capped.splitlines() if not line.startswith("epsilon_per_predicate")]
+    assert len(lines) == len(capped.splitlines()) - 1
+    policy.write_text(kept + bob + "\n".join(lines) + "\n", encoding="utf-8")
+    return policy
 
 
 @pytest.mark.parametrize(("sql", "truth"), [(shop.BUSY, shop.BUSY_STORES), (shop.WARDS, shop.BUSY_WARDS)])
@@ -40,3 +50,15 @@ def test_far_groups_cost_less_than_was_reserved(
         (read,) = fresh.service.balances("bob").families
         assert read.spent_nano == family.spent_nano
     assert fresh.service.ledger.open_reservations() == ()
+
+
+def test_refunds_are_no_way_around_another_analysts_cap(tmp_path: Path) -> None:
+    """Where somebody has a cap, what the shared balances show follows from public inputs alone: the worst case."""
+    shop.fill_duckdb(tmp_path / "shop.duckdb")
+    with opened(write_policy(tmp_path, source="duckdb:///shop.duckdb", bobs=100.0)) as house, house.connect() as ada:
+        ada.execute("SET keyhole.mechanism = 'progressive'")
+        assert sorted(ada.execute(shop.WARDS.encode()).fetchall()) == shop.BUSY_WARDS
+        (asked,) = house.service.ledger.history()
+        (family,) = house.service.balances(None).families
+        assert set(family.spent_nano) == {asked.charge.epsilon_nano}
+        assert house.service.balances(None).unit_spent_nano == asked.charge.unit_epsilon_nano
