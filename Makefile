@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 POLICY ?= deploy/demo/keyhole.toml
 
-.PHONY: demo serve test lint bench clean
+.PHONY: demo serve test lint bench experiments clean
 
 demo: $(VENV)/.installed  ## real questions over real customers, answered privately
 	@$(BIN)/keyhole demo $(if $(KEEP),--keep)
@@ -23,6 +23,9 @@ lint: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test  ## same-run ratios to the plain engine
 	@$(BIN)/python -m benchmarks.endpoint
+
+experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, into docs/results.md
+	@$(BIN)/python -m benchmarks.experiments
 
 clean:
 	rm -rf $(VENV) .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
@@ -45,4 +48,8 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	$(call install,.[test])
+	@touch $(VENV)/.installed $(VENV)/.installed-experiments
+
+$(VENV)/.installed-experiments: pyproject.toml | $(VENV)/bin/python
+	$(call install,.[experiments])
 	@touch $(VENV)/.installed

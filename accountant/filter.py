@@ -7,7 +7,7 @@ References: docs/proofs/accounting.md, theorem 1.
 import numpy as np
 
 from accountant.errors import LedgerMisuse, OverBudget, Scope
-from accountant.fold import Account, Balances
+from accountant.fold import Account, Balances, Known
 from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, Left, Limits, NanoArray
 from accountant.sums import MOST_CELLS, partition_of
 
@@ -49,7 +49,8 @@ _UNIT_SCOPES = (Scope.PER_UNIT, Scope.ANALYST_PER_UNIT)
 
 def _left_by_scope(balances: Balances, charge: Charge, limits: Limits) -> list[tuple[Scope, NanoArray | None]]:
     """What is left in each balance: per key, or one number for all keys; None where no cap applies."""
-    everybody, own = balances.shared, balances.account(charge.analyst)
+    everybody = balances.known_to(charge.analyst) if limits.apart else balances.shared
+    own = balances.account(charge.analyst)
     has_unit = charge.family.unit != ROW_UNIT
     shared = charge.shared
     return [
@@ -65,7 +66,7 @@ def _flat(limit_nano: int | None, spent_nano: int = 0) -> NanoArray | None:
     return None if limit_nano is None else np.array([limit_nano - spent_nano], dtype=np.int64)
 
 
-def _keys_left(account: Account, charge: Charge, limit_nano: int | None) -> NanoArray | None:
+def _keys_left(account: Account | Known, charge: Charge, limit_nano: int | None) -> NanoArray | None:
     return None if limit_nano is None else limit_nano - account.spent_on(charge.family, charge.cells)
 
 

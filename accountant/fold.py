@@ -6,11 +6,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from accountant.errors import LedgerUnavailable
 from accountant.events import Committed, Event, Released, Reserved
 from accountant.model import ROW_UNIT, Cells, Charge, Family, NanoArray, Reservation, Spent
 from accountant.overlap import EXACT_GRID, spent_on
-from accountant.sums import CellSums, Partition, partition_of
+from accountant.sums import CellSums, Partition, Sums, SumsLess, partition_of
 
 
 @dataclass(slots=True)
@@ -45,14 +47,40 @@ class Account:
         return spent_on(self.tables.get(family.table, {}), partition_of(family), cells, exact_grid=exact_grid)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A shared balance as one analyst may know it: everybody's charges at their worst case, less the own refunds."""
+
+    worst: Account
+    refunds: Account
+
+    @property
+    def unit_nano(self) -> int:
+        """The unit's balance."""
+        return self.worst.unit_nano - self.refunds.unit_nano
+
+    def spent_on(self, family: Family, cells: Cells) -> NanoArray:
+        """An upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
+        back = self.refunds.tables.get(family.table, {})
+        sums: dict[Partition, Sums] = {
+            partition: SumsLess(whole, back[partition]) if partition in back else whole
+            for partition, whole in self.worst.tables.get(family.table, {}).items()
+        }
+        return spent_on(sums, partition_of(family), cells)
+
+
 @dataclass(slots=True)
 class Balances:
     """The fold: accounts, open reservations, and what became of the closed ones.
 
-    `held` maps (analyst, question, version) to the reservation whose stored answer that analyst has paid for or read.
+    `shared` is what everybody together may have learned, ex post; `worst` the same with every question that ran at its
+    worst case, and `refunds` what each analyst's own questions cost less than that. `held` maps (analyst, question,
+    version) to the reservation whose stored answer that analyst has paid for or read.
     """
 
     shared: Account = field(init=False)
+    worst: Account = field(default_factory=Account)
+    refunds: dict[str, Account] = field(default_factory=dict)
     analysts: dict[str, Account] = field(default_factory=dict)
     open: dict[str, Reservation] = field(default_factory=dict)
     closed: dict[str, str] = field(default_factory=dict)
@@ -70,6 +98,10 @@ class Balances:
         """The analyst's own account, empty if nothing was ever charged to it."""
         return self.analysts.get(analyst) or self._new_account()
 
+    def known_to(self, analyst: str) -> Known:
+        """The shared balance in which other analysts' refunds do not show."""
+        return Known(worst=self.worst, refunds=self.refunds.get(analyst) or Account())
+
     def apply(self, event: Event) -> None:
         """Continue the fold by one event."""
         match event:
@@ -78,16 +110,22 @@ class Balances:
                     raise LedgerUnavailable(f"reservation {reservation} was written twice")
                 self.open[reservation] = Reservation(reservation, charge, at)
                 self._add(charge, charge.epsilon_nano, unit_nano=charge.unit_epsilon_nano)
+                if charge.shared:
+                    self.worst.add(charge, charge.epsilon_nano, unit_nano=charge.unit_epsilon_nano)
             case Committed(reservation=reservation, spent=spent, answer=answer, reads=reads):
                 charge = self._close(reservation, "committed")
                 spent.check_covered_by(charge)
                 self._give_back(charge, spent)
+                if charge.shared:
+                    self._refund(charge, spent)
                 source = reads or (reservation if answer is not None else None)
                 if source is not None:
                     self.held.setdefault((charge.analyst, charge.question, charge.family.version), source)
             case Released(reservation=reservation):
                 charge = self._close(reservation, "released")
                 self._give_back(charge, Spent.uniform(0, unit_epsilon_nano=0))
+                if charge.shared:
+                    self.worst.add(charge, -charge.epsilon_nano, unit_nano=-charge.unit_epsilon_nano)
 
     def _close(self, reservation: str, how: str) -> Charge:
         if reservation not in self.open:
@@ -101,6 +139,12 @@ class Balances:
             spent.amounts(charge.cells) - charge.epsilon_nano,
             unit_nano=spent.unit_epsilon_nano - charge.unit_epsilon_nano,
         )
+
+    def _refund(self, charge: Charge, spent: Spent) -> None:
+        amounts = charge.epsilon_nano - spent.amounts(charge.cells)
+        unit_nano = charge.unit_epsilon_nano - spent.unit_epsilon_nano
+        if np.any(amounts) or unit_nano:
+            self.refunds.setdefault(charge.analyst, Account()).add(charge, amounts, unit_nano=unit_nano)
 
     def _add(self, charge: Charge, amount: int | NanoArray, *, unit_nano: int) -> None:
         if charge.analyst not in self.analysts:

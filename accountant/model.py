@@ -105,13 +105,18 @@ class Charge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The caps that hold for one question. None means no cap; tables with a privacy unit must have `per_unit_nano`."""
+    """The caps that hold for one question. None means no cap; tables with a privacy unit must have `per_unit_nano`.
+
+    `apart`: analysts are accounted for one by one, as caps of their own need; then what the shared balances have left
+    for one of them counts the others' questions at their worst case, so that it tells nothing of their outcomes.
+    """
 
     per_predicate_nano: int
     per_unit_nano: int | None
     per_query_nano: int | None
     analyst_per_predicate_nano: int | None
     analyst_per_unit_nano: int | None
+    apart: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +195,11 @@ class StoredAnswer:
         return self.spent.epsilon_nano
 
     def reading(self, analyst: str) -> Charge:
-        """What another analyst is charged for reading it: the loss it was released with, own balances only."""
-        return replace(
-            self.charge,
-            analyst=analyst,
-            epsilon_nano=self.spent.epsilon_nano,
-            unit_epsilon_nano=self.spent.unit_epsilon_nano,
-            shared=False,
-        )
+        """What another analyst reserves to read it, on the own balances only; committed is the loss of its release.
+
+        It is the worst case, so that a refusal tells nothing of the outcome.
+        """
+        return replace(self.charge, analyst=analyst, shared=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from math import prod
 import numpy as np
 
 from accountant.model import Cells, NanoArray
-from accountant.sums import CellSums, Label, Partition
+from accountant.sums import Label, Partition, Sums
 
 EXACT_GRID = 1 << 17
 
 
 def spent_on(
-    sums: Mapping[Partition, CellSums], partition: Partition, cells: Cells, *, exact_grid: int = EXACT_GRID
+    sums: Mapping[Partition, Sums], partition: Partition, cells: Cells, *, exact_grid: int = EXACT_GRID
 ) -> NanoArray:
     """An upper bound on the loss of every cell inside each key, shape `cells.shape`, in 1e-9 epsilon.
 
@@ -50,7 +50,7 @@ def _components(partitions: Sequence[Partition], partition: Partition) -> list[l
 
 
 def _grid_axes(
-    group: Sequence[Partition], sums: Mapping[Partition, CellSums], asked: Mapping[Label, tuple[str, ...]]
+    group: Sequence[Partition], sums: Mapping[Partition, Sums], asked: Mapping[Label, tuple[str, ...]]
 ) -> dict[Label, tuple[str, ...]]:
     """The values of each axis of the group's grid: the question's where it names them, else all that were charged."""
     axes = {label: values for label, values in asked.items() if any(label in member for member in group)}
@@ -63,14 +63,14 @@ def _grid_axes(
 
 
 def _grid_size(
-    group: Sequence[Partition], sums: Mapping[Partition, CellSums], asked: Mapping[Label, tuple[str, ...]]
+    group: Sequence[Partition], sums: Mapping[Partition, Sums], asked: Mapping[Label, tuple[str, ...]]
 ) -> int:
     return prod(len(values) for values in _grid_axes(group, sums, asked).values())
 
 
 def _largest(
     group: Sequence[Partition],
-    sums: Mapping[Partition, CellSums],
+    sums: Mapping[Partition, Sums],
     partition: Partition,
     asked: Mapping[Label, tuple[str, ...]],
 ) -> NanoArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from accountant.events import Committed, Event, Released, Reserved
 from accountant.fold import Account, Balances, fold
-from accountant.model import Cells, Charge, Family, Limits, Reservation
+from accountant.model import Cells, Charge, Family, Limits, Reservation, Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,15 @@ class BudgetReport:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question's history. `status` is open (stays spent), committed, read (a stored answer) or released."""
+    """One question's history. `status` is open (stays spent), committed, read (a stored answer) or released.
+
+    `spent` is what it cost ex post once it is committed or read.
+    """
 
     at: datetime
     charge: Charge
     status: str
+    spent: Spent | None = None
 
 
 def history(events: Iterable[Event], *, analyst: str | None) -> tuple[Question, ...]:
@@ -70,9 +74,9 @@ def history(events: Iterable[Event], *, analyst: str | None) -> tuple[Question, 
             case Reserved(reservation=reservation, at=at, charge=charge):
                 if analyst in (None, charge.analyst):
                     asked[reservation] = Question(at=at, charge=charge, status="open")
-            case Committed(reservation=reservation, reads=reads) if reservation in asked:
+            case Committed(reservation=reservation, spent=spent, reads=reads) if reservation in asked:
                 status = "committed" if reads is None else "read"
-                asked[reservation] = replace(asked[reservation], status=status)
+                asked[reservation] = replace(asked[reservation], status=status, spent=spent)
             case Released(reservation=reservation) if reservation in asked:
                 asked[reservation] = replace(asked[reservation], status="released")
             case _:
@@ -114,7 +118,8 @@ def _family_balances(
     balances: Balances, account: Account, limits: Limits, *, analyst: str | None
 ) -> Iterator[FamilyBalance]:
     for family, cells in _families(account):
-        left = limits.per_predicate_nano - balances.shared.spent_on(family, cells)
+        everybody = balances.known_to(analyst) if analyst is not None and limits.apart else balances.shared
+        left = limits.per_predicate_nano - everybody.spent_on(family, cells)
         if analyst is not None and limits.analyst_per_predicate_nano is not None:
             left = np.minimum(left, limits.analyst_per_predicate_nano - account.spent_on(family, cells))
         own = (account.families or {})[family].array
@@ -134,7 +139,8 @@ def _most_spent(account: Account) -> int:
 def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
     left = []
     if limits.per_unit_nano is not None:
-        left.append(limits.per_unit_nano - balances.shared.unit_nano)
+        everybody = balances.known_to(analyst) if analyst is not None and limits.apart else balances.shared
+        left.append(limits.per_unit_nano - everybody.unit_nano)
     if analyst is not None and limits.analyst_per_unit_nano is not None:
         left.append(limits.analyst_per_unit_nano - balances.account(analyst).unit_nano)
     return max(0, min(left)) if left else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -39,6 +40,34 @@ def partition_of(family: Family) -> Partition:
         )
         for column in family.columns
     )
+
+
+class Sums(Protocol):
+    """Sums of charges over a grid of key values, to be read."""
+
+    @property
+    def axes(self) -> Sequence[tuple[str, ...]]:
+        """The key values of each axis."""
+
+    def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
+        """The sums on the product of `axes`, zero where nothing was charged. Not to be written to."""
+
+
+@dataclass(frozen=True, slots=True)
+class SumsLess:
+    """The sums of `whole` less those of `less`, which is charged nowhere that `whole` is not."""
+
+    whole: Sums
+    less: Sums
+
+    @property
+    def axes(self) -> Sequence[tuple[str, ...]]:
+        """The key values of each axis."""
+        return self.whole.axes
+
+    def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
+        """The difference on the product of `axes`."""
+        return self.whole.on(axes) - self.less.on(axes)
 
 
 class CellSums:

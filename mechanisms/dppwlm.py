@@ -13,7 +13,11 @@ to beta on every run, but a rule that sees the noise can carry parts over exactl
 holds only for looks fixed beforehand. With levels growing by 1.5 and the worst rule, beta = .05 becomes .058, .065,
 .069 at 4, 6 and 10 levels, and .070, .077, .082 with three fine steps (exact dynamic programming, u = 150). The
 published rule looks at all keys together, so a single one among many hardly steers it, but nothing is proved. Likewise
-for false positives. So both rates of the calibration are None; PPWLM keeps them.
+for false positives. So both rates of `Dppwlm`'s calibration are None.
+
+`DppwlmBounded` (ours) is the same mechanism on smaller shares: so much smaller that the worst of all rules
+(mechanisms/carried_shares.py) keeps the contract. That raises its levels by four to seven per cent, and both rates are
+promises.
 
 | here | MIDE |
 |---|---|
@@ -29,16 +33,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
+from mechanisms.carried_shares import ZonesOf, missing, returning, worst_of_any_rule
 from mechanisms.expected_undecided import Values, undecided_chances
-from mechanisms.formula import Integers
+from mechanisms.formula import Integers, cuts
 from mechanisms.min_entropy import min_entropy_bracket, min_entropy_by_level
-from mechanisms.ppwlm import FIRST_EPSILON, LOOKS, calibrate_ppwlm, check_looks, published_look
-from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome
-from mechanisms.published_looks import Progress, look_by_look
+from mechanisms.ppwlm import FIRST_EPSILON, LOOKS, calibrate_ppwlm, check_looks, ppwlm_test, published_look
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
+from mechanisms.published_looks import Progress, look_by_look, meet_contract_in_looks
 
 FINE_STEPS = 3
 NOTE = (
@@ -46,6 +52,8 @@ NOTE = (
     "(a rate of 5% may become 7% at four levels)."
 )
 
+_SLACK = 1e-3
+_MOST_REDUCTIONS = 12
 _MOST_VERTICES = 20_000
 _MOST_KEYS = 20_000
 
@@ -79,25 +87,156 @@ class Dppwlm:
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
 
-        def rule(functional: int) -> _NextStep:
-            return _NextStep(
-                test=calibration.tests[functional],
-                sensitivity=calibration.task.sensitivities[functional],
-                keys=aggregates.shape[1],
-                fine_steps=self._fine_steps,
-            )
+        shares = [test.fnr for test in calibration.tests]
+        return _decide(calibration, aggregates, shares=shares, fine_steps=self._fine_steps, noise=noise)
 
-        return look_by_look(calibration, aggregates, rule=rule, noise=noise)
+
+class DppwlmBounded:
+    """MIDE's data-dependent test on shares that its worst rule cannot overdraw.
+
+    Guarantee: `P(not returned | formula true) <= fnr`, `P(returned | relaxed formula false) <= fpr`, per key, for any
+    data and whatever levels the rule chooses; the loss of a key is that of the looks it needed, at most
+    `worst_case_epsilon`.
+    """
+
+    name = "dppwlm_bounded"
+    summary = "MIDE's data-dependent levels on shares reduced until both error rates hold under any choice"
+
+    def __init__(
+        self, *, looks: int = LOOKS, first_epsilon: float = FIRST_EPSILON, fine_steps: int = FINE_STEPS
+    ) -> None:
+        """As for `Dppwlm`."""
+        check_looks(looks, first_epsilon)
+        if fine_steps < 1:
+            raise ValueError("an interval between two levels has at least one step")
+        self._looks = looks
+        self._first_epsilon = first_epsilon
+        self._fine_steps = fine_steps
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """A plan per functional and the bound of its worst rule. Raises `Unachievable`, also for no tolerance."""
+
+        def calibrate(functional: int, tolerance: int, share: float) -> FunctionalTest:
+            try:
+                return self._bounded(task, functional, tolerance=tolerance, share=share).test
+            except Unachievable as refusal:
+                raise Unachievable(refusal.reason, functional=functional) from refusal
+
+        def missed(test: FunctionalTest, distance: int) -> float:
+            return test.fnr if distance >= 1 else 1.0
+
+        def wrong(test: FunctionalTest, distance: int) -> float:
+            return test.fpr if distance <= -test.tolerance else 1.0
+
+        return meet_contract_in_looks(
+            self.name, task, parts=lambda _: self._looks, calibrate=calibrate, missed=missed, wrong=wrong
+        )
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
+        task = calibration.task
+        shares = [0.0] * len(calibration.tests)
+        for functional in {cut.functional for cut in cuts(task.formula)}:
+            test = calibration.tests[functional]
+            shares[functional] = self._bounded(task, functional, tolerance=test.tolerance, share=test.fnr).used
+        return _decide(calibration, aggregates, shares=shares, fine_steps=self._fine_steps, noise=noise)
+
+    def _bounded(self, task: DecisionTask, functional: int, *, tolerance: int, share: float) -> "_Bounded":
+        return _bounded_test(
+            sensitivity=task.sensitivities[functional],
+            tolerance=tolerance,
+            share=share,
+            looks=self._looks,
+            first_epsilon=self._first_epsilon,
+            fine_steps=self._fine_steps,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounded:
+    """A test that keeps its share under every rule, and the smaller share that its levels and cut-offs are made of."""
+
+    test: FunctionalTest
+    used: float
+
+
+@lru_cache(maxsize=256)
+def _bounded_test(
+    *, sensitivity: int, tolerance: int, share: float, looks: int, first_epsilon: float, fine_steps: int
+) -> _Bounded:
+    """The largest share, to a thousandth, with which the worst rule errs no more often than `share` on either side.
+
+    Raises:
+        Unachievable: the last level lies outside the sampler's range.
+    """
+    used = share
+    for _ in range(_MOST_REDUCTIONS):
+        test = ppwlm_test(
+            sensitivity=sensitivity,
+            tolerance=tolerance,
+            share=used,
+            looks=looks,
+            first_epsilon=first_epsilon,
+            functional=0,
+        )
+        worst = max(worst_rates(test, share=used, fine_steps=fine_steps))
+        if worst <= share:
+            return _Bounded(test=replace(test, fnr=share, fpr=share), used=used)
+        used *= share / worst * (1.0 - _SLACK)
+    raise Unachievable("the levels of this tolerance lie too close together for a bound under every choice")
+
+
+def worst_rates(test: FunctionalTest, *, share: float, fine_steps: int) -> tuple[float, float]:
+    """Upper bounds of a literal's error rates under any rule: missed from distance 1 on, wrong up to `-tolerance`.
+
+    Parameters:
+        test: a plan and its last level.
+        share: what its looks divide.
+    """
+    levels = [*(look.rate for look in test.looks), test.rate]
+
+    def worst(zones_of: ZonesOf) -> float:
+        return worst_of_any_rule(
+            levels,
+            fine_steps=fine_steps,
+            look_of=lambda rate, parts: _carrying_look(rate, share=share, parts=parts, looks=len(levels)),
+            zones_of=zones_of,
+        )
+
+    return worst(missing), worst(returning(test.tolerance))
+
+
+def _carrying_look(rate: Fraction, *, share: float, parts: int, looks: int) -> Look:
+    return published_look(rate, share=share * parts / looks)
+
+
+def _decide(
+    calibration: Calibration, aggregates: Integers, *, shares: Sequence[float], fine_steps: int, noise: Noise
+) -> Outcome:
+    def rule(functional: int) -> NextStep:
+        return NextStep(
+            test=calibration.tests[functional],
+            share=shares[functional],
+            sensitivity=calibration.task.sensitivities[functional],
+            keys=aggregates.shape[1],
+            fine_steps=fine_steps,
+        )
+
+    return look_by_look(calibration, aggregates, rule=rule, noise=noise)
 
 
 @dataclass(slots=True)
-class _NextStep:
-    """The rule of one functional: the remaining plan, and how many keys stopped at which loss."""
+class NextStep:
+    """The rule of one functional: the remaining plan, and how many keys stopped at which loss.
+
+    Its looks divide `share`, or the test's own where that is None.
+    """
 
     test: FunctionalTest
     sensitivity: int
     keys: int
     fine_steps: int
+    share: float | None = None
     plan: tuple[Fraction, ...] = ()
     settled: dict[Fraction, int] = field(default_factory=dict)
     undecided: int = 0
@@ -133,7 +272,7 @@ class _NextStep:
 
     def _still_undecided(self, progress: Progress, keys: Integers, step: "_Step") -> float:
         """Equation 5.9, over the literals that are open: a key stays with its functional while one of them is."""
-        shift = -math.log(2.0 * self._share(step.parts)) / float(step.rate)
+        shift = -math.log(2.0 * self._share * step.parts / self._looks) / float(step.rate)
         chances: Values = np.zeros(keys.size)
         for cut in progress.literals:
             threshold = cut.cut if cut.above else cut.cut + 1
@@ -153,11 +292,16 @@ class _NextStep:
             levels[rate] = levels.get(rate, 0) + count
         return {float(rate * self.sensitivity): count for rate, count in levels.items() if count}
 
-    def _share(self, parts: int) -> float:
-        return self.test.fnr * parts / (len(self.test.looks) + 1)
+    @property
+    def _share(self) -> float:
+        return self.test.fnr if self.share is None else self.share
+
+    @property
+    def _looks(self) -> int:
+        return len(self.test.looks) + 1
 
     def _look(self, rate: Fraction, parts: int) -> Look:
-        look = published_look(rate, share=self._share(parts))
+        look = _carrying_look(rate, share=self._share, parts=parts, looks=self._looks)
         return replace(look, accepting=1 + look.rejecting) if rate == self.test.rate else look
 
 
@@ -176,7 +320,7 @@ def _greatest(candidates: Sequence[dict[float, int]]) -> int:
     best, greatest = 0, 0.0
     for place, losses in enumerate(candidates):
         if exact:
-            entropy = min_entropy_by_level(list(losses), list(losses.values()))
+            entropy = _exact(tuple(losses.items()))
         else:
             scale = min(1.0, _MOST_KEYS / keys)
             numbers = [max(1, round(count * scale)) for count in losses.values()]
@@ -184,6 +328,11 @@ def _greatest(candidates: Sequence[dict[float, int]]) -> int:
         if entropy >= greatest:
             best, greatest = place, entropy
     return best
+
+
+@lru_cache(maxsize=1 << 14)
+def _exact(counts: tuple[tuple[float, int], ...]) -> float:
+    return min_entropy_by_level([loss for loss, _ in counts], [count for _, count in counts])
 
 
 def _vertices(losses: dict[float, int]) -> float:

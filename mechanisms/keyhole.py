@@ -1,4 +1,4 @@
-"""Keyhole's default mechanism: optimal one-shot tests under Keyhole's apportionment.
+"""Keyhole's one-shot mechanism: optimal tests under Keyhole's apportionment, every key at the same loss.
 
 References: MATHS M4, M6, M7; docs/proofs/optimal_test.md, docs/proofs/apportionment.md.
 """
@@ -21,7 +21,7 @@ class Keyhole:
     """
 
     name = "keyhole"
-    summary = "optimal threshold tests, error rates split over the minimal formula (default)"
+    summary = "optimal threshold tests, error rates split over the minimal formula (one loss, known beforehand)"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """One test per functional. Raises `Unachievable`."""

@@ -23,39 +23,20 @@ References: MiM section 3, algorithms 1 and 2, equations 4 to 7; MATHS M8.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from mechanisms.contract import check_task, tolerances
 from mechanisms.formula import Integers, cuts
 from mechanisms.noise import GREATEST_RATE, LEAST_RATE
 from mechanisms.ppwlm import published_look
-from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Knowledge, Noise, Outcome, Unachievable
 from mechanisms.published_looks import NEVER, Planned, last_look, look_by_look, meet_contract_in_looks
 from mechanisms.threshold_test import at_least, rounded_up
 from mechanisms.tslm import refuse_zero_tolerance, tslm_test
 
 _UNINFORMED = Fraction(1, 4)
 _GREATEST_SHARE_OF_LAST = Fraction(1, 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Knowledge:
-    """What is publicly known of the keys that fail one functional's literal, in integer units from its threshold.
-
-    `far_keys` keys are at least `far_distance` short of it, `near_keys` others at least `near_distance`, where
-    `0 < near_distance <= far_distance`.
-    """
-
-    far_keys: int
-    far_distance: int
-    near_keys: int
-    near_distance: int
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for negative numbers of keys or distances out of order."""
-        if min(self.far_keys, self.near_keys) < 0 or not 0 < self.near_distance <= self.far_distance:
-            raise ValueError("public knowledge needs 0 < near distance <= far distance and numbers of keys >= 0")
 
 
 class MimBaseline:
@@ -80,12 +61,12 @@ class MimProgressive:
     summary = "MiM's two looks: far failing groups stop at a small loss"
 
     def __init__(self, *, knowledge: Mapping[int, Knowledge] | None = None) -> None:
-        """`knowledge` by functional sets the first level; without it that is a quarter of the last."""
+        """`knowledge` by functional, where the task has none, sets the first level, else a quarter of the last."""
         self._knowledge = dict(knowledge or {})
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """Two looks per functional. Raises `Unachievable`, also for a tolerance of zero."""
-        return _calibrate(self.name, task, looks=lambda _: 2, knowledge=self._knowledge)
+        return _calibrate(self.name, task, looks=lambda _: 2, knowledge=_known(task, self._knowledge))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Look by look; the loss per key is that of the levels its functionals reached."""
@@ -102,7 +83,7 @@ class Mim:
     summary = "MiM: one or two looks, chosen from public knowledge"
 
     def __init__(self, *, knowledge: Mapping[int, Knowledge] | None = None) -> None:
-        """`knowledge` by functional; see `Knowledge`."""
+        """`knowledge` by functional where the task has none; see `Knowledge`."""
         self._knowledge = dict(knowledge or {})
 
     def calibrate(self, task: DecisionTask) -> Calibration:
@@ -111,15 +92,22 @@ class Mim:
         refuse_zero_tolerance(task)
         near = tolerances(task.formula, len(task.sensitivities))
         share = min(task.fnr, task.fpr)
+        knowledge = _known(task, self._knowledge)
         chosen = {
-            functional: looks_by_model(self._knowledge[functional], shift=near[functional] / 2, share=share)
-            for functional in {cut.functional for cut in cuts(task.formula)} & self._knowledge.keys()
+            functional: looks_by_model(knowledge[functional], shift=near[functional] / 2, share=share)
+            for functional in {cut.functional for cut in cuts(task.formula)} & knowledge.keys()
         }
-        return _calibrate(self.name, task, looks=lambda f: chosen.get(f, 2), knowledge=self._knowledge)
+        return _calibrate(self.name, task, looks=lambda f: chosen.get(f, 2), knowledge=knowledge)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Look by look; the loss per key is that of the levels its functionals reached."""
         return _decide(calibration, aggregates, noise)
+
+
+def _known(task: DecisionTask, otherwise: Mapping[int, Knowledge]) -> Mapping[int, Knowledge]:
+    """The task's knowledge by functional, or all of `otherwise` where the task has none at all."""
+    told = {functional: knowledge for functional, knowledge in enumerate(task.knowledge) if knowledge is not None}
+    return told or otherwise
 
 
 def looks_by_model(knowledge: Knowledge, *, shift: float, share: float) -> int:

@@ -149,6 +149,67 @@ def _least_with_fraction_on(level: int, low: Values, high: Values, number: Count
     return float(np.min(total + own))
 
 
+def min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
+    """Gamma of the box for keys of few classes, alike in loss and prior: polynomial in the counts.
+
+    Guarantee: exact (to rounding). With different priors the intervals are not nested, so algorithm 5 does not apply; a
+    vertex still is a count per class and one fractional key, and the counts of all classes but its own are enumerated.
+
+    Parameters:
+        losses: per class, >= 0.
+        priors: per class, the prior of each of its keys, > 0; over all keys they sum to one.
+        counts: keys in each class, >= 0; not all zero.
+
+    Raises:
+        ValueError: the lengths differ, no key, priors that do not sum to one, or over four million counts to try.
+
+    References: MIDE eq. A.2.
+    """
+    loss, prior, number = _classes(losses, priors, counts)
+    _refuse_many(number, besides=1)
+    least, most = prior * np.exp(-loss), prior * np.exp(loss)
+    low, high = least / float((number * most).sum()), most / float((number * least).sum())
+    found = []
+    for fractional in range(number.size):
+        order = [fractional, *(other for other in range(number.size) if other != fractional)]
+        found.append(_least_with_fraction_on(0, low[order], high[order], number[order], narrower_full=False))
+    return min(found)
+
+
+def least_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
+    """Gamma of the true posterior set, exact where `min_entropy_bracket` gives bounds; parameters as above.
+
+    Guarantee: exact (to rounding): entropy is concave, so a least point has every weight at `q exp(-eps)` or `q
+    exp(eps)`, and keys of one class are alike: how many of each are raised is enumerated.
+    """
+    loss, prior, number = _classes(losses, priors, counts)
+    _refuse_many(number, besides=0)
+    total, logs = np.zeros(1), np.zeros(1)
+    for epsilon, weight, keys in zip(loss, prior, number, strict=True):
+        raised = np.arange(keys + 1, dtype=np.float64) if epsilon > 0.0 else np.zeros(1)
+        least, most = weight * np.exp(-epsilon), weight * np.exp(epsilon)
+        total = np.add.outer(total, raised * most + (keys - raised) * least).ravel()
+        logs = np.add.outer(logs, raised * most * np.log(most) + (keys - raised) * least * np.log(least)).ravel()
+    return max(0.0, float(np.min(np.log(total) - logs / total)))
+
+
+def _classes(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> tuple[Values, Values, Counts]:
+    present = [(loss, prior, n) for loss, prior, n in zip(losses, priors, counts, strict=True) if n > 0]
+    if not present:
+        raise ValueError("min-entropy needs at least one key")
+    loss, prior, number = (np.array(column) for column in zip(*present, strict=True))
+    if not np.all(prior > 0.0) or abs(float((prior * number).sum()) - 1.0) > 1e-9:
+        raise ValueError("priors are positive and sum to one over all keys")
+    return loss.astype(np.float64), prior.astype(np.float64), number.astype(np.int64)
+
+
+def _refuse_many(number: Counts, *, besides: int) -> None:
+    """Raises ValueError where too many counts would be tried; the largest product leaves out the smallest classes."""
+    tried = np.sort(number)[besides:] + 1
+    if float(np.prod(tried.astype(np.float64))) > _MOST_VERTICES:
+        raise ValueError("too many keys in too many classes; use the bracket")
+
+
 def min_entropy_bracket(epsilons: Sequence[float], *, priors: Sequence[float] | None = None) -> Bracket:
     """Certified bounds of gamma of the true posterior set, for any priors and any number of keys, in O(k log k).
 

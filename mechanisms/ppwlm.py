@@ -25,8 +25,9 @@ from fractions import Fraction
 
 from mechanisms.formula import Integers
 from mechanisms.noise import GREATEST_RATE, LEAST_RATE
+from mechanisms.progressive import Progressive
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
-from mechanisms.published_looks import Planned, last_look, look_by_look, meet_contract_in_looks
+from mechanisms.published_looks import meet_contract_in_looks
 from mechanisms.threshold_test import at_least, rounded_up
 
 LOOKS = 4
@@ -54,13 +55,8 @@ class Ppwlm:
         return calibrate_ppwlm(self.name, task, looks=self._looks, first_epsilon=self._first_epsilon)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Every key look by look; the loss per key is that of the levels its functionals reached."""
-
-        def rule(functional: int) -> Planned:
-            test = calibration.tests[functional]
-            return Planned((*test.looks, last_look(test)))
-
-        return look_by_look(calibration, aggregates, rule=rule, noise=noise)
+        """Every key look by look, as `Progressive` runs any fixed looks; the loss is that of the levels reached."""
+        return Progressive().decide(calibration, aggregates, noise=noise)
 
 
 def check_looks(looks: int, first_epsilon: float) -> None:

@@ -1,4 +1,4 @@
-"""Keyhole's progressive mechanism: three-zone tests, three-valued formula, and every key charged what it revealed.
+"""Keyhole's default mechanism: three-zone tests, three-valued formula, and every key charged what it revealed.
 
 Look by look, from coarse to fine, a functional's value is refined only for the keys whose answer it can still change;
 a key is finished as soon as its formula is settled.
@@ -32,7 +32,7 @@ class Progressive:
     """
 
     name = "progressive"
-    summary = "a few looks per key, coarse to fine: far keys stop early and cost little"
+    summary = "a few looks per key, coarse to fine: far keys stop early and cost little (default)"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """One three-zone test per functional. Raises `Unachievable`."""

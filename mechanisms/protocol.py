@@ -16,12 +16,33 @@ Epsilons = npt.NDArray[np.float64]
 
 class Unachievable(Exception):
     """No mechanism of this kind meets the contract at any finite loss (for example alpha + beta >= 1 is no promise,
-    tolerance zero with rates so small that epsilon overflows). Carries the functional's index, or None."""
+    tolerance zero with rates so small that epsilon overflows). Carries the functional's index, or None, and the name of
+    a mechanism that takes such questions where this one takes none of them at any accuracy."""
 
-    def __init__(self, reason: str, *, functional: int | None = None) -> None:
+    def __init__(self, reason: str, *, functional: int | None = None, instead: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.functional = functional
+        self.instead = instead
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What is publicly known of the keys that fail one functional's literal, in integer units from its threshold.
+
+    `far_keys` keys are at least `far_distance` short of it, `near_keys` others at least `near_distance`, where
+    `0 < near_distance <= far_distance`.
+    """
+
+    far_keys: int
+    far_distance: int
+    near_keys: int
+    near_distance: int
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for negative numbers of keys or distances out of order."""
+        if min(self.far_keys, self.near_keys) < 0 or not 0 < self.near_distance <= self.far_distance:
+            raise ValueError("public knowledge needs 0 < near distance <= far distance and numbers of keys >= 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +57,8 @@ class DecisionTask:
     `blocks` is false where one unit may split its rows between functionals of different sets: it then moves each sum by
     its part alone but each block index by a whole step, so noise on block indices would break that maximum.
 
-    `most_positives` limits how many keys a sparse vector may return; None leaves it to the mechanism.
+    `most_positives` limits how many keys a sparse vector may return; None leaves it to the mechanism. `knowledge` is
+    what is publicly known of each functional's values, for MiM; empty when nothing is.
     """
 
     formula: Formula
@@ -46,6 +68,7 @@ class DecisionTask:
     fpr: float
     blocks: bool = True
     most_positives: int | None = None
+    knowledge: tuple[Knowledge | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +113,7 @@ class Calibration:
     `worst_case_epsilon` bounds the loss of any single key for any database. `fnr`, `fpr` are what this calibration
     really guarantees per key (None: no bound, as for NLM's false negatives). `tests` has one entry per functional; a
     mechanism that re-runs every occurrence of a literal keeps those tests in `occurrences`, in order of appearance.
+    `whole_question`: that loss is the one of all keys' answers together, however many keys one privacy unit is in.
     """
 
     mechanism: str
@@ -101,14 +125,20 @@ class Calibration:
     notes: tuple[str, ...] = ()
     compared: Mapping[str, float] = field(default_factory=dict)
     occurrences: tuple[FunctionalTest, ...] = ()
+    whole_question: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Per key: whether it passed, and the loss its decision cost (ex post, at most the worst case)."""
+    """Per key: whether it passed, and the loss its decision cost (ex post, at most the worst case).
+
+    A mechanism that may stop without an answer says so by `denied`: no key passes then, and the loss is paid all the
+    same, for the denial follows from noisy values.
+    """
 
     passed: Booleans
     epsilon: Epsilons
+    denied: bool = False
 
 
 class Noise(Protocol):

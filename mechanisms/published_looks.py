@@ -2,33 +2,36 @@
 
 MIDE and MiM test one threshold per key. Here every literal is tested on its functional's value, all literals of one
 functional on the same one, and the formula is evaluated in three-valued logic after each look: a key is finished when
-the formula is, whatever single literals say, and a functional none of whose literals is open is not refined for it.
+the formula is, whatever single literals say, and a functional that can no longer change it is not refined for it.
 
 The noise is discrete where the papers' is continuous. That is sound: the shift of a look is computed from the papers'
 formula with the exact rate drawn, and with `a**u = 2 beta` the tail `P(K <= -ceil(u) - 1) = a**(ceil(u) + 1) / (1 + a)`
 is at most `beta`; the refined noise is exact as well (mechanisms/gradual_release.py), so the loss of a key is that of
 the last level revealed for it.
 
-References: MIDE section 5.3; MiM section 3; MATHS M6, M8. Proof of the loss: docs/proofs/gradual_release.md,
-docs/proofs/joint_loss.md.
+References: MIDE section 5.3; MiM section 3; MATHS M6, M8. Proofs: docs/proofs/gradual_release.md,
+docs/proofs/joint_loss.md, docs/proofs/short_cuts.md.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from mechanisms.contract import OneShotKind, meet_contract, tolerances
 from mechanisms.discrete_laplace import lower_tail, upper_tail
-from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
 from mechanisms.gradual_release import refine
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Look, Noise, Outcome
+from mechanisms.three_valued import Verdicts, mattering, settled
 from mechanisms.threshold_test import acceptance, at_least, rejection
 from mechanisms.tslm import refuse_zero_tolerance, shift_loss
 
 NEVER = 1 << 62
+
+ErrorRate: TypeAlias = Callable[[FunctionalTest, int], float]
 
 _NOTHING = Fraction(0)
 
@@ -56,6 +59,8 @@ def meet_contract_in_looks(
     *,
     parts: Callable[[int], int],
     calibrate: Callable[[int, int, float], FunctionalTest],
+    missed: ErrorRate = missed,
+    wrong: ErrorRate = wrong,
 ) -> Calibration:
     """Shares per functional as for TSLM, each cut into equal parts for its looks.
 
@@ -64,6 +69,7 @@ def meet_contract_in_looks(
     Parameters:
         parts: the number of looks of a functional, the last one included.
         calibrate: the test of a functional, its tolerance and its share (the smaller of the two rates).
+        missed, wrong: bounds on a literal's two error rates at a distance, convex beyond the critical ones.
 
     Raises:
         Unachievable: a tolerance of zero, or a rate beyond the sampler's range.
@@ -90,22 +96,14 @@ class Progress:
         self.level = _NOTHING
         self.noisy: Integers = np.zeros(keys, dtype=np.int64)
         self.epsilon: Epsilons = np.zeros(keys)
-        self.accepted = {cut: np.zeros(keys, dtype=np.bool_) for cut in self.literals}
-        self.rejected = {cut: np.zeros(keys, dtype=np.bool_) for cut in self.literals}
+        self.verdicts: dict[Cut, Verdicts] = {cut: np.zeros(keys, dtype=np.int8) for cut in self.literals}
         self._values = aggregates[functional]
         self._noise: Integers = np.zeros(keys, dtype=np.int64)
         self._sensitivity = sensitivity
 
     def open(self, cut: Cut) -> Booleans:
         """The keys for which the literal is undecided."""
-        return np.asarray(~(self.accepted[cut] | self.rejected[cut]), dtype=np.bool_)
-
-    def concerned(self, unfinished: Booleans) -> Integers:
-        """The unfinished keys with an open literal on this functional, as indices."""
-        some = np.zeros_like(unfinished)
-        for cut in self.literals:
-            some |= self.open(cut)
-        return np.flatnonzero(unfinished & some)
+        return np.asarray(self.verdicts[cut] == 0, dtype=np.bool_)
 
     def take(self, look: Look, keys: Integers, *, noise: Noise) -> None:
         """Reveal the keys' value at the look's rate and decide what it decides.
@@ -126,9 +124,8 @@ class Progress:
                 accept, reject = noisy >= cut.cut + look.accepting, noisy <= cut.cut + look.rejecting
             else:
                 accept, reject = noisy <= cut.cut + 1 - look.accepting, noisy >= cut.cut + 1 - look.rejecting
-            still = self.open(cut)[keys]
-            self.accepted[cut][keys] |= accept & still
-            self.rejected[cut][keys] |= reject & still
+            before = self.verdicts[cut][keys]
+            self.verdicts[cut][keys] = np.where(before == 0, np.subtract(accept, reject, dtype=np.int8), before)
 
 
 class NextLook(Protocol):
@@ -169,25 +166,18 @@ def look_by_look(
     used = sorted({cut.functional for cut in cuts(task.formula)})
     progress = {f: Progress(task.formula, f, aggregates, task.sensitivities[f]) for f in used}
     rules = {functional: rule(functional) for functional in used}
-    passed, unfinished = _three_valued(task.formula, progress, keys)
+    verdicts = {cut: own.verdicts[cut] for own in progress.values() for cut in own.literals}
     looked = True
-    while looked and unfinished.any():
+    while looked:
         looked = False
         for functional in used:
-            concerned = progress[functional].concerned(unfinished)
+            concerned = np.flatnonzero(mattering(task.formula, verdicts, keys=keys)[functional])
             look = rules[functional](progress[functional], concerned) if concerned.size else None
             if look is not None:
                 looked = True
                 progress[functional].take(look, concerned, noise=noise)
-                passed, unfinished = _three_valued(task.formula, progress, keys)
+    passed = settled(task.formula, verdicts, keys=keys) == 1
     return Outcome(passed=passed, epsilon=_losses(calibration, progress, keys))
-
-
-def _three_valued(formula: Formula, progress: dict[int, Progress], keys: int) -> tuple[Booleans, Booleans]:
-    """Where the formula is decided true, and where it is undecided; it is monotone in its literals."""
-    certain = evaluate(formula, lambda cut: progress[cut.functional].accepted[cut], keys=keys)
-    possible = evaluate(formula, lambda cut: ~progress[cut.functional].rejected[cut], keys=keys)
-    return certain, np.asarray(possible & ~certain, dtype=np.bool_)
 
 
 def _losses(calibration: Calibration, progress: dict[int, Progress], keys: int) -> Epsilons:

@@ -3,7 +3,7 @@
 They know nothing of shared noise or joint loss: the worst case is the plain sum over occurrences.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
@@ -12,11 +12,13 @@ import numpy as np
 
 from mechanisms.apportionment.tree import tree_bound
 from mechanisms.contract import check_task, idle_test
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, cuts, evaluate
 from mechanisms.one_shot import decide_literal
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome
 from mechanisms.threshold_test import acceptance, at_least, rejection
-from mechanisms.tslm import tslm_test
+from mechanisms.tslm import refuse_zero_tolerance, tslm_test
+
+_FAR = 1 << 60
 
 
 def calibrate_occurrences(
@@ -39,18 +41,14 @@ def calibrate_occurrences(
         )
         for cut, missed, wrong in zip(cuts(task.formula), fnr, fpr, strict=True)
     )
-    numbered = _numbered(task.formula)
+    leaves = numbered(task.formula)
     return Calibration(
         mechanism=mechanism,
         task=task,
         tests=_by_functional(task, tests),
         worst_case_epsilon=at_least(_total(task, tests)),
-        fnr=tree_bound(numbered, lambda cut: rejection(tests[cut.functional], 1), fnr=True)[0],
-        fpr=tree_bound(
-            numbered,
-            lambda cut: acceptance(tests[cut.functional], -cut.tolerance),
-            fnr=False,
-        )[0],
+        fnr=tree_bound(leaves, lambda cut: rejection(tests[cut.functional], 1), fnr=True)[0],
+        fpr=tree_bound(leaves, lambda cut: acceptance(tests[cut.functional], -cut.tolerance), fnr=False)[0],
         notes=("Every occurrence of a condition is re-run with fresh noise, as published.",),
         occurrences=tests,
     )
@@ -63,24 +61,60 @@ def decide_occurrences(calibration: Calibration, aggregates: Integers, *, noise:
         decide_literal(cut, test, aggregates[cut.functional], noise=noise)
         for cut, test in zip(cuts(formula), calibration.occurrences, strict=True)
     ]
-    passed = evaluate(_numbered(formula), lambda cut: answers[cut.functional], keys=aggregates.shape[1])
+    passed = evaluate(numbered(formula), lambda cut: answers[cut.functional], keys=aggregates.shape[1])
     return Outcome(passed=passed, epsilon=np.full(passed.size, calibration.worst_case_epsilon))
 
 
-def _numbered(formula: Formula) -> Formula:
+def numbered(formula: Formula) -> Formula:
     """The formula with occurrences, in order of appearance, in the place of functionals."""
     places = count()
 
-    def numbered(node: Formula) -> Formula:
+    def renamed(node: Formula) -> Formula:
         match node:
             case Cut():
                 return replace(node, functional=next(places))
             case AllOf(children):
-                return AllOf(tuple(numbered(child) for child in children))
+                return AllOf(tuple(renamed(child) for child in children))
             case AnyOf(children):
-                return AnyOf(tuple(numbered(child) for child in children))
+                return AnyOf(tuple(renamed(child) for child in children))
 
-    return numbered(formula)
+    return renamed(formula)
+
+
+def traverse(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> Booleans:
+    """ProBE's algorithm 2: the tree in pre-order; a conjunction stops once no key passes.
+
+    Parameters:
+        leaves: a formula as `numbered` gives it.
+        run: which keys an occurrence accepts; not called for occurrences that are skipped.
+    """
+    match leaves:
+        case Cut():
+            return run(leaves.functional)
+        case AllOf(children):
+            passing = np.ones(keys, dtype=np.bool_)
+            for child in children:
+                if not passing.any():
+                    break
+                passing &= traverse(child, run, keys=keys)
+            return passing
+        case AnyOf(children):
+            passing = np.zeros(keys, dtype=np.bool_)
+            for child in children:
+                passing |= traverse(child, run, keys=keys)
+            return passing
+
+
+def shift_weights(task: DecisionTask) -> list[float]:
+    """`sensitivity / u` of every occurrence, `u = tolerance / 2`. Raises `Unachievable` for a tolerance of zero."""
+    refuse_zero_tolerance(task)
+    return [2 * task.sensitivities[cut.functional] / cut.tolerance for cut in cuts(task.formula)]
+
+
+def noisy_distances(cut: Cut, noisy: Integers) -> Integers:
+    """How far inside a literal noisy values lie: 1 where it only just holds. Values past 2**60 are as good as that."""
+    distances = np.clip(noisy, cut.cut - _FAR, cut.cut + _FAR) - cut.cut
+    return distances if cut.above else 1 - distances
 
 
 def _total(task: DecisionTask, tests: Sequence[FunctionalTest]) -> Fraction:

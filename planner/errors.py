@@ -67,6 +67,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH304", "22023", "a tolerance that does not fit the threshold"),
     ("KH305", "53400", "not enough budget left for the privacy unit"),
     ("KH306", "53400", "the analyst's own cap is reached"),
+    ("KH307", "53400", "the mechanism stopped without an answer"),
     # KH4xx: session and settings
     ("KH401", "28P01", "authentication failed"),
     ("KH402", "22023", "an invalid keyhole setting"),

@@ -8,6 +8,7 @@ from typing import Any
 from mechanisms.contract import EMPTY_PROMISE_NOTE
 from mechanisms.formula import Formula
 from mechanisms.keyhole import Keyhole, cheaper_alone
+from mechanisms.probe import DENIAL_NOTE
 from mechanisms.protocol import FunctionalTest
 from planner.lettering import (
     Named,
@@ -103,7 +104,11 @@ def guarantee_sentence(plan: Plan) -> str:
     if not plan.question.functionals:
         return "the condition does not depend on data: the answer is exact and nothing was spent."
     accuracy, calibration = plan.question.accuracy, plan.calibration
-    if calibration.fnr is None:
+    loss = f"at most {plain(Decimal(_at_most(plan.worst_case_epsilon)))} epsilon"
+    if calibration.whole_question:
+        missed = _missed_past_the_limit(plan)
+        loss += " for all groups together"
+    elif calibration.fnr is None:
         missed = "a group near a threshold may be missed, without a bound"
     else:
         missed = f"a group that truly qualifies is missed at most {_percent(accuracy.fnr)} of the time"
@@ -114,7 +119,9 @@ def guarantee_sentence(plan: Plan) -> str:
     else:
         slack, rate = _slack(accuracy.tolerance), _percent(accuracy.fpr)
         wrong = f"one that fails even with {slack} is returned at most {rate} of the time"
-    promise = f"{missed}; {wrong}; at most {plain(Decimal(_at_most(plan.worst_case_epsilon)))} epsilon."
+    promise = f"{missed}; {wrong}; {loss}."
+    if DENIAL_NOTE in calibration.notes:
+        promise = f"{promise} It may be denied, which is paid for; the rates are those of being answered wrongly."
     table = plan.question.table
     if table.row_unit:
         return promise
@@ -123,8 +130,20 @@ def guarantee_sentence(plan: Plan) -> str:
     return f"{promise} {bounded}; rows without {unit} are left out."
 
 
+def _missed_past_the_limit(plan: Plan) -> str:
+    """What a sparse vector promises of the groups that qualify."""
+    limit = plan.calibration.task.most_positives
+    groups = "1 group is" if limit == 1 else f"{limit} groups are"
+    rate = _percent(plan.question.accuracy.fnr)
+    return (
+        f"a group that truly qualifies is tested and missed at most {rate} of the time, "
+        f"but at most {groups} returned, and any that come later in the order of the keys are missed, without a bound"
+    )
+
+
 def guarantee_json(plan: Plan) -> dict[str, Any]:
-    """The guarantee for a program: sentence, rates (None: no bound), tolerance by functional in its unit, loss."""
+    """The guarantee for a program: sentence, rates (None: no bound), tolerance by functional in its unit, loss, and the
+    most groups that are returned (None: no limit)."""
     calibration = plan.calibration
     accuracy = plan.question.accuracy
     return {
@@ -133,6 +152,7 @@ def guarantee_json(plan: Plan) -> dict[str, Any]:
         "fpr": None if calibration.fpr is None or EMPTY_PROMISE_NOTE in calibration.notes else accuracy.fpr,
         "tolerance": _tolerances(plan),
         "epsilon_at_most": plan.worst_case_epsilon,
+        "most_groups": calibration.task.most_positives if calibration.whole_question else None,
     }
 
 
@@ -204,9 +224,11 @@ def _literal_cells(plan: Plan, one: Named, named: tuple[Named, ...]) -> tuple[st
     band = f"may err between {plain(one.lower)} and {plain(one.upper)}"
     if one.rows > 1:
         band += f" for groups of at least {one.rows} rows"
-    first = next(other for other in named if other.cut.functional == index)
+    together = plan.calibration.whole_question
+    first = next(other for other in named if together or other.cut.functional == index)
     if first != one:
-        return f"{one.letter}  {one.text}", band, "", "", f"same noise as {first.letter}", ""
+        shared = "decided together with" if together else "same noise as"
+        return f"{one.letter}  {one.text}", band, "", "", f"{shared} {first.letter}", ""
     rates = f"fnr {_percent(test.fnr, places=2)}", f"fpr {_percent(test.fpr, places=2)}"
     notes = "; ".join(_notes(plan, functional, test))
     return f"{one.letter}  {one.text}", band, *rates, f"epsilon {_at_most(test.epsilon)}", notes
@@ -262,10 +284,13 @@ def _bounding(plan: Plan) -> Iterator[str]:
 
 
 def _cost(plan: Plan) -> str:
-    others = [f"separate sums {_at_most(_separate_sums(plan))}"]
+    others = [] if plan.calibration.whole_question else [f"separate sums {_at_most(_separate_sums(plan))}"]
     others += [f"{label} {_at_most(plan.compared[name])}" for name, label in COMPARED.items() if name in plan.compared]
     mechanism = plan.calibration.mechanism
-    return f"Worst case {_at_most(plan.worst_case_epsilon)} with mechanism {mechanism} ({'; '.join(others)})"
+    if plan.calibration.whole_question:
+        mechanism += ", for all groups together"
+    compared = f" ({'; '.join(others)})" if others else ""
+    return f"Worst case {_at_most(plan.worst_case_epsilon)} with mechanism {mechanism}{compared}"
 
 
 def _literal_json(plan: Plan, one: Named) -> dict[str, Any]:
@@ -295,6 +320,9 @@ def _functional_json(functional: Functional, test: FunctionalTest) -> dict[str, 
 
 
 def _separate_sums(plan: Plan) -> float:
+    """What the functionals cost one by one; a test for all of them together has its one loss."""
+    if plan.calibration.whole_question:
+        return plan.worst_case_epsilon
     return sum(test.epsilon for test in plan.calibration.tests)
 
 

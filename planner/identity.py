@@ -7,6 +7,7 @@ from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from planner.catalog import Column, Table
 from planner.condition import canonical
 from planner.keys import as_text
+from planner.public_knowledge import knowledge
 from planner.question import Functional, Question
 
 FORMAT = "keyhole question 1"
@@ -32,9 +33,9 @@ def fingerprint(question: Question) -> str:
     """The sha256 of a question's meaning, in hex.
 
     Guarantee: equal fingerprints mean the same distribution of answers on the same data: table, unit, bounding and its
-    seed, columns' clipping and grids, keys in their order, filter, functionals, formula with tolerances, rates and
-    mechanism all agree. `question` has been minimised and its functionals put into canonical order, so that the order
-    in which conditions were typed does not matter.
+    seed, columns' clipping and grids, keys in their order, filter, functionals, formula with tolerances, rates,
+    mechanism and what only some mechanisms use all agree. `question` has been minimised and its functionals put into
+    canonical order, so that the order in which conditions were typed does not matter.
     """
     return sha256("\n".join(_lines(question)).encode()).hexdigest()
 
@@ -51,6 +52,12 @@ def _lines(question: Question) -> Iterator[str]:
     yield f"formula {_formula(question.formula)}"
     accuracy = question.accuracy
     yield f"accuracy fnr={accuracy.fnr!r} fpr={accuracy.fpr!r} mechanism={accuracy.mechanism}"
+    if accuracy.most_positives is not None:
+        yield f"most positives {accuracy.most_positives}"
+    for index, known in enumerate(knowledge(question)):
+        if known is not None:
+            far, near = f"{known.far_keys} by {known.far_distance}", f"{known.near_keys} by {known.near_distance}"
+            yield f"known f{index} far {far} near {near}"
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -13,6 +13,7 @@ from planner.errors import KeyholeError
 from planner.identity import fingerprint, functional_identity
 from planner.minimise import minimise
 from planner.plan import Minimised, Plan, Rewritten
+from planner.public_knowledge import knowledge
 from planner.question import Question
 from planner.rewrite import rewrite
 from planner.sensitivity import affected_together
@@ -166,6 +167,12 @@ def _calibrated(question: Question) -> Calibration:
             key=lambda calibration: calibration.worst_case_epsilon,
         )
     except Unachievable as refusal:
+        if refusal.instead is not None:
+            raise KeyholeError(
+                "KH303",
+                f"mechanism {question.accuracy.mechanism} does not take this question: {refusal.reason}",
+                hint=f"SET keyhole.mechanism = '{refusal.instead}';",
+            ) from None
         raise KeyholeError(
             "KH303",
             f"the accuracy asked for cannot be reached: {refusal.reason}",
@@ -192,6 +199,8 @@ def _tasks(question: Question) -> Iterator[DecisionTask]:
         fnr=question.accuracy.fnr,
         fpr=question.accuracy.fpr,
         blocks=not splits,
+        most_positives=question.accuracy.most_positives,
+        knowledge=knowledge(question),
     )
     yield task
     if splits:
@@ -219,6 +228,8 @@ def _reachable(question: Question) -> str:
         except Unachievable:
             continue
         return f"SET keyhole.tolerance = '{_in_users_unit(question, tolerance)}';"
+    if accuracy.most_positives is not None:
+        return "Lower keyhole.most_positives, or widen keyhole.tolerance."
     return "Widen keyhole.tolerance, or choose higher keyhole.fnr and keyhole.fpr."
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
-from mechanisms.registry import MECHANISMS
+from mechanisms.registry import DEFAULT, MECHANISMS
 from planner.errors import KeyholeError
 from planner.fault import Fault, nearest
 from planner.policy_refusals import PolicyText, refusal
@@ -106,7 +106,7 @@ class AccuracySection(Section):
     fpr: Rate = 0.10
     tolerance: str = "10%"
     min_rows: Count = 50
-    mechanism: MechanismName = "keyhole"
+    mechanism: MechanismName = DEFAULT
 
 
 class BudgetSection(Section):

@@ -56,13 +56,18 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The contract asked for: rates per key, tolerance text as set, group size for AVG, mechanism by name."""
+    """The contract asked for: rates per key, tolerance text as set, group size for AVG, mechanism by name.
+
+    `most_positives` is the limit of a sparse vector, `public_knowledge` the text for MiM; other mechanisms have none.
+    """
 
     fnr: float
     fpr: float
     tolerance: str
     min_rows: int
     mechanism: str
+    most_positives: int | None = None
+    public_knowledge: str = ""
 
 
 @dataclass(frozen=True, slots=True)

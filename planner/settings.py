@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from mechanisms.registry import DEFAULT, INFORMED, LIMITED
 from mechanisms.registry import MECHANISMS as REGISTERED
 from planner.catalog import Defaults
 from planner.errors import KeyholeError
+from planner.public_knowledge import public_knowledge
 from planner.question import Accuracy
 from planner.tolerance import tolerances
 
@@ -46,15 +48,22 @@ def _number(value: str) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def _check_min_rows(value: str) -> None:
-    number = _number(value)
-    if number is None or number != number.to_integral_value() or not 1 <= number <= 10**9:
-        raise _refused("keyhole.min_rows", value, "a whole number of at least 1", "50")
+def _whole(name: str, example: str) -> Callable[[str], None]:
+    def check(value: str) -> None:
+        number = _number(value)
+        if number is None or number != number.to_integral_value() or not 1 <= number <= 10**9:
+            raise _refused(name, value, "a whole number of at least 1", example)
+
+    return check
+
+
+def _or_empty(check: Callable[[str], None]) -> Callable[[str], None]:
+    return lambda value: check(value) if value.strip() else None
 
 
 def _check_mechanism(value: str) -> None:
     if value.strip().lower() not in MECHANISMS:
-        raise _refused("keyhole.mechanism", value, f"one of {', '.join(MECHANISMS)}", "'keyhole'")
+        raise _refused("keyhole.mechanism", value, f"one of {', '.join(MECHANISMS)}", f"'{DEFAULT}'")
 
 
 def _check_max_epsilon(value: str) -> None:
@@ -65,6 +74,10 @@ def _check_max_epsilon(value: str) -> None:
 
 def _check_tolerance(value: str) -> None:
     tolerances(value)
+
+
+def _check_public_knowledge(value: str) -> None:
+    public_knowledge(value)
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -90,13 +103,25 @@ SETTINGS: tuple[Setting, ...] = (
         "keyhole.min_rows",
         "the group size for which the tolerance of an average is meant",
         lambda defaults: str(defaults.min_rows),
-        _check_min_rows,
+        _whole("keyhole.min_rows", "50"),
     ),
     Setting(
         "keyhole.mechanism",
         f"how keys are decided: {', '.join(MECHANISMS)}",
         lambda defaults: defaults.mechanism,
         _check_mechanism,
+    ),
+    Setting(
+        "keyhole.most_positives",
+        "the most groups that a sparse vector returns; empty for the other mechanisms",
+        lambda _: "",
+        _or_empty(_whole("keyhole.most_positives", "3")),
+    ),
+    Setting(
+        "keyhole.public_knowledge",
+        "for mim: how many groups fail anyway, and by how much: '240 far by 90, 28 near by 75'; empty for nothing",
+        lambda _: "",
+        _check_public_knowledge,
     ),
     Setting(
         "keyhole.max_epsilon",
@@ -134,7 +159,8 @@ def _read(values: Mapping[str, str | None], name: str, defaults: Defaults) -> st
 def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
     """The accuracy that a session's settings ask for; unset, empty and None mean the policy's default.
 
-    A tolerance that names some aggregates leaves the policy's for the others. Raises KH402, KH403.
+    A tolerance that names some aggregates leaves the policy's for the others. What the mechanism cannot use is refused,
+    and so is a sparse vector without its limit. Raises KH402, KH403.
     """
     for name, value in values.items():
         if value != "":
@@ -144,12 +170,44 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
         usual = tolerances(defaults.tolerance).default
         if usual is not None:
             tolerance = f"{usual.number:f}{'%' if usual.percent else ''}, {tolerance}"
+    mechanism = _read(values, "keyhole.mechanism", defaults).strip().lower()
     return Accuracy(
         fnr=float(_read(values, "keyhole.fnr", defaults)),
         fpr=float(_read(values, "keyhole.fpr", defaults)),
         tolerance=tolerance,
         min_rows=int(Decimal(_read(values, "keyhole.min_rows", defaults))),
-        mechanism=_read(values, "keyhole.mechanism", defaults).strip().lower(),
+        mechanism=mechanism,
+        most_positives=_most_positives(_read(values, "keyhole.most_positives", defaults), mechanism),
+        public_knowledge=_public_knowledge(_read(values, "keyhole.public_knowledge", defaults), mechanism),
+    )
+
+
+def _most_positives(text: str, mechanism: str) -> int | None:
+    limited = mechanism in LIMITED
+    if limited and not text.strip():
+        raise KeyholeError(
+            "KH402",
+            f"mechanism {mechanism} needs a limit on the groups it returns",
+            detail="A sparse vector stops when it has returned so many; the more it may return, the dearer it is.",
+            hint="SET keyhole.most_positives = 3;",
+        )
+    if text.strip() and not limited:
+        raise _useless("keyhole.most_positives", mechanism, "svt_generalised", users=LIMITED)
+    return int(Decimal(text)) if text.strip() else None
+
+
+def _public_knowledge(text: str, mechanism: str) -> str:
+    if text.strip() and mechanism not in INFORMED:
+        raise _useless("keyhole.public_knowledge", mechanism, "mim", users=INFORMED)
+    return text.strip()
+
+
+def _useless(name: str, mechanism: str, instead: str, *, users: frozenset[str]) -> KeyholeError:
+    return KeyholeError(
+        "KH402",
+        f"{name} is set, and mechanism {mechanism} has no use for it",
+        detail=f"It is for {' and '.join(sorted(users))} alone.",
+        hint=f"RESET {name};  or  SET keyhole.mechanism = '{instead}';",
     )
 
 

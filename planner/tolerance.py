@@ -56,11 +56,12 @@ def _amount(text: str) -> Amount:
     return Amount(number=number, percent=percent)
 
 
-def _items(text: str) -> list[str]:
+def separated(text: str, *, by: str) -> list[str]:
+    """The parts of a text between characters `by` that stand outside parentheses, without the spaces around them."""
     items, depth = [""], 0
     for character in text:
         depth += {"(": 1, ")": -1}.get(character, 0)
-        if character == "," and depth == 0:
+        if character == by and depth == 0:
             items.append("")
         else:
             items[-1] += character
@@ -71,7 +72,7 @@ def tolerances(text: str) -> Tolerances:
     """The tolerances that a text sets. Raises KH402."""
     default: Amount | None = None
     named: dict[str, Amount] = {}
-    for item in _items(text):
+    for item in separated(text, by=","):
         key, _, amount = item.rpartition("=")
         key = squeezed(key)
         if not key and default is not None:

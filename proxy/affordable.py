@@ -10,7 +10,7 @@ from planner.explain import Left
 from planner.plan import Plan
 from planner.question import Accuracy, Question
 from proxy.answers import Asked
-from proxy.charging import Claim, groups_of_one_unit
+from proxy.charging import Claim, groups_that_add_up
 from proxy.service import Service, ledger_unavailable
 
 
@@ -22,7 +22,7 @@ def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Left:
         raise ledger_unavailable() from None
     least = nanos.epsilon_nano
     if nanos.unit_epsilon_nano is not None:
-        least = min(least, nanos.unit_epsilon_nano // groups_of_one_unit(plan.question))
+        least = min(least, nanos.unit_epsilon_nano // groups_that_add_up(plan))
     epsilon = max(least, 0) / NANO
     fits = claim.charge.epsilon_nano <= least
     return Left(

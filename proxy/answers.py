@@ -85,17 +85,28 @@ class KeySet:
         document = {"format": KEY_SET_FORMAT, "columns": self.columns, "keys": self.keys}
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
-    @staticmethod
-    def from_bytes(stored: bytes) -> "KeySet":
-        """The inverse of `to_bytes`."""
-        document = json.loads(stored)
-        if document["format"] != KEY_SET_FORMAT:
-            raise ValueError("a stored answer of an unknown format")
-        return KeySet(columns=tuple(document["columns"]), keys=tuple(tuple(key) for key in document["keys"]))
-
 
 def _no_literal(_: Cut) -> Booleans:
     raise ValueError("a constant formula has no literals")
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """In the place of a key set: the mechanism looked and stopped without an answer."""
+
+    def to_bytes(self) -> bytes:
+        """The form in which the ledger keeps it, so that asking again tells the same for nothing."""
+        return json.dumps({"format": KEY_SET_FORMAT, "denied": True}, separators=(",", ":")).encode()
+
+
+def from_bytes(stored: bytes) -> KeySet | Denial:
+    """The inverse of `to_bytes` of both."""
+    document = json.loads(stored)
+    if document["format"] != KEY_SET_FORMAT:
+        raise ValueError("a stored answer of an unknown format")
+    if document.get("denied"):
+        return Denial()
+    return KeySet(columns=tuple(document["columns"]), keys=tuple(tuple(key) for key in document["keys"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ import numpy as np
 from accountant.errors import OverBudget, Scope
 from accountant.model import MOST_NANO_PER_CHARGE, NANO, Cells, Charge, Family, Limits, NanoArray, Spent
 from mechanisms.protocol import Outcome
+from mechanisms.registry import DEFAULT
 from planner import condition
-from planner.catalog import Analyst, Budget, Catalog, Column, Table, Value
+from planner.catalog import Analyst, Catalog, Column, Table, Value
 from planner.condition import ALWAYS, And, Compare, Condition, Within
 from planner.errors import KeyholeError
 from planner.keys import as_text
@@ -42,7 +43,10 @@ def nano(epsilon: float) -> int:
 
 
 def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
-    """What answering `plan` on data version `version` would reserve, and within which caps."""
+    """What answering `plan` on data version `version` would reserve, and within which caps.
+
+    Raises KH302 for a question that costs more than the ledger can hold.
+    """
     question = plan.question
     cells, remaining = _cells(question)
     table = question.table
@@ -55,18 +59,25 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
         immutable=frozenset(label for label, _ in cells.columns if table.column(column_of(label)).immutable),
     )
     epsilon_nano = nano(plan.worst_case_epsilon)
+    if epsilon_nano > MOST_NANO_PER_CHARGE:
+        raise KeyholeError(
+            "KH302",
+            f"the question costs {plan.worst_case_epsilon:.2f} epsilon, more than any question may",
+            detail="So much would be no protection at all.",
+            hint="Widen keyhole.tolerance, or choose another keyhole.mechanism or a lower keyhole.most_positives.",
+        )
     charge = Charge(
         question=identity(plan, catalog),
         analyst=asked.analyst.name,
         family=family,
         cells=cells,
         epsilon_nano=epsilon_nano,
-        unit_epsilon_nano=groups_of_one_unit(question) * epsilon_nano if table.unit else 0,
+        unit_epsilon_nano=groups_that_add_up(plan) * epsilon_nano if table.unit else 0,
         shared=True,
     )
     return Claim(
         charge=charge,
-        limits=_own_cap(limits(catalog.budget, asked.analyst), max_epsilon(asked.settings)),
+        limits=_own_cap(limits(catalog, asked.analyst), max_epsilon(asked.settings)),
         version=version,
     )
 
@@ -96,21 +107,22 @@ def groups_of_one_unit(question: Question) -> int:
     return max(1, min(table.groups_per_unit, question.keys.size))
 
 
-def spent(plan: Plan, claim: Claim, outcome: Outcome, catalog: Catalog) -> Spent:
-    """What a run cost, ex post: per key, and for a whole unit the sum of the losses of its costliest G keys.
+def groups_that_add_up(plan: Plan) -> int:
+    """The most keys whose losses one privacy unit bears together: those it can be in, or 1 where the loss of a key is
+    that of the whole question already."""
+    return 1 if plan.calibration.whole_question else groups_of_one_unit(plan.question)
 
-    Where any analyst has a cap of their own, a run costs its worst case: what is left of the shared balances, which all
-    analysts see, must then not follow from noise that only the asking one was charged for.
-    """
+
+def spent(plan: Plan, claim: Claim, outcome: Outcome) -> Spent:
+    """What a run cost, ex post: per key, and for a whole unit the sum of the losses of its costliest G keys, or the one
+    loss of the whole question."""
     question = plan.question
-    if any(analyst.per_predicate is not None or analyst.per_unit is not None for analyst in catalog.analysts):
-        return Spent.uniform(claim.charge.epsilon_nano, unit_epsilon_nano=claim.charge.unit_epsilon_nano)
     levels, level_of = np.unique(outcome.epsilon, return_inverse=True)
     losses = np.array([nano(float(level)) for level in levels], dtype=np.int64)[level_of]
     worst = int(losses.max())
     unit = 0
     if question.table.unit:
-        groups = groups_of_one_unit(question)
+        groups = groups_that_add_up(plan)
         unit = int(np.partition(losses, losses.size - groups)[losses.size - groups :].sum())
     if int(losses.min()) == worst:
         return Spent.uniform(worst, unit_epsilon_nano=unit)
@@ -152,8 +164,9 @@ def refused(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeError:
     return KeyholeError(code, message, detail=detail, hint=hint)
 
 
-def limits(budget: Budget, analyst: Analyst) -> Limits:
+def limits(catalog: Catalog, analyst: Analyst) -> Limits:
     """The caps that hold for one analyst's question."""
+    budget = catalog.budget
 
     def optional(epsilon: float | None) -> int | None:
         return None if epsilon is None else int(epsilon * NANO)
@@ -164,6 +177,7 @@ def limits(budget: Budget, analyst: Analyst) -> Limits:
         per_query_nano=int(budget.per_query * NANO),
         analyst_per_predicate_nano=optional(analyst.per_predicate),
         analyst_per_unit_nano=optional(analyst.per_unit),
+        apart=any(known.per_predicate is not None or known.per_unit is not None for known in catalog.analysts),
     )
 
 
@@ -221,3 +235,14 @@ def _in_cell_order(losses: NanoArray, question: Question, cells: Cells) -> NanoA
     arranged = shaped.transpose(order)
     index = tuple(slice(None) if name in names else None for name, _ in cells.columns)
     return np.ascontiguousarray(np.broadcast_to(arranged[index], cells.shape)).reshape(-1)
+
+
+def denied(plan: Plan) -> KeyholeError:
+    """The refusal of a mechanism that looked at the data and then stopped: a function of noisy values, and paid."""
+    return KeyholeError(
+        "KH307",
+        f"the mechanism {plan.calibration.mechanism} stopped without an answer",
+        detail="To keep to its bounds on losses and wrong keys it would have had to look closer than it may. What it "
+        "had looked at until then is spent; asking again tells the same for nothing.",
+        hint=f"SET keyhole.mechanism = '{DEFAULT}';",
+    )

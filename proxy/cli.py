@@ -48,6 +48,8 @@ Fpr = Annotated[str | None, typer.Option(help="keyhole.fpr for this question.")]
 Tolerance = Annotated[str | None, typer.Option(help="keyhole.tolerance for this question, such as 10% or count=25.")]
 MinRows = Annotated[str | None, typer.Option(help="keyhole.min_rows for this question.")]
 Mechanism = Annotated[str | None, typer.Option(help="keyhole.mechanism for this question.")]
+MostPositives = Annotated[str | None, typer.Option(help="keyhole.most_positives for this question.")]
+PublicKnowledge = Annotated[str | None, typer.Option(help="keyhole.public_knowledge for this question.")]
 MaxEpsilon = Annotated[str | None, typer.Option(help="keyhole.max_epsilon for this question.")]
 DEFAULT_POLICY = Path("keyhole.toml")
 PIPE_WIDTH = 200
@@ -109,12 +111,21 @@ def query(
     tolerance: Tolerance = None,
     min_rows: MinRows = None,
     mechanism: Mechanism = None,
+    most_positives: MostPositives = None,
+    public_knowledge: PublicKnowledge = None,
     max_epsilon: MaxEpsilon = None,
     as_json: Json = False,
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
     given = _settings(
-        fnr=fnr, fpr=fpr, tolerance=tolerance, min_rows=min_rows, mechanism=mechanism, max_epsilon=max_epsilon
+        fnr=fnr,
+        fpr=fpr,
+        tolerance=tolerance,
+        min_rows=min_rows,
+        mechanism=mechanism,
+        most_positives=most_positives,
+        public_knowledge=public_knowledge,
+        max_epsilon=max_epsilon,
     )
     with _refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _asked(service, sql, given, analyst)
@@ -139,12 +150,21 @@ def explain(
     tolerance: Tolerance = None,
     min_rows: MinRows = None,
     mechanism: Mechanism = None,
+    most_positives: MostPositives = None,
+    public_knowledge: PublicKnowledge = None,
     max_epsilon: MaxEpsilon = None,
     as_json: Json = False,
 ) -> None:
     """Show the plan of a question and what it would cost. Spends nothing and touches no data."""
     given = _settings(
-        fnr=fnr, fpr=fpr, tolerance=tolerance, min_rows=min_rows, mechanism=mechanism, max_epsilon=max_epsilon
+        fnr=fnr,
+        fpr=fpr,
+        tolerance=tolerance,
+        min_rows=min_rows,
+        mechanism=mechanism,
+        most_positives=most_positives,
+        public_knowledge=public_knowledge,
+        max_epsilon=max_epsilon,
     )
     with _refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _asked(service, sql, given, analyst)
@@ -156,7 +176,9 @@ def explain(
 
 @app.command()
 def audit(
-    samples: Annotated[int, typer.Option(min=1000, help="Draws from each database of each pair.")] = 20_000,
+    samples: Annotated[
+        int, typer.Option(min=1000, help="Draws from each database of each pair; 100000 finds finer faults.")
+    ] = 20_000,
     mechanism: Annotated[str | None, typer.Option(help="Audit this mechanism only.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -23,6 +23,7 @@ import psycopg
 from psycopg import sql
 from rich.console import Console
 
+from accountant.model import NANO
 from deploy.demo import build
 from mechanisms.formula import Booleans, Formula, Integers, evaluate, relaxed
 from planner.keys import as_text
@@ -253,12 +254,26 @@ class _Demonstration:
         )
         compared = [
             f"{name} {_at_most(plan.compared[key])}"
-            for key, name in (("probe", "ProBE would have reserved"), ("naive", "an equal split"))
+            for key, name in (("probe", "ProBE"), ("naive", "equal split"))
             if key in plan.compared
         ]
         self._console.print(
-            f"Spent: at most {_at_most(plan.worst_case_epsilon)} epsilon on each of {space.size:,} groups; "
-            f"{', '.join(compared)}."
+            f"Reserved: {_at_most(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)}). {self._spent()}"
+        )
+
+    def _spent(self) -> str:
+        """What the last question really cost, as owners may read: groups near a threshold, and the others."""
+        spent = self._service.ledger.history()[-1]
+        assert spent.spent is not None
+        losses = np.broadcast_to(spent.spent.amounts(spent.charge.cells), spent.charge.cells.shape)
+        least, most = int(losses.min()), int(losses.max())
+        if least == most:
+            return f"Spent: {_at_most(most / NANO)} on each of {losses.size:,}."
+        few = int(np.sum(2 * losses > most))
+        rest = losses[2 * losses <= most]
+        return (
+            f"Spent: at most {_at_most(most / NANO)} on {few:,} of {losses.size:,}, "
+            f"mean {_at_most(float(rest.mean()) / NANO)} on the rest."
         )
 
     def _again(self, question: DemoQuestion) -> None:

@@ -10,7 +10,7 @@ from planner import planning, settings
 from planner.asking import ask
 from planner.plan import Plan
 from proxy import charging, spending
-from proxy.answers import Answer, Asked, KeySet
+from proxy.answers import Answer, Asked, Denial, KeySet
 from proxy.service import Service
 
 
@@ -22,7 +22,8 @@ def prepare(service: Service, asked: Asked) -> Plan:
 
 
 def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
-    """From plan to keys. A refusal (KH3xx) spends nothing; a failure after the reservation leaves it spent (KH5xx)."""
+    """From plan to keys. A refusal (KH3xx) spends nothing; a failure after the reservation leaves it spent
+    (KH5xx), and a mechanism that stops without an answer has spent what it looked at (KH307)."""
     claim = charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
     if not plan.question.functionals:
         return Answer(plan=plan, keys=KeySet.constant(plan), version=claim.version, reused=False)
@@ -38,6 +39,6 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
             )
     mechanism = MECHANISMS[plan.calibration.mechanism]
     outcome = mechanism.decide(plan.calibration, aggregates.values, noise=service.noise)
-    keys = KeySet.of(plan, outcome.passed)
-    spending.commit(service, reservation, charging.spent(plan, claim, outcome, service.catalog), keys)
-    return Answer(plan=plan, keys=keys, version=claim.version, reused=False)
+    released = Denial() if outcome.denied else KeySet.of(plan, outcome.passed)
+    spending.commit(service, reservation, charging.spent(plan, claim, outcome), released)
+    return spending.answer_of(plan, released, version=claim.version, reused=False)

@@ -74,6 +74,8 @@ class QuestionIn(BaseModel):
     tolerance: Text | int | float | None = _described("tolerance")
     min_rows: int | None = _described("min_rows")
     mechanism: Text | None = _described("mechanism")
+    most_positives: int | None = _described("most_positives")
+    public_knowledge: Text | None = _described("public_knowledge")
     max_epsilon: float | None = _described("max_epsilon")
 
     def asked_by(self, analyst: Analyst, service: Service) -> Asked:
@@ -96,6 +98,7 @@ class Guarantee(BaseModel):
     fpr: Annotated[float | None, Field(description="null: no bound")]
     tolerance: Annotated[dict[str, float], Field(description="by aggregate, in the unit of its threshold")]
     epsilon_at_most: float
+    most_groups: Annotated[int | None, Field(description="the most keys that are returned; null: no limit")] = None
 
 
 class AnswerOut(BaseModel):

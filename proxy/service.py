@@ -83,7 +83,7 @@ class Service:
         """What is spent and left, over everybody or for one analyst. Raises KH401, KH502."""
         analyst = OWNER if name is None else self.analyst(name)
         try:
-            return self.ledger.balances(limits(self.catalog.budget, analyst), analyst=name)
+            return self.ledger.balances(limits(self.catalog, analyst), analyst=name)
         except LedgerError:
             raise ledger_unavailable() from None
 

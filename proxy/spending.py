@@ -11,8 +11,8 @@ from accountant.errors import LedgerError, OverBudget
 from accountant.model import Reservation, Spent
 from planner.plan import Plan
 from proxy import affordable
-from proxy.answers import Answer, Asked, KeySet
-from proxy.charging import Claim, refused
+from proxy.answers import Answer, Asked, Denial, KeySet, from_bytes
+from proxy.charging import Claim, denied, refused
 from proxy.service import Service, ledger_unavailable
 
 
@@ -34,7 +34,8 @@ def stored_answer(service: Service, claim: Claim, plan: Plan, asked: Asked) -> A
     """The released answer to the same question on the same data version, if there is one.
 
     Whoever paid for it reads it again for nothing. Another analyst is charged on the own balances alone, at the loss
-    it was released with; without that a cap per analyst would be no privacy bound. Raises KH306, KH502.
+    it was released with; without that a cap per analyst would be no privacy bound. Raises KH306, KH502, and KH307
+    where the mechanism had stopped without an answer.
     """
     with _ledger(service, claim, plan, asked):
         stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=asked.analyst.name)
@@ -42,7 +43,14 @@ def stored_answer(service: Service, claim: Claim, plan: Plan, asked: Asked) -> A
             service.ledger.charge_reader(stored.reading(asked.analyst.name), claim.limits, answer=stored)
     if stored is None:
         return None
-    return Answer(plan=plan, keys=KeySet.from_bytes(stored.answer), version=claim.version, reused=True)
+    return answer_of(plan, from_bytes(stored.answer), version=claim.version, reused=True)
+
+
+def answer_of(plan: Plan, released: KeySet | Denial, *, version: str, reused: bool) -> Answer:
+    """The answer with what was released. Raises KH307 where the mechanism stopped without one."""
+    if isinstance(released, Denial):
+        raise denied(plan)
+    return Answer(plan=plan, keys=released, version=version, reused=reused)
 
 
 def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Reservation:
@@ -51,13 +59,13 @@ def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Reserva
         return service.ledger.reserve(claim.charge, claim.limits)
 
 
-def commit(service: Service, reservation: Reservation, spent: Spent, keys: KeySet) -> None:
-    """Replace the worst case by what the run cost and keep the released keys, in one transaction.
+def commit(service: Service, reservation: Reservation, spent: Spent, released: KeySet | Denial) -> None:
+    """Replace the worst case by what the run cost and keep what is released, in one transaction.
 
     Raises KH502 when the ledger is gone: the answer is withheld then, and the reservation stays spent.
     """
     try:
-        service.ledger.commit(reservation, spent, keys.to_bytes())
+        service.ledger.commit(reservation, spent, released.to_bytes())
     except LedgerError:
         pass
     else:

@@ -21,7 +21,7 @@ def closed_form(formula: Formula, *, bound: float, weights: Sequence[float], fnr
     """Each functional's share: a splitting node gives its children shares in proportion to the weights below them.
 
     Guarantee: sound for any formula; for a read-once one it minimises `sum_f w_f ln(1 / share_f)`. A functional that
-    occurs several times gets the least of its leaves' bounds.
+    occurs several times gets the least of its leaves' bounds. A node without literals is a constant: it needs no share.
 
     Parameters:
         bound: the rate to split.
@@ -40,9 +40,11 @@ def closed_form(formula: Formula, *, bound: float, weights: Sequence[float], fnr
             shares[node.functional] = min(share, shares.get(node.functional, share))
             return
         splits = isinstance(node, AllOf) == fnr
-        total = weight(node) if splits else 1.0
+        total = weight(node)
         for child in node.children:
-            hand_down(child, share * weight(child) / total if splits else share)
+            own = weight(child)
+            if own > 0.0:
+                hand_down(child, share * own / total if splits else share)
 
     hand_down(formula, bound)
     return shares

@@ -45,6 +45,7 @@ def limits(
     per_query: int | None = None,
     analyst_per_predicate: int | None = None,
     analyst_per_unit: int | None = None,
+    apart: bool = False,
 ) -> Limits:
     return Limits(
         per_predicate_nano=per_predicate,
@@ -52,6 +53,7 @@ def limits(
         per_query_nano=per_query,
         analyst_per_predicate_nano=analyst_per_predicate,
         analyst_per_unit_nano=analyst_per_unit,
+        apart=apart,
     )
 
 

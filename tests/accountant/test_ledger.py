@@ -1,6 +1,7 @@
 """The verbs of the ledger, on SQLite and PostgreSQL alike."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -146,10 +147,10 @@ def test_a_stored_answer_costs_its_reader_and_spares_everybody_else(ledger: Ledg
     assert stored is not None
     assert not stored.held
     reading = stored.reading("bob")
-    assert reading == charge(NANO, unit="customer_id", unit_epsilon_nano=3 * NANO, analyst="bob", shared=False)
-    caps = limits(4 * NANO, analyst_per_predicate=NANO, analyst_per_unit=3 * NANO)
+    assert reading == charge(2 * NANO, unit="customer_id", unit_epsilon_nano=6 * NANO, analyst="bob", shared=False)
+    caps = limits(4 * NANO, analyst_per_predicate=2 * NANO, analyst_per_unit=6 * NANO)
     with pytest.raises(OverBudget):
-        ledger.charge_reader(reading, limits(analyst_per_predicate=NANO - 1), answer=stored)
+        ledger.charge_reader(reading, limits(analyst_per_predicate=2 * NANO - 1), answer=stored)
     assert ledger.charge_reader(reading, caps, answer=stored) is not None
     assert ledger.charge_reader(reading, caps, answer=stored) is None
     again = ledger.find_answer("q1", "v1", analyst="bob")
@@ -158,10 +159,27 @@ def test_a_stored_answer_costs_its_reader_and_spares_everybody_else(ledger: Ledg
 
     fresh = charge(1, unit="customer_id")
     assert ledger.left_for(fresh, limits()) == Left(3 * NANO, 97 * NANO)
+    ledger.reserve(charge(NANO, unit="customer_id", analyst="bob"), caps)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(charge(1, unit="customer_id", analyst="bob"), caps)
     assert refusal.value.scope is Scope.ANALYST_PER_PREDICATE
-    assert ledger.open_reservations() == ()
+
+
+def test_analysts_told_apart_see_others_at_their_worst_case_and_their_own_refunds(ledger: Ledger) -> None:
+    question = charge(2 * NANO, unit="customer_id", unit_epsilon_nano=6 * NANO)
+    apart, together = limits(apart=True), limits()
+    before = ledger.reserve(question, apart)
+    seen = ledger.left_for(replace(question, analyst="bob"), apart)
+    ledger.commit(before, Spent.per_key([NANO, 0, 2 * NANO], unit_epsilon_nano=3 * NANO), b"UK")
+    assert ledger.left_for(replace(question, analyst="bob"), apart) == seen == Left(2 * NANO, 94 * NANO)
+    assert ledger.left_for(question, apart) == ledger.left_for(question, together) == Left(2 * NANO, 97 * NANO)
+    with pytest.raises(OverBudget):
+        ledger.reserve(charge(2 * NANO + 1, unit="customer_id", analyst="bob"), apart)
+    (hers,) = ledger.balances(apart, analyst="ann").families
+    assert hers.left_nano == (3 * NANO, 4 * NANO, 2 * NANO)
+    released = ledger.reserve(question, apart)
+    ledger.release(released)
+    assert ledger.left_for(replace(question, analyst="bob"), apart) == seen
 
 
 def test_a_reader_pays_per_key_when_the_answer_did(ledger: Ledger) -> None:

@@ -1,5 +1,6 @@
 """Any interleaving of the verbs over two open ledgers: never overspent, never lost."""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,7 +13,7 @@ from accountant.errors import LedgerMisuse, OverBudget
 from accountant.ledger import Ledger
 from accountant.model import Charge, Reservation, Spent
 from tests.accountant.conftest import now
-from tests.accountant.examples import limits
+from tests.accountant.examples import all_of, limits
 from tests.accountant.test_overlap import exact_loss, questions
 
 CAPS = limits(200, per_unit=500, per_query=90, analyst_per_predicate=150, analyst_per_unit=400)
@@ -24,8 +25,9 @@ class LedgerMachine(RuleBasedStateMachine):
     reservations = Bundle("reservations")
     closed = Bundle("closed")
 
-    @initialize(unit=st.sampled_from(["row", "customer_id"]))
-    def start(self, unit: str) -> None:
+    @initialize(unit=st.sampled_from(["row", "customer_id"]), apart=st.booleans())
+    def start(self, unit: str, apart: bool) -> None:
+        self.caps = replace(CAPS, apart=apart)
         self.folder = TemporaryDirectory()
         self.url = f"sqlite:///{Path(self.folder.name)}/ledger.db"
         self.unit = unit
@@ -34,7 +36,10 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ledgers = [Ledger.open(self.url, clock=now), Ledger.open(self.url, clock=now)]
 
     def fits(self, asked: Charge) -> bool:
-        everything = list(self.paid.values())
+        everything = [
+            (charge, all_of(charge) if self.caps.apart and charge.analyst != asked.analyst else spent)
+            for charge, spent in self.paid.values()
+        ]
         own = [(charge, spent) for charge, spent in everything if charge.analyst == asked.analyst]
         return (
             asked.epsilon_nano <= 90
@@ -47,10 +52,10 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(data=st.data(), which=st.integers(0, 1), target=reservations)
     def reserve(self, data: st.DataObject, which: int) -> object:
         asked = data.draw(questions(self.unit))
-        left = self.ledgers[1 - which].left_for(asked, CAPS)
+        left = self.ledgers[1 - which].left_for(asked, self.caps)
         unit_fits = left.unit_epsilon_nano is None or asked.unit_epsilon_nano <= left.unit_epsilon_nano
         try:
-            reservation = self.ledgers[which].reserve(asked, CAPS)
+            reservation = self.ledgers[which].reserve(asked, self.caps)
         except OverBudget:
             assert not self.fits(asked)
             assert not (asked.epsilon_nano <= left.epsilon_nano and unit_fits)
@@ -58,10 +63,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.fits(asked)
         assert asked.epsilon_nano <= left.epsilon_nano
         assert unit_fits
-        self.paid[reservation.id] = (
-            asked,
-            Spent.uniform(asked.epsilon_nano, unit_epsilon_nano=asked.unit_epsilon_nano),
-        )
+        self.paid[reservation.id] = (asked, all_of(asked))
         self.open.add(reservation.id)
         return reservation
 

@@ -39,6 +39,7 @@ url = "{ledger}"
 fnr = 0.05
 fpr = 0.10
 tolerance = "5%"
+mechanism = "keyhole"  # one loss for every group, and far groups are certain
 
 [budget]
 epsilon_per_predicate = {per_predicate}

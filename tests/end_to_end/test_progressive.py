@@ -54,12 +54,24 @@ def test_far_groups_cost_less_than_was_reserved(fresh: House, sql: str, mechanis
 
 
 def test_refunds_are_no_way_around_another_analysts_cap(tmp_path: Path) -> None:
-    """Where somebody has a cap, what the shared balances show follows from public inputs alone: the worst case."""
+    """Where somebody has a cap, others' questions count at their worst case in what an analyst sees of the shared
+    balances: it follows from public inputs and the own answers. The owner, and the asking analyst, see the refunds."""
     shop.fill_duckdb(tmp_path / "shop.duckdb")
-    with opened(write_policy(tmp_path, source="duckdb:///shop.duckdb", bobs=100.0)) as house, house.connect() as ada:
-        ada.execute("SET keyhole.mechanism = 'progressive'")
-        ada.execute(shop.WARDS.encode())
-        (asked,) = house.service.ledger.history()
-        (family,) = house.service.balances(None).families
-        assert set(family.spent_nano) == {asked.charge.epsilon_nano}
-        assert house.service.balances(None).unit_spent_nano == asked.charge.unit_epsilon_nano
+    with opened(write_policy(tmp_path, source="duckdb:///shop.duckdb", bobs=900.0)) as house:
+        house.service.noise = SeededNoise(20)
+        with house.connect() as ada, house.connect("bob") as bob:
+            for client in (ada, bob):
+                client.execute("SET keyhole.mechanism = 'progressive'")
+            ada.execute(shop.WARDS.encode())
+            bob.execute(shop.WARDS.replace("> 300", "> 320").encode())
+        (asked, other) = house.service.ledger.history()
+        reports = {name: house.service.balances(name) for name in (None, "ada", "bob")}
+        (whole,) = reports[None].families
+        assert asked.spent is not None
+        assert sum(whole.spent_nano) < len(whole.spent_nano) * (asked.charge.epsilon_nano + other.charge.epsilon_nano)
+        (hers,), (his,) = reports["ada"].families, reports["bob"].families
+        both = [mine + yours for mine, yours in zip(hers.spent_nano, his.spent_nano, strict=True)]
+        assert both == list(whole.spent_nano)
+        cap = whole.spent_nano[0] + whole.left_nano[0]
+        assert hers.left_nano == tuple(cap - other.charge.epsilon_nano - own for own in hers.spent_nano)
+        assert his.left_nano == tuple(cap - asked.charge.epsilon_nano - own for own in his.spent_nano)

@@ -85,6 +85,7 @@ def test_an_auditor_never_sees_half_of_what_another_process_writes(ledger_url: s
         per_query_nano=None,
         analyst_per_predicate_nano=None,
         analyst_per_unit_nano=None,
+        apart=False,
     )
     family = Family("sales", "row", ("store",), "", "v", frozenset())
     cells = Cells((("store", ("north", "south")),))

@@ -109,7 +109,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("mechanism", ["keyhole", "tslm", "naive", "probe"])
+@pytest.mark.parametrize("mechanism", ["progressive", "keyhole", "tslm", "naive", "probe_one_phase"])
 @pytest.mark.parametrize(("formula", "qualifies", "fails"), CASES, ids=[case[0] for case in CASES])
 def test_the_promised_rates_hold_at_the_worst_case(
     service: Service, mechanism: str, formula: str, qualifies: str | None, fails: str | None

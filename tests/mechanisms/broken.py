@@ -1,8 +1,10 @@
 """Mechanisms that are not private at the loss they claim, for the auditor to find; never part of the product.
 
-References: Chen's thesis, algorithms 2 to 5 (sparse vectors without a limit on positives), 6 and 7 (the attack).
+References: Chen's thesis, algorithms 2 to 5 (sparse vectors without a limit on positives), 6 and 7 (the attack);
+MATHS M5 on published code that refines noise.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 
 from mechanisms.formula import Booleans, Integers
-from mechanisms.keyhole import uniform_outcome
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome
 from tests.seeded_noise import SeededNoise
 
@@ -56,7 +57,7 @@ VARIANTS = {"algorithm 2": variant_2, "algorithm 3": variant_3, "algorithm 4": v
 
 
 class UnderNoised:
-    """A one-shot mechanism that draws less noise than it claims, by a factor."""
+    """A mechanism that draws less noise than it claims, by a factor."""
 
     summary = "broken: too little noise"
 
@@ -70,11 +71,11 @@ class UnderNoised:
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         tests = tuple(replace(test, rate=test.rate * self._factor) for test in calibration.tests)
-        return uniform_outcome(replace(calibration, tests=tests), aggregates, noise=noise)
+        return self._honest.decide(replace(calibration, tests=tests), aggregates, noise=noise)
 
 
 class UnderReported:
-    """An honest one-shot mechanism, but for keys that did not pass it reports half of the loss."""
+    """An honest mechanism, but for keys that did not pass it reports half of the loss."""
 
     summary = "broken: claims less ex post than was lost"
 
@@ -97,6 +98,33 @@ def fresh_refinement(value: int, *, coarse: Fraction, fine: Fraction, seed: int)
     def draw(samples: int) -> Integers:
         first = value + noise.discrete_laplace(rate=coarse, size=samples)
         return np.column_stack((first, value + noise.discrete_laplace(rate=fine, size=samples)))
+
+    return draw
+
+
+def noise_down(value: int, *, coarse: float, fine: float, seed: int) -> Callable[[int], Integers]:
+    """Published "noise down": finer noise from coarser, but the sign is dropped and one uniform serves twice.
+
+    Three parts as in MATHS M5 for the absolute noise, which is then used as it is; the uniform that chose the part is
+    the one that is inverted within it. It claims the finer loss.
+    """
+    noise = SeededNoise(seed)
+    uniform = np.random.Generator(np.random.PCG64(seed))
+    together, ratio = coarse + fine, fine - coarse
+
+    def draw(samples: int) -> Integers:
+        first = noise.discrete_laplace(rate=Fraction(coarse), size=samples)
+        size, u = np.abs(first), uniform.random(samples)
+        stays = np.exp(-ratio * (size + 1)) * math.expm1(-2 * coarse) / math.expm1(-2 * fine)
+        side = 1 / math.expm1(together)
+        middle, right = np.expm1(-ratio * (size + 1)) / math.expm1(-ratio), np.exp(-ratio * size) * side
+        whole = side + middle + right
+        below = -1 - np.floor(-np.log(u) / together)
+        between = np.floor(np.log1p(u * np.expm1(-ratio * (size + 1))) / -ratio)
+        beyond = size + 1 + np.floor(-np.log(u) / together)
+        refined = np.where(u < side / whole, below, np.where(u < (side + middle) / whole, between, beyond))
+        second = np.where(u < stays, size, refined).astype(np.int64)
+        return np.column_stack((value + first, value + second))
 
     return draw
 

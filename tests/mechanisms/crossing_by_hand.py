@@ -61,11 +61,14 @@ def outcomes(
     return found
 
 
-def worst_rule(levels: Sequence[float], *, share: float, fine_steps: int, carried: bool, distance: int = 1) -> float:
-    """The greatest chance that DPPWLM rejects a key at `distance`, over all rules that see its noise.
+def worst_rule(
+    levels: Sequence[float], *, share: float, fine_steps: int, carried: bool, tolerance: int | None = None
+) -> float:
+    """The greatest chance that DPPWLM errs on a key, over all rules that see its noise.
 
-    Nodes are the candidate levels `(interval, step)`; the value of a node is the chance of a later rejection, given the
-    noise there.
+    The error is a rejection at distance 1 or, where a tolerance is given, an acceptance at minus the tolerance. Nodes
+    are the candidate levels `(interval, step)`; the value of a node is the chance of a later error, given the noise
+    there.
     """
     last = len(levels) - 1
     noise = support(levels[0])
@@ -77,9 +80,10 @@ def worst_rule(levels: Sequence[float], *, share: float, fine_steps: int, carrie
 
     def zones(node: tuple[int, int], parts: int) -> tuple[Flags, Flags]:
         shift = -math.log(2 * share * (parts if carried else 1) / len(levels)) / rate(node)
+        distance = 1 if tolerance is None else -tolerance
         rejected = np.asarray(noise + distance <= -math.ceil(shift))
-        open_ = ~rejected if node == (last, fine_steps) else ~rejected & (noise + distance < math.floor(shift) + 1)
-        return rejected, open_
+        accepted = ~rejected if node == (last, fine_steps) else noise + distance >= math.floor(shift) + 1
+        return rejected if tolerance is None else accepted, ~rejected & ~accepted
 
     later: dict[tuple[int, int], Values] = {}
     for node in reversed(nodes):
@@ -88,9 +92,9 @@ def worst_rule(levels: Sequence[float], *, share: float, fine_steps: int, carrie
         if not choices and node[1] < fine_steps:
             choices = {(last, fine_steps): 1}
         for other, parts in choices.items():
-            rejected, open_ = zones(other, parts)
-            loss = laplace(rate(other), noise) * (rejected + open_ * later[other])
+            erred, open_ = zones(other, parts)
+            loss = laplace(rate(other), noise) * (erred + open_ * later[other])
             best = np.maximum(best, ratio(spread(loss, rate(node), rate(other)), laplace(rate(node), noise)))
         later[node] = best
-    rejected, open_ = zones(nodes[0], 1)
-    return float((laplace(levels[0], noise) * (rejected + open_ * later[nodes[0]])).sum())
+    erred, open_ = zones(nodes[0], 1)
+    return float((laplace(levels[0], noise) * (erred + open_ * later[nodes[0]])).sum())

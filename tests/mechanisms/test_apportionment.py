@@ -111,6 +111,16 @@ def test_weights_count_in_the_published_rule() -> None:
     assert naive_shares(bound=0.06, occurrences=3) == pytest.approx((0.02,) * 3)
 
 
+@pytest.mark.parametrize("fnr", [True, False])
+def test_constants_take_no_share(fnr: bool) -> None:
+    """Empty nodes, alone, nested and beside literals: no division by nothing; literals have their shares as without."""
+    for constant in (both(), either(), both(both(), either()), either(both(either()))):
+        assert closed_form(constant, bound=0.06, weights=[], fnr=fnr) == {}
+        alone = closed_form(both(leaf(0), leaf(1)), bound=0.06, weights=[1.0, 2.0], fnr=fnr)
+        beside = both(both(leaf(0), constant), constant, leaf(1))
+        assert closed_form(beside, bound=0.06, weights=[1.0, 2.0], fnr=fnr) == pytest.approx(alone)
+
+
 def test_closed_form_splits_by_the_weights_below() -> None:
     formula = both(leaf(0), either(leaf(1), leaf(2)))
     shares = closed_form(formula, bound=0.06, weights=[1.0, 1.0, 1.0], fnr=True)

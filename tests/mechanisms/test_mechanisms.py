@@ -29,6 +29,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = 0.05, fpr: float
         affected_together=(frozenset(range(functionals)),),
         fnr=fnr,
         fpr=fpr,
+        most_positives=2,
     )
 
 
@@ -76,12 +77,14 @@ def calibrated(name: str, formula: str) -> Calibration:
     return MECHANISMS[name].calibrate(task_of(*FORMULAS[formula]))
 
 
-ONE_SHOT = frozenset({"keyhole", "tslm", "nlm", "naive", "probe"})
-NO_BOUND = frozenset({"dppwlm"})  # as published it promises no rate
+ONE_SHOT = frozenset({"keyhole", "tslm", "nlm", "naive", "probe_one_phase"})
+NO_BOUND = frozenset({"dppwlm", "probe_ent"})  # as published they promise no rate
+SPARSE = frozenset({"svt", "svt_generalised"})  # test_sparse_vector has them: no key stands alone
+ON_ANY_FORMULA = tuple(name for name in MECHANISMS if name != "svt")
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("name", ["keyhole", "tslm", "naive", "probe"])
+@pytest.mark.parametrize("name", ["keyhole", "tslm", "naive", "probe_one_phase"])
 def test_false_negatives_at_the_worst_case(name: str, formula: str) -> None:
     """60,000 keys one unit beyond every threshold; false alarm 1e-8 per case, 24 cases."""
     calibration = calibrated(name, formula)
@@ -94,7 +97,7 @@ def test_false_negatives_at_the_worst_case(name: str, formula: str) -> None:
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("name", sorted(set(MECHANISMS) - NO_BOUND))
+@pytest.mark.parametrize("name", sorted(set(MECHANISMS) - NO_BOUND - SPARSE))
 def test_false_positives_at_the_worst_case(name: str, formula: str) -> None:
     """60,000 keys where the relaxed formula is only just false; false alarm 1e-8 per case, 54 cases."""
     calibration = calibrated(name, formula)
@@ -155,7 +158,7 @@ def test_constants_draw_nothing_and_cost_nothing(name: str) -> None:
         assert (outcome.epsilon == 0).all()
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", ON_ANY_FORMULA)
 def test_extreme_aggregates_do_not_overflow(name: str) -> None:
     calibration = calibrated(name, "mixed")
     edge = 2**62
@@ -164,12 +167,12 @@ def test_extreme_aggregates_do_not_overflow(name: str) -> None:
     assert passed.tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", ON_ANY_FORMULA)
 def test_calibration_is_a_function_of_public_inputs(name: str) -> None:
     assert calibrated(name, "mixed") == calibrated(name, "mixed")
 
 
-@pytest.mark.parametrize("name", ["tslm", "nlm", "naive", "probe"])
+@pytest.mark.parametrize("name", ["tslm", "nlm", "naive", "probe_one_phase", "probe", "probe_ent"])
 def test_published_tests_need_a_tolerance(name: str) -> None:
     with pytest.raises(Unachievable) as refusal:
         MECHANISMS[name].calibrate(task_of(AnyOf((count(0), count(1, 5, 0))), 2))
@@ -177,11 +180,12 @@ def test_published_tests_need_a_tolerance(name: str) -> None:
     assert "tolerance" in refusal.value.reason
 
 
-def test_the_default_costs_least_of_those_that_bound_both_errors() -> None:
-    assert DEFAULT == "keyhole"
+def test_one_look_costs_least_in_the_worst_case_and_the_default_hardly_more() -> None:
+    assert DEFAULT == "progressive"
     for formula in FORMULAS:
-        losses = {name: calibrated(name, formula).worst_case_epsilon for name in MECHANISMS if name != "nlm"}
+        losses = {name: calibrated(name, formula).worst_case_epsilon for name in ON_ANY_FORMULA if name != "nlm"}
         assert min(losses, key=losses.__getitem__) == "keyhole"
+        assert losses[DEFAULT] <= 1.08 * losses["keyhole"]
 
 
 def test_comparison_uses_the_formula_as_typed() -> None:

@@ -11,8 +11,16 @@ from scipy import stats
 
 from mechanisms.discrete_laplace import mass, upper_tail
 from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula
+from mechanisms.keyhole import Keyhole
 from mechanisms.protocol import DecisionTask, Unachievable
-from mechanisms.sparse_vector import SparseVector, difference_tail, signed_distance, sparse_vector
+from mechanisms.sparse_vector import (
+    GeneralisedSparseVector,
+    SparseVector,
+    difference_tail,
+    signed_distance,
+    sparse_vector,
+    weights,
+)
 from tests.seeded_noise import SeededNoise
 
 FALSE_ALARM = 1e-8
@@ -54,7 +62,7 @@ def test_the_distance_is_positive_where_the_formula_holds(formula: Formula) -> N
 def test_both_rates_hold_at_the_worst_distances() -> None:
     """20000 questions of one key: at c + 1 and at c - tolerance; false alarm 2e-8."""
     task = task_of(AllOf((FIRST, SECOND)))
-    calibration = SparseVector(most_positives=2).calibrate(task)
+    calibration = GeneralisedSparseVector(most_positives=2).calibrate(task)
     test = calibration.tests[0]
     runs = 20_000
     for distance, wrong_if, share in ((1, False, 0.05), (-15, True, 0.1)):
@@ -136,9 +144,8 @@ def test_a_constant_formula_draws_nothing() -> None:
 
 def test_a_tautology_within_tolerance_says_so() -> None:
     low = Cut(functional=0, cut=100, above=False, tolerance=20)
-    assert any(
-        "always holds" in note for note in SparseVector(most_positives=2).calibrate(task_of(AnyOf((FIRST, low)))).notes
-    )
+    calibration = GeneralisedSparseVector(most_positives=2).calibrate(task_of(AnyOf((FIRST, low))))
+    assert any("always holds" in note for note in calibration.notes)
 
 
 def test_impossible_limits_are_refused() -> None:
@@ -146,3 +153,92 @@ def test_impossible_limits_are_refused() -> None:
         SparseVector(most_positives=0)
     with pytest.raises(Unachievable, match="wider tolerance"):
         SparseVector(most_positives=1000).calibrate(task_of(Cut(functional=0, cut=1, above=True, tolerance=0)))
+
+
+def test_the_limit_is_the_tasks_and_there_has_to_be_one() -> None:
+    for mechanism in (SparseVector(), GeneralisedSparseVector()):
+        with pytest.raises(Unachievable, match="needs a limit"):
+            mechanism.calibrate(task_of(FIRST))
+        calibration = mechanism.calibrate(replace(task_of(FIRST), most_positives=4))
+        assert calibration.whole_question
+        assert calibration.task.most_positives == 4
+    limited = SparseVector(most_positives=4).calibrate(task_of(FIRST))
+    assert limited.task.most_positives == 4
+    assert limited == SparseVector().calibrate(replace(task_of(FIRST), most_positives=4))
+
+
+def test_the_published_form_takes_one_threshold_and_names_the_form_that_takes_more() -> None:
+    for formula in (AllOf((FIRST, SECOND)), AnyOf((FIRST, SECOND)), AllOf((FIRST, replace(FIRST, cut=120)))):
+        with pytest.raises(Unachievable, match="this question has 2") as refusal:
+            SparseVector(most_positives=2).calibrate(task_of(formula))
+        assert refusal.value.instead == GeneralisedSparseVector.name
+        assert GeneralisedSparseVector(most_positives=2).calibrate(task_of(formula)).worst_case_epsilon > 0
+
+
+def test_both_forms_are_the_same_on_one_threshold() -> None:
+    published, general = SparseVector(most_positives=3), GeneralisedSparseVector(most_positives=3)
+    values = np.tile(np.arange(60, 140, dtype=np.int64), (2, 1))
+    made = [mechanism.calibrate(task_of(SECOND)) for mechanism in (published, general)]
+    assert replace(made[0], mechanism=general.name) == made[1]
+    assert np.array_equal(
+        published.decide(made[0], values, noise=SeededNoise(5)).passed,
+        general.decide(made[1], values, noise=SeededNoise(5)).passed,
+    )
+
+
+def test_the_whole_answer_covers_a_unit_in_every_group_where_the_keys_one_by_one_do_not() -> None:
+    """Where it pays: one positive, a unit in five groups or more, against the one-shot test for each of them."""
+    task = task_of(Cut(functional=0, cut=100, above=True, tolerance=10))
+    whole = SparseVector(most_positives=1).calibrate(task).worst_case_epsilon
+    alone = Keyhole().calibrate(task).worst_case_epsilon
+    assert 4 * alone < whole < 5 * alone
+
+
+COARSE = Cut(functional=1, cut=6000, above=True, tolerance=900)
+
+
+@pytest.mark.parametrize("kind", [AllOf, AnyOf])
+def test_units_of_different_size_come_to_one_scale(kind: type[AllOf] | type[AnyOf]) -> None:
+    """A unit of 1 and one of 60, in all moves from all values around both thresholds."""
+    task = replace(task_of(kind((FIRST, COARSE))), sensitivities=(1, 60), most_positives=1)
+    scale = weights(task)
+    assert scale == (60, 1)
+    values = np.array(list(product(range(97, 104), range(5900, 6100, 7))), dtype=np.int64).T
+    before = signed_distance(task.formula, values, weights=scale)
+    assert np.array_equal(before > 0, signed_distance(task.formula, values) > 0)
+    for step in product((-1, 0, 1), (-60, 0, 60)):
+        after = signed_distance(task.formula, values + np.array([step]).T, weights=scale)
+        assert np.max(np.abs(after - before)) <= 60
+    assert weights(replace(task, formula=FIRST)) == weights(replace(task, formula=COARSE)) == (1, 1)
+
+
+@pytest.mark.parametrize("tolerance", [0, 5, 1 << 40, (1 << 62) - 1])
+def test_weights_keep_every_distance_in_range(tolerance: int) -> None:
+    wide = replace(COARSE, tolerance=tolerance, cut=0)
+    task = replace(task_of(AnyOf((FIRST, wide))), sensitivities=(1 << 50, 3), most_positives=1)
+    scale = weights(task)
+    assert min(scale) >= 1
+    edges = np.array([[-(1 << 62), 1 << 62, 0], [-(1 << 62), 0, 1 << 62]])
+    for cut in (FIRST, wide):
+        found = signed_distance(cut, edges, weights=scale)
+        assert np.array_equal(found > 0, edges[cut.functional] > cut.cut)
+        assert np.max(np.abs(found)) <= 1 << 61
+
+
+def test_both_rates_hold_on_units_of_different_size() -> None:
+    """20000 questions of one key, both conditions just true, then either just false; false alarm 3e-8."""
+    task = replace(task_of(AllOf((FIRST, COARSE))), sensitivities=(1, 60), most_positives=1)
+    test = GeneralisedSparseVector().calibrate(task).tests[0]
+    noise = SeededNoise(9)
+    runs = 20_000
+    for values, wrong_if, share in (((101, 6001), False, 0.05), ((80, 10**6), True, 0.1), ((10**6, 5100), True, 0.1)):
+        distance = signed_distance(task.formula, np.array([values], dtype=np.int64).T, weights=weights(task))
+        answers = sparse_vector(
+            np.full((runs, 1), distance[0]),
+            least=min(weights(task)) - test.shift,
+            threshold_rate=2 * test.rate,
+            query_rate=test.rate,
+            most_positives=1,
+            noise=noise,
+        )
+        assert np.sum(answers == wrong_if) <= stats.binom.isf(FALSE_ALARM, runs, share)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mechanisms.registry import LIMITED
 from planner.catalog import Defaults
 from planner.errors import KeyholeError
 from planner.settings import MECHANISMS, SETTINGS, accuracy, check, max_epsilon
@@ -14,6 +15,7 @@ def test_defaults_are_the_policys() -> None:
     assert (found.fnr, found.fpr, found.tolerance, found.min_rows, found.mechanism) == (0.01, 0.02, "5", 7, "tslm")
     assert accuracy({setting.name: None for setting in SETTINGS}, defaults) == found
     assert accuracy({setting.name: "" for setting in SETTINGS}, defaults) == found
+    assert (found.most_positives, found.public_knowledge) == (None, "")
     for setting in SETTINGS:
         setting.check(setting.default(defaults))
 
@@ -47,6 +49,19 @@ def test_values_are_read() -> None:
         ("keyhole.mechanism", "magic"),
         ("keyhole.max_epsilon", "0"),
         ("keyhole.max_epsilon", "inf"),
+        ("keyhole.most_positives", "0"),
+        ("keyhole.most_positives", "2.5"),
+        ("keyhole.most_positives", "few"),
+        ("keyhole.public_knowledge", "240"),
+        ("keyhole.public_knowledge", "240 far by 90"),
+        ("keyhole.public_knowledge", "240 far by 90, 28 near by 91"),
+        ("keyhole.public_knowledge", "240 far by 90, 28 near by 0"),
+        ("keyhole.public_knowledge", "-1 far by 90, 28 near by 75"),
+        ("keyhole.public_knowledge", "1.5 far by 90, 28 near by 75"),
+        ("keyhole.public_knowledge", "1 far by 90, 28 near by 1e3"),
+        ("keyhole.public_knowledge", "1 far by 90, 2 near by 75;"),
+        ("keyhole.public_knowledge", "1 far by 9, 2 near by 7; 3 far by 9, 4 near by 7"),
+        ("keyhole.public_knowledge", "count: 1 far by 9, 2 near by 7; COUNT : 3 far by 9, 4 near by 7"),
     ],
 )
 def test_bad_values_are_refused(name: str, value: str) -> None:
@@ -67,4 +82,6 @@ def test_unknown_settings_are_refused() -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_every_mechanism_may_be_named(mechanism: str) -> None:
-    assert accuracy({"keyhole.mechanism": mechanism}, DEFAULTS).mechanism == mechanism
+    limit = "3" if mechanism in LIMITED else None
+    found = accuracy({"keyhole.mechanism": mechanism, "keyhole.most_positives": limit}, DEFAULTS)
+    assert (found.mechanism, found.most_positives) == (mechanism, 3 if limit else None)

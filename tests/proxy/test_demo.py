@@ -79,13 +79,18 @@ def test_a_question_is_shown_with_keys_guarantee_truth_and_cost(parts: list[str]
         said,
     )
     cost = re.search(
-        r"Spent: at most (\d\.\d\d) epsilon on each of (\d+) groups; "
-        r"ProBE would have reserved (\d\.\d\d), an equal split (\d\.\d\d)\.",
+        r"Reserved: (\d\.\d\d) epsilon a group \(ProBE (\d\.\d\d), equal split (\d\.\d\d)\)\. "
+        r"Spent: (?:(\d\.\d\d) on each of|at most (\d\.\d\d) on (\d+) of) (\d+)"
+        r"(?:, mean (\d\.\d\d) on the rest)?\.",
         said,
     )
     assert cost is not None
-    assert 0 < float(cost[1]) <= float(cost[3]) <= float(cost[4])
-    assert int(cost[2]) == {1: 494, 2: 13, 3: 13, 4: 24}[number]
+    reserved, probe, equal, each, most, near, groups, others = cost.groups()
+    assert 0 < float(reserved) <= float(probe) <= float(equal)
+    assert int(groups) == {1: 494, 2: 13, 3: 13, 4: 24}[number]
+    if each is None:
+        assert 0 <= float(others) <= float(most) <= float(reserved)
+        assert 0 < int(near) < int(groups)
 
 
 def test_a_repetition_is_served_for_nothing(parts: list[str]) -> None:
@@ -104,12 +109,12 @@ def test_refusals_have_a_caret_and_a_hint(parts: list[str]) -> None:
     line, caret = re.findall(r"\n(LINE 1: .*)\n( +\^)\n", parts[7])[0]
     assert line[len(caret) - 1 :].startswith("count(*)")
     assert "HINT:  SELECT country FROM sales GROUP BY country HAVING count(*) > 1000;" in parts[7]
-    assert "ERROR:  KH301: not enough budget for 494 of 494 groups" in parts[8]
+    assert re.search(r"ERROR: +KH301: not enough budget for \d+ of 494 groups", parts[8])
     assert re.search(r"HINT: +SET keyhole\.tolerance = '[\d.]+%';", parts[8])
 
 
 def test_the_budget_afterwards_is_what_the_questions_cost(parts: list[str]) -> None:
-    spent = sum(float(cost) for part in parts for cost in re.findall(r"Spent: at most (\d\.\d\d)", part))
+    spent = sum(float(cost) for part in parts for cost in re.findall(r"Reserved: (\d\.\d\d)", part))
     after = re.search(
         r"Budget after \(SELECT \* FROM keyhole.budget\): per group 4 epsilon, at most (\d\.\d\d) used, "
         r"at least (\d\.\d\d) left; per customer's month 8, at most (\d\.\d\d) used\.",

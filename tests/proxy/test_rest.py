@@ -105,6 +105,13 @@ def test_an_answer_has_columns_keys_and_what_they_promise(app: FastAPI) -> None:
     assert "missed at most 1 % of the time" in guarantee["sentence"]
 
 
+def test_a_sparse_vector_says_how_many_groups_it_returns(app: FastAPI) -> None:
+    guarantee = asked(app, QUESTION.format(1504), mechanism="svt", most_positives=2).json()["guarantee"]
+    assert (guarantee["fnr"], guarantee["fpr"], guarantee["most_groups"]) == (None, 0.1, 2)
+    assert "at most 2 groups are returned" in guarantee["sentence"]
+    assert asked(app, QUESTION.format(1500), fnr=0.01, tolerance="9%").json()["guarantee"]["most_groups"] is None
+
+
 def test_a_repetition_is_the_same_answer_and_costs_nothing(app: FastAPI) -> None:
     first = asked(app, QUESTION.format(1501)).json()
     before = send(app, "GET", "/v1/budget").json()
@@ -234,6 +241,12 @@ def test_refusals_are_problem_documents_with_the_position(
         ({"mechanism": "magic"}, "KH402"),
         ({"min_rows": 0}, "KH402"),
         ({"max_epsilon": 0}, "KH402"),
+        ({"most_positives": 0}, "KH402"),
+        ({"most_positives": 3}, "KH402"),
+        ({"mechanism": "svt"}, "KH402"),
+        ({"mechanism": "mim", "public_knowledge": "few"}, "KH402"),
+        ({"most_positives": "3"}, "KH408"),
+        ({"public_knowledge": 3}, "KH408"),
         ({"fnr": "0.05"}, "KH408"),
         ({"fnr": True}, "KH408"),
         ({"min_rows": 1.5}, "KH408"),

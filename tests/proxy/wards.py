@@ -1,7 +1,7 @@
 """A small house of its own: one CSV of 3,000 visits to ward A and 2 to ward B, a row being the privacy unit.
 
 A threshold between 1,000 and 2,000 with 10 % tolerance is so far from both that another answer than ward A has a
-probability below 1e-9.
+probability below 1e-9 with one look.
 """
 
 from hashlib import sha256
@@ -25,6 +25,9 @@ def install(directory: Path) -> Path:
         f"""
 [source]
 url = "duckdb://"
+
+[accuracy]
+mechanism = "keyhole"
 
 [budget]
 epsilon_per_predicate = 4.0

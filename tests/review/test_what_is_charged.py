@@ -18,7 +18,7 @@ from proxy.charging import column_of
 from proxy.checking import check
 from proxy.service import Service
 
-SETTINGS = {"keyhole.tolerance": "25%"}
+SETTINGS = {"keyhole.mechanism": "keyhole", "keyhole.tolerance": "25%"}
 IN_FRANCE = (
     "SELECT country, month FROM sales WHERE {} country = 'France' AND month = '2011-11-01' "
     "GROUP BY country, month HAVING count(DISTINCT customer_id) > 20"

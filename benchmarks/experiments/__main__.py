@@ -1,0 +1,64 @@
+"""`python -m benchmarks.experiments`: every experiment, its CSV files, its images and docs/results.md."""
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks.experiments import taxi
+from benchmarks.experiments.figures import EXPERIMENTS, FIGURES
+from benchmarks.experiments.plots import draw
+from benchmarks.experiments.report import About, document
+from benchmarks.experiments.runs import Measured, measure
+from benchmarks.experiments.tables import write_csv
+
+DOCS = Path(__file__).parents[2] / "docs"
+RUNS = 100
+SEED = 2026
+
+
+def run(*, runs: int, seed: int, progress: Progress) -> list[Measured]:
+    """Every experiment in its order."""
+    found: list[Measured] = []
+    for name, cases_of in EXPERIMENTS.items():
+        cases = cases_of(seed=seed)
+        task = progress.add_task(name, total=sum(len(case.entrants) for case in cases))
+        found += measure(cases, runs=runs, seed=seed, done=partial(progress.advance, task))
+    return found
+
+
+def write(measured: Sequence[Measured], about: About, docs: Path) -> None:
+    """The page, the images and one CSV file per experiment, below `docs`."""
+    directory = docs / "results"
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in EXPERIMENTS:
+        write_csv([m for m in measured if m.experiment == name], directory / f"{name}.csv")
+    for figure in FIGURES:
+        draw(figure, measured, directory)
+    (docs / "results.md").write_text(document(measured, about), encoding="utf-8")
+
+
+def main() -> None:
+    """Run, write, say where."""
+    parser = argparse.ArgumentParser(prog="benchmarks.experiments", description=__doc__)
+    parser.add_argument("--runs", type=int, default=int(os.environ.get("RUNS", RUNS)), help="runs of every mechanism")
+    parser.add_argument("--seed", type=int, default=SEED, help="all data and noise follow from it")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where results.md and results/ go")
+    given = parser.parse_args()
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:>16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    started = time.monotonic()
+    with Progress(*columns, console=console) as progress:
+        measured = run(runs=given.runs, seed=given.seed, progress=progress)
+    origin = taxi.trips(seed=given.seed).origin
+    write(measured, About(given.runs, given.seed, origin, time.monotonic() - started), given.docs)
+    console.print(f"wrote {given.docs / 'results.md'}")
+
+
+if __name__ == "__main__":
+    main()

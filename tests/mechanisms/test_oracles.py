@@ -1,0 +1,232 @@
+"""Every distribution drawn in mechanisms/ against an oracle that shares no code with it.
+
+| drawn in | what | oracle | in, beside this file |
+|---|---|---|---|
+| noise.py | discrete Laplace | its law; OpenDP's sampler; dp-accounting's privacy loss | test_noise |
+| noise.py | rational coins | binomial; every first byte by hand | test_noise |
+| noise.py | irrational coins | decimal arithmetic; binomial | test_certified, test_gradual_release |
+| gradual_release.py | chains, refinement | convolution: pairs in rationals, three levels here | test_gradual_release |
+| one_shot.py | noise and tie | sums of the law; the linear programme | test_threshold_test |
+| progressive.py | looks and last tie | dynamic programming; enumeration | test_three_zone, test_progressive |
+| published_looks.py | looks by refinement | enumeration of the path, here | test_published_looks |
+| sparse_vector.py | threshold, queries | convolution; law of the first positive, here | test_sparse_vector |
+| probe.py | two phases | the contract at worst-case data; refinement as above | test_probe |
+
+What several values reveal together (joint_loss.py) is dp-accounting's composition. False-alarm rates are stated by each
+test; they sum to below 1e-6.
+"""
+
+import math
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution, from_discrete_laplace_mechanism
+from scipy import stats
+
+import mechanisms
+from mechanisms.discrete_laplace import mass
+from mechanisms.formula import Cut, Integers
+from mechanisms.gradual_release import refine, release_chain
+from mechanisms.joint_loss import joint_loss
+from mechanisms.noise import system_noise
+from mechanisms.ppwlm import Ppwlm
+from mechanisms.protocol import DecisionTask
+from mechanisms.published_looks import Planned, last_look, look_by_look
+from mechanisms.sparse_vector import sparse_vector
+from tests.mechanisms.crossing_by_hand import Flags, outcomes
+
+FALSE_ALARM = 1e-8
+Floats = npt.NDArray[np.float64]
+
+GRID = 2.0**-13
+EPSILONS = (0.0, 0.125, 0.375, 0.75, 1.0625, 1.875)
+
+
+def test_every_file_that_draws_is_in_the_table() -> None:
+    assert mechanisms.__file__ is not None
+    draws = re.compile(r"noise\.(discrete_laplace|bernoulli|coin)\(|\b(release_chain|refine)\(.*noise=")
+    files = {path.name for path in Path(mechanisms.__file__).parent.rglob("*.py") if draws.search(path.read_text())}
+    assert __doc__ is not None
+    listed = {line.split("|")[1].strip() for line in __doc__.splitlines() if line.startswith("| ")} - {"drawn in"}
+    assert files | {"noise.py"} == listed
+
+
+def accountant_of(rate: float, sensitivity: int = 1) -> PrivacyLossDistribution:
+    """Rates and epsilons below are multiples of its grid, so that it rounds nothing."""
+    return from_discrete_laplace_mechanism(rate, sensitivity, value_discretization_interval=GRID)
+
+
+def law(rate: float, values: Integers) -> Floats:
+    a = math.exp(-rate)
+    return np.asarray((1 - a) / (1 + a) * np.exp(-rate * np.abs(values)))
+
+
+def increment(coarse: float, fine: float, values: Integers) -> Floats:
+    """MATHS M5: what is added to the finer noise."""
+    a1, a2 = math.exp(-coarse), math.exp(-fine)
+    stays = ((1 - a1) / (1 - a2)) ** 2 * a2 / a1
+    return np.where(values == 0, stays, 0.0) + (1 - stays) * law(coarse, values)
+
+
+def hockey_stick(here: Floats, there: Floats, epsilon: float) -> float:
+    return float(np.maximum(here - math.exp(epsilon) * there, 0.0).sum())
+
+
+@pytest.mark.parametrize(("rate", "sensitivity"), [(0.5, 1), (0.25, 3), (1.125, 1), (0.0625, 7)])
+def test_one_value_loses_what_dp_accounting_says(rate: float, sensitivity: int) -> None:
+    """Deterministic: the largest loss, and the privacy curve below it, of the product's law."""
+    accountant = accountant_of(rate, sensitivity)
+    claimed = float(joint_loss([Fraction(rate) * sensitivity], (frozenset({0}),)))
+    assert accountant.get_epsilon_for_delta(0.0) == pytest.approx(claimed, abs=1e-9)
+    reach = math.ceil(40 / rate)
+    values = range(-reach, reach + sensitivity + 1)
+    here, there = (np.array([mass(rate, value - moved) for value in values]) for moved in (0, sensitivity))
+    for epsilon in EPSILONS:
+        assert hockey_stick(here, there, epsilon) == pytest.approx(
+            accountant.get_delta_for_epsilon(epsilon), rel=1e-6, abs=1e-9
+        )
+
+
+def test_two_values_lose_what_dp_accounting_composes() -> None:
+    """Deterministic: functionals changed together lose the sum, and no less; apart the larger."""
+    rates = (0.375, 0.75)
+    first, second = (accountant_of(rate) for rate in rates)
+    both = first.compose(second)
+    losses = [Fraction(rate) for rate in rates]
+    together = float(joint_loss(losses, (frozenset({0, 1}),)))
+    assert both.get_epsilon_for_delta(0.0) == pytest.approx(together, abs=1e-9)
+    apart = float(joint_loss(losses, (frozenset({0}), frozenset({1}))))
+    assert apart == pytest.approx(max(part.get_epsilon_for_delta(0.0) for part in (first, second)), abs=1e-9)
+    values = np.arange(-100, 101)
+    here, there = (
+        np.multiply.outer(*(np.array([mass(rate, int(value) - moved) for value in values]) for rate in rates))
+        for moved in (0, 1)
+    )
+    for epsilon in EPSILONS:
+        assert hockey_stick(here, there, epsilon) == pytest.approx(
+            both.get_delta_for_epsilon(epsilon), rel=1e-6, abs=1e-9
+        )
+
+
+CHAIN = (Fraction(1, 2), Fraction(3, 4), Fraction(5, 4))
+
+
+def chain_law(values: Integers) -> Floats:
+    """The joint law of the noises of three levels, coarse to fine, by convolution from the finest."""
+    coarse, middle, fine = (float(rate) for rate in CHAIN)
+    steps = values[:, np.newaxis] - values[np.newaxis, :]
+    return np.asarray(
+        increment(coarse, middle, steps)[:, :, np.newaxis]
+        * increment(middle, fine, steps)[np.newaxis, :, :]
+        * law(fine, values)[np.newaxis, np.newaxis, :]
+    )
+
+
+def test_three_looks_lose_what_the_last_one_loses() -> None:
+    """Deterministic: the privacy curve of the whole transcript is dp-accounting's for the finest level alone."""
+    values = np.arange(-60, 61)
+    here, there = chain_law(values)[1:, 1:, 1:], chain_law(values)[:-1, :-1, :-1]
+    finest = accountant_of(float(CHAIN[-1]))
+    for epsilon in (0.0, 0.375, 0.75, 1.125):
+        assert hockey_stick(here, there, epsilon) == pytest.approx(
+            finest.get_delta_for_epsilon(epsilon), rel=1e-4, abs=1e-7
+        )
+    assert finest.get_epsilon_for_delta(0.0) == pytest.approx(float(CHAIN[-1]), abs=1e-9)
+
+
+def fits(counts: Floats, expected: Floats) -> bool:
+    """Chi-square, cells below eight expected draws pooled."""
+    keep = expected >= 8
+    found, wanted = np.append(counts[keep], counts[~keep].sum()), np.append(expected[keep], expected[~keep].sum())
+    if wanted[-1] < 8:
+        found, wanted = found[:-1], wanted[:-1]
+    return bool(stats.chi2.sf(float(((found - wanted) ** 2 / wanted).sum()), wanted.size - 1) > FALSE_ALARM)
+
+
+def triples_fit(drawn: Integers) -> bool:
+    """Draws of three levels, shape (3, size), against the joint law in cells of one integer up to four."""
+    values = np.arange(-80, 81)
+    place = np.clip(values, -4, 4) + 4
+    expected = np.zeros((9, 9, 9))
+    np.add.at(expected, np.ix_(place, place, place), chain_law(values))
+    assert expected.sum() == pytest.approx(1.0, abs=1e-9)
+    cells = np.clip(drawn, -4, 4) + 4
+    counts = np.bincount(cells[0] * 81 + cells[1] * 9 + cells[2], minlength=729)
+    return fits(counts.astype(np.float64), expected.ravel() * drawn.shape[1])
+
+
+@pytest.mark.parametrize("way", ["chain", "refined twice"])
+def test_three_levels_follow_their_joint_law(way: str) -> None:
+    """400,000 triples in 9 x 9 x 9 cells; false alarm 1e-8 per case (chi-square)."""
+    size, noise = 400_000, system_noise()
+    if way == "chain":
+        drawn = release_chain(CHAIN, size=size, noise=noise)
+    else:
+        first = noise.discrete_laplace(rate=CHAIN[0], size=size)
+        second = refine(first, coarse=CHAIN[0], fine=CHAIN[1], noise=noise)
+        drawn = np.stack((first, second, refine(second, coarse=CHAIN[1], fine=CHAIN[2], noise=noise)))
+    assert triples_fit(drawn)
+
+
+def test_the_check_of_triples_notices_fresh_noise() -> None:
+    """The chi-square test has power: a third level drawn anew is missed with probability below 1e-9."""
+    size, noise = 400_000, system_noise()
+    first, second = release_chain(CHAIN[:2], size=size, noise=noise)
+    drawn = np.stack((first, second, noise.discrete_laplace(rate=CHAIN[2], size=size)))
+    assert not triples_fit(drawn)
+
+
+@pytest.mark.parametrize("distance", [-14, -5, 0, 3, 12])
+def test_refined_looks_follow_the_path_by_enumeration(distance: int) -> None:
+    """60,000 keys through `look_by_look`, each look a refinement: the number returned and the number that stopped at
+    each level. False alarm 1e-8 per case (chi-square over levels and answers)."""
+    cut = Cut(functional=0, cut=100, above=True, tolerance=12)
+    task = DecisionTask(formula=cut, sensitivities=(1,), affected_together=(frozenset({0}),), fnr=0.05, fpr=0.1)
+    calibration = Ppwlm(looks=4, first_epsilon=0.05).calibrate(task)
+    (test,) = calibration.tests
+    looks = (*test.looks, last_look(test))
+
+    def zones(look: int, noise: Integers) -> tuple[Flags, Flags]:
+        return noise + distance <= looks[look].rejecting, noise + distance >= looks[look].accepting
+
+    keys = 60_000
+    values = np.full((1, keys), 100 + distance, dtype=np.int64)
+    outcome = look_by_look(calibration, values, rule=lambda _: Planned(looks), noise=system_noise())
+    expected, counts = [], []
+    for look, chances in zip(looks, outcomes([float(look.rate) for look in looks], zones), strict=True):
+        here = np.isclose(outcome.epsilon, float(look.rate), rtol=1e-9, atol=0.0)
+        counts += [float((here & ~outcome.passed).sum()), float((here & outcome.passed).sum())]
+        expected += [keys * chance for chance in chances]
+    assert sum(counts) == keys
+    assert fits(np.array(counts), np.array(expected))
+
+
+def test_the_first_positive_follows_its_law() -> None:
+    """300,000 streams of six queries with a limit of one: which is the first positive, if any, by convolution over the
+    noisy threshold. False alarm 1e-8 (chi-square)."""
+    distances, threshold_rate, query_rate = (-2, 0, 1, -1, 3, 0), Fraction(1, 2), Fraction(1, 4)
+    thresholds = np.arange(-100, 101)
+    span = np.arange(-400, 401)
+    alive, expected = law(float(threshold_rate), thresholds), []
+    for distance in distances:
+        above = np.array([law(float(query_rate), span[span + distance >= t]).sum() for t in thresholds])
+        expected.append((alive * above).sum())
+        alive = alive * (1.0 - above)
+    expected.append(alive.sum())
+    streams = 300_000
+    positive = sparse_vector(
+        np.tile(np.array(distances, dtype=np.int64), (streams, 1)),
+        least=0,
+        threshold_rate=threshold_rate,
+        query_rate=query_rate,
+        most_positives=1,
+        noise=system_noise(),
+    )
+    first = np.where(positive.any(axis=1), positive.argmax(axis=1), len(distances))
+    counts = np.bincount(first, minlength=len(distances) + 1).astype(np.float64)
+    assert positive.sum(axis=1).max() == 1
+    assert fits(counts, np.array(expected) * streams)
