@@ -34,6 +34,7 @@ _MIDDLE = (0.5,)
 _COST_OF_A_QUESTION = 16
 _RUN_KEYS = 3
 _CROWD = 6
+_NEARLY, _FAR_FALSE, _FAR = 2, 40, 60
 _KEYS_INDEPENDENT = frozenset(
     (
         "keyhole",
@@ -303,20 +304,41 @@ def _single_keys(
 def _whole_questions(
     mechanism: Mechanism, calibration: Calibration, values: Values, neighbour: Values, noise: Noise
 ) -> Release:
-    """The first key has the values, the others only just hold in either database; a crowd moves all at once."""
+    """The first key has the values, the others only just hold in either database; a crowd moves all at once.
+
+    A mechanism that may deny a question gets one that it mostly answers, most keys being false beyond doubt, and of the
+    others' answers their number is seen.
+    """
+    deniable = calibration.deniable
     if calibration.whole_question:
         keys = [values] * (_CROWD - 1) + [neighbour]
+    elif deniable:
+        keys = [values] + [_at(calibration.task, 0)] * _NEARLY + [_at(calibration.task, -_FAR)] * _FAR_FALSE
     else:
         keys = [values] + [next(critical_neighbours(calibration.task))[0]] * (_RUN_KEYS - 1)
 
     def release(samples: int) -> Transcripts:
         aggregates = np.array(keys, dtype=np.int64).T.copy()
         outcomes = [mechanism.decide(calibration, aggregates, noise=noise) for _ in range(samples)]
-        passed = np.array([outcome.passed for outcome in outcomes], dtype=np.int64)
         epsilon = np.array([outcome.epsilon for outcome in outcomes])
-        return Transcripts(seen=np.column_stack((passed, epsilon.view(np.int64))), claimed=epsilon[:, 0].copy())
+        if deniable:
+            answers = [(outcome.passed[0], outcome.passed.sum(), outcome.denied) for outcome in outcomes]
+            seen = np.column_stack((np.array(answers, dtype=np.int64), epsilon[:, :1].view(np.int64)))
+        else:
+            passed = np.array([outcome.passed for outcome in outcomes], dtype=np.int64)
+            seen = np.column_stack((passed, epsilon.view(np.int64)))
+        return Transcripts(seen=seen, claimed=epsilon[:, 0].copy())
 
     return release
+
+
+def _at(task: DecisionTask, distance: int) -> Values:
+    """One key's values with every literal at a distance: 1 just true, 0 just false."""
+    bands = {cut.functional: cut for cut in cuts(task.formula)}
+    return tuple(
+        0 if cut is None else (cut.cut + distance if cut.above else cut.cut + 1 - distance)
+        for cut in (bands.get(functional) for functional in range(len(task.sensitivities)))
+    )
 
 
 @dataclass(frozen=True, slots=True)

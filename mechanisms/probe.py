@@ -109,6 +109,7 @@ class Probe:
             worst_case_epsilon=reserved(first, most_epsilon=self._most_epsilon),
             fnr=None if self._gradual else self._missed(first),
             notes=(*first.notes, DENIAL_NOTE, *((GRADUAL_NOTE,) if self._gradual else ())),
+            deniable=True,
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:

@@ -87,6 +87,7 @@ class ProbeEnt:
             fnr=None,
             fpr=None,
             notes=(*first.notes, DENIAL_NOTE, NOTE),
+            deniable=True,
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:

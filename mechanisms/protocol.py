@@ -114,6 +114,7 @@ class Calibration:
     really guarantees per key (None: no bound, as for NLM's false negatives). `tests` has one entry per functional; a
     mechanism that re-runs every occurrence of a literal keeps those tests in `occurrences`, in order of appearance.
     `whole_question`: that loss is the one of all keys' answers together, however many keys one privacy unit is in.
+    `deniable`: the mechanism may look and then stop without an answer (`Outcome.denied`).
     """
 
     mechanism: str
@@ -126,6 +127,7 @@ class Calibration:
     compared: Mapping[str, float] = field(default_factory=dict)
     occurrences: tuple[FunctionalTest, ...] = ()
     whole_question: bool = False
+    deniable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
