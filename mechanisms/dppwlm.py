@@ -58,7 +58,21 @@ _MOST_VERTICES = 20_000
 _MOST_KEYS = 20_000
 
 
-class Dppwlm:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parameters:
+    """The published parameters: `looks >= 2`, the first level, and `fine_steps >= 1` per interval."""
+
+    looks: int = LOOKS
+    first_epsilon: float = FIRST_EPSILON
+    fine_steps: int = FINE_STEPS
+
+    def __post_init__(self) -> None:
+        check_looks(self.looks, self.first_epsilon)
+        if self.fine_steps < 1:
+            raise ValueError("an interval between two levels has at least one step")
+
+
+class Dppwlm(_Parameters):
     """MIDE's data-dependent test, as published.
 
     Guarantee: the loss of a key is that of the looks it needed, at most `worst_case_epsilon`. No bound on either error
@@ -68,30 +82,18 @@ class Dppwlm:
     name = "dppwlm"
     summary = "MIDE's progressive test with data-dependent levels: error rates aimed at, not guaranteed"
 
-    def __init__(
-        self, *, looks: int = LOOKS, first_epsilon: float = FIRST_EPSILON, fine_steps: int = FINE_STEPS
-    ) -> None:
-        """The published parameters: `looks >= 2`, the first level, and `fine_steps >= 1` per interval."""
-        check_looks(looks, first_epsilon)
-        if fine_steps < 1:
-            raise ValueError("an interval between two levels has at least one step")
-        self._looks = looks
-        self._first_epsilon = first_epsilon
-        self._fine_steps = fine_steps
-
     def calibrate(self, task: DecisionTask) -> Calibration:
         """PPWLM's schedule as the plan of every functional. Raises `Unachievable`, also for a tolerance of zero."""
-        planned = calibrate_ppwlm(self.name, task, looks=self._looks, first_epsilon=self._first_epsilon)
+        planned = calibrate_ppwlm(self.name, task, looks=self.looks, first_epsilon=self.first_epsilon)
         return replace(planned, fnr=None, fpr=None, notes=(*planned.notes, NOTE))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
-
         shares = [test.fnr for test in calibration.tests]
-        return _decide(calibration, aggregates, shares=shares, fine_steps=self._fine_steps, noise=noise)
+        return _decide(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)
 
 
-class DppwlmBounded:
+class DppwlmBounded(_Parameters):
     """MIDE's data-dependent test on shares that its worst rule cannot overdraw.
 
     Guarantee: `P(not returned | formula true) <= fnr`, `P(returned | relaxed formula false) <= fpr`, per key, for any
@@ -101,17 +103,6 @@ class DppwlmBounded:
 
     name = "dppwlm_bounded"
     summary = "MIDE's data-dependent levels on shares reduced until both error rates hold under any choice"
-
-    def __init__(
-        self, *, looks: int = LOOKS, first_epsilon: float = FIRST_EPSILON, fine_steps: int = FINE_STEPS
-    ) -> None:
-        """As for `Dppwlm`."""
-        check_looks(looks, first_epsilon)
-        if fine_steps < 1:
-            raise ValueError("an interval between two levels has at least one step")
-        self._looks = looks
-        self._first_epsilon = first_epsilon
-        self._fine_steps = fine_steps
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """A plan per functional and the bound of its worst rule. Raises `Unachievable`, also for no tolerance."""
@@ -129,7 +120,7 @@ class DppwlmBounded:
             return test.fpr if distance <= -test.tolerance else 1.0
 
         return meet_contract_in_looks(
-            self.name, task, parts=lambda _: self._looks, calibrate=calibrate, missed=missed, wrong=wrong
+            self.name, task, parts=lambda _: self.looks, calibrate=calibrate, missed=missed, wrong=wrong
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
@@ -139,16 +130,16 @@ class DppwlmBounded:
         for functional in {cut.functional for cut in cuts(task.formula)}:
             test = calibration.tests[functional]
             shares[functional] = self._bounded(task, functional, tolerance=test.tolerance, share=test.fnr).used
-        return _decide(calibration, aggregates, shares=shares, fine_steps=self._fine_steps, noise=noise)
+        return _decide(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)
 
     def _bounded(self, task: DecisionTask, functional: int, *, tolerance: int, share: float) -> "_Bounded":
         return _bounded_test(
             sensitivity=task.sensitivities[functional],
             tolerance=tolerance,
             share=share,
-            looks=self._looks,
-            first_epsilon=self._first_epsilon,
-            fine_steps=self._fine_steps,
+            looks=self.looks,
+            first_epsilon=self.first_epsilon,
+            fine_steps=self.fine_steps,
         )
 
 
