@@ -8,6 +8,7 @@ References: MATHS M5, M8. Proof: docs/proofs/three_zone.md.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -28,7 +29,8 @@ from mechanisms.threshold_test import (
 )
 
 _TIE_BITS = 32
-_BISECTIONS = 5
+_BISECTIONS = 4
+_GUESSES = 3
 _SURCHARGE = 0.05
 _PROMISED = 1.0 - 0.5 * MARGIN
 
@@ -165,28 +167,51 @@ def _exact_at(
     test = _with_looks(replace(union, rate=rate), tolerance, fnr, fpr, schedule)
     crossing = crossing_of(test)
     limit = fnr * (1.0 - MARGIN) - sum(crossing.early_rejections(1))
-    low, high = test.looks[-1].rejecting, test.looks[-1].accepting - 1
+    boundary = _first_above(
+        limit,
+        lambda value: crossing.last_at_most(value, 1),
+        low=test.looks[-1].rejecting,
+        high=test.looks[-1].accepting - 1,
+        near=-union.shift,
+        rate=float(rate),
+    )
+    if boundary is None:
+        return None
+    below, at = crossing.last_at_most(boundary - 1, 1), crossing.last_at_most(boundary, 1)
+    rejecting = min(1.0, max(0.0, (limit - below) / (at - below))) if at > below else 0.0
+    tie = Fraction(math.ceil((1.0 - rejecting) * (1 << _TIE_BITS)), 1 << _TIE_BITS)
+    found = replace(test, shift=-boundary, tie=tie)
+    missed_at_one, wrong_at_edge = _rejected(crossing, found, 1), _accepted(crossing, found, -tolerance)
+    kept = 1.0 - 0.75 * MARGIN
+    return found if missed_at_one <= fnr * kept and wrong_at_edge <= fpr * kept else None
 
-    def below(boundary: int) -> float:
-        return crossing.last_at_most(boundary, 1)
 
+def _first_above(
+    limit: float, below: Callable[[int], float], *, low: int, high: int, near: int, rate: float
+) -> int | None:
+    """The least value in `(low, high]` at which `below` (rising) exceeds the limit, `high` if none; None where it does
+    at `low` already. Looked for around `near`, from which `below` falls about as `exp(rate * value)`."""
+    for _ in range(_GUESSES):
+        chance = below(near) if low < near < high else 0.0
+        if chance <= 0.0 or limit <= 0.0:
+            break
+        near += round(math.log(limit / chance) / rate)
+    if low < near < high:
+        step = 1
+        if below(near) > limit:
+            while near > low and below(near) > limit:
+                high, near, step = near, max(low, near - step), 2 * step
+            low = near
+        else:
+            while near < high and below(near) <= limit:
+                low, near, step = near, min(high, near + step), 2 * step
+            high = near
     if below(low) > limit:
         return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if below(middle) <= limit else (low, middle)
-    boundary = min(high, test.looks[-1].accepting - 1)
-    edge = below(boundary) - below(boundary - 1)
-    rejecting = min(1.0, max(0.0, (limit - below(boundary - 1)) / edge)) if edge > 0.0 else 0.0
-    tie = Fraction(math.ceil((1.0 - rejecting) * (1 << _TIE_BITS)), 1 << _TIE_BITS)
-    found = replace(test, shift=-boundary, tie=tie)
-    return found if _exact_rates_hold(found, tolerance, fnr, fpr) else None
-
-
-def _exact_rates_hold(test: FunctionalTest, tolerance: int, fnr: float, fpr: float) -> bool:
-    return exact_rejection(test, 1) <= fnr * (1.0 - 0.75 * MARGIN) and exact_acceptance(test, -tolerance) <= fpr * (
-        1.0 - 0.75 * MARGIN
-    )
+    return high
 
 
 def crossing_of(test: FunctionalTest) -> Crossing:
@@ -199,20 +224,27 @@ def crossing_of(test: FunctionalTest) -> Crossing:
 
 def exact_rejection(test: FunctionalTest, distance: int) -> float:
     """The probability of being decided false, at whichever look, at a distance in steps of the noise."""
-    crossing = crossing_of(test)
+    return _rejected(crossing_of(test), test, distance)
+
+
+def exact_acceptance(test: FunctionalTest, distance: int) -> float:
+    """The probability of being decided true, accurate where it is tiny; the mirror of `exact_rejection`."""
+    return _accepted(crossing_of(test), test, distance)
+
+
+def _rejected(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
     boundary = -test.shift
     last = (1.0 - float(test.tie)) * crossing.last_at_most(boundary, distance)
     last += float(test.tie) * crossing.last_at_most(boundary - 1, distance)
     return sum(crossing.early_rejections(distance)) + last
 
 
-def exact_acceptance(test: FunctionalTest, distance: int) -> float:
-    """The probability of being decided true, accurate where it is tiny; the mirror of `exact_rejection`."""
-    crossing = crossing_of(test).mirrored()
+def _accepted(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
+    mirrored = crossing.mirrored()
     boundary = test.shift
-    last = float(test.tie) * crossing.last_at_most(boundary, -distance)
-    last += (1.0 - float(test.tie)) * crossing.last_at_most(boundary - 1, -distance)
-    return sum(crossing.early_rejections(-distance)) + last
+    last = float(test.tie) * mirrored.last_at_most(boundary, -distance)
+    last += (1.0 - float(test.tie)) * mirrored.last_at_most(boundary - 1, -distance)
+    return sum(mirrored.early_rejections(-distance)) + last
 
 
 def missed(test: FunctionalTest, distance: int) -> float:
