@@ -15,7 +15,7 @@ import numpy as np
 from mechanisms.apportionment.clauses import Constraint
 from mechanisms.apportionment.fair_split import Floats, SplitProgram, fair_split
 from mechanisms.apportionment.tree import closed_form, read_once, tree_bound
-from mechanisms.formula import Cut, Formula
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 
 LossCurve = Callable[[int, float, float], tuple[float, float, float]]
 """`loss(functional, fnr share, fpr share)`: epsilon and its slopes (<= 0) in the logarithms of the two shares."""
@@ -86,18 +86,27 @@ def tree_shares(objective: Objective) -> Shares:
     for _ in range(_MOST_ROWS):
         worst = 1.0
         for side, chosen in enumerate((shares.fnr, shares.fpr)):
-            value, leaves = tree_bound(objective.formula, _share_of(chosen), fnr=side == 0)
-            if value > bounds[side] * (1.0 + 1e-6):
-                row = np.zeros(len(objective.used))
-                for functional, count in leaves.items():
-                    row[objective.used.index(functional)] = count / bounds[side]
-                rows[side].append(row)
-            worst = max(worst, value / bounds[side])
+            for part in _bounded_alone(objective.formula, fnr=side == 0):
+                value, leaves = tree_bound(part, _share_of(chosen), fnr=side == 0)
+                if value > bounds[side] * (1.0 + 1e-6):
+                    row = np.zeros(len(objective.used))
+                    for functional, count in leaves.items():
+                        row[objective.used.index(functional)] = count / bounds[side]
+                    rows[side].append(row)
+                worst = max(worst, value / bounds[side])
         excess = worst
         if worst <= 1.0 + 1e-6:
             break
         shares = _least_loss(objective, _stacked(rows[0], objective), _stacked(rows[1], objective))
     return Shares(fnr=tuple(share / excess for share in shares.fnr), fpr=tuple(share / excess for share in shares.fpr))
+
+
+def _bounded_alone(formula: Formula, *, fnr: bool) -> tuple[Formula, ...]:
+    """The parts whose bounds' maximum is the formula's: the children of an OR for misses, of an AND for wrong keys."""
+    largest = AnyOf if fnr else AllOf
+    if not isinstance(formula, largest) or not formula.children:
+        return (formula,)
+    return tuple(part for child in formula.children for part in _bounded_alone(child, fnr=fnr))
 
 
 def _share_of(shares: Sequence[float]) -> Callable[[Cut], float]:
