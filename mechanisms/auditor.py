@@ -20,7 +20,8 @@ import numpy as np
 from scipy import stats
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts
-from mechanisms.protocol import Calibration, DecisionTask, Epsilons, Mechanism, Noise, Unachievable
+from mechanisms.joint_loss import all_at_once, sets_at_once
+from mechanisms.protocol import Calibration, DecisionTask, Epsilons, Exposure, Mechanism, Noise, Unachievable
 from mechanisms.registry import MECHANISMS
 
 FALSE_ALARM = 1e-6
@@ -227,21 +228,21 @@ def audit_tasks() -> dict[str, DecisionTask]:
     """The questions of `audit_all`: small tolerances, so that losses are large enough to tell apart."""
     first = Cut(functional=0, cut=20, above=True, tolerance=4)
     second = Cut(functional=1, cut=30, above=False, tolerance=4)
-    together, apart = (frozenset((0, 1)),), (frozenset((0,)), frozenset((1,)))
+    together, apart = all_at_once(2), sets_at_once(((0,), (1,)), functionals=2)
 
-    def task(formula: Formula, sensitivities: tuple[int, ...], affected: tuple[frozenset[int], ...]) -> DecisionTask:
+    def task(formula: Formula, sensitivities: tuple[int, ...], exposures: tuple[Exposure, ...]) -> DecisionTask:
         return DecisionTask(
             formula=formula,
             sensitivities=sensitivities,
-            affected_together=affected,
+            exposures=exposures,
             fnr=0.05,
             fpr=0.1,
             most_positives=1,
         )
 
     return {
-        "one condition": task(first, (1,), (frozenset((0,)),)),
-        "coarse units": task(first, (3,), (frozenset((0,)),)),
+        "one condition": task(first, (1,), all_at_once(1)),
+        "coarse units": task(first, (3,), all_at_once(1)),
         "both of two": task(AllOf((first, second)), (1, 1), together),
         "either of two apart": task(AnyOf((first, second)), (1, 1), apart),
     }
@@ -253,8 +254,9 @@ def critical_neighbours(
     """One key's values near every threshold, and the same after one privacy unit moved all it can move at once.
 
     All literals stand alike in their bands, from just false beyond the tolerance to just true, and move together,
-    inward or outward. Where several sets are affected together, the functionals outside the one that moves stand at
-    either end of their bands, so that an AND or an OR turns on that set alone. `depths` lie in [0, 1], 0 just true.
+    inward or outward, each by its part of an exposure. Where there are several exposures, the functionals that one does
+    not move stand at either end of their bands, so that an AND or an OR turns on the others. `depths` lie in [0, 1], 0
+    just true.
     """
     functionals = range(len(task.sensitivities))
     bands = {cut.functional: cut for cut in cuts(task.formula)}
@@ -270,12 +272,13 @@ def critical_neighbours(
         return (1 if bands[functional].above else -1) if functional in bands else 0
 
     seen = set()
-    for together in task.affected_together:
+    for exposure in task.exposures:
+        together = {functional for functional in functionals if exposure[functional]}
         for depth in depths:
             for elsewhere in (0.0, 1.0):
                 values = tuple(at(f, depth if f in together else elsewhere) for f in functionals)
                 for side in (1, -1):
-                    step = [side * inward(f) * task.sensitivities[f] * (f in together) for f in functionals]
+                    step = [side * inward(f) * int(task.sensitivities[f] * exposure[f]) for f in functionals]
                     moved = tuple(value + by for value, by in zip(values, step, strict=True))
                     if moved != values and frozenset((values, moved)) not in seen:
                         seen.add(frozenset((values, moved)))

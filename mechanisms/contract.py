@@ -13,8 +13,8 @@ from mechanisms.apportionment.clauses import Constraint, Constraints, constraint
 from mechanisms.apportionment.keyhole import LossCurve, Objective, Shares, keyhole_shares, tree_shares
 from mechanisms.apportionment.tree import tree_bound
 from mechanisms.formula import Cut, Formula, cuts
-from mechanisms.joint_loss import joint_loss
-from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Unachievable
+from mechanisms.joint_loss import check_covered, joint_loss, undominated
+from mechanisms.protocol import Calibration, DecisionTask, Exposure, FunctionalTest, Unachievable
 from mechanisms.threshold_test import acceptance, at_least, rejection
 
 TREE_NOTE = "Too many literals to enumerate: the rates are split over the tree as typed, which may cost more."
@@ -100,7 +100,7 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
         formula=task.formula,
         used=used,
         functionals=functionals,
-        groups=_used_groups(task, used),
+        exposures=_used_exposures(task, used),
         loss=kind.loss,
         fnr=task.fnr,
         fpr=task.fpr,
@@ -123,14 +123,10 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
     return _promised(mechanism, task, tests, exact, kind)
 
 
-def _used_groups(task: DecisionTask, used: Sequence[int]) -> tuple[frozenset[int], ...]:
-    """The sets affected together, restricted to the formula's functionals, without those inside another."""
-    restricted = {group & frozenset(used) for group in task.affected_together}
-    if frozenset[int]().union(*restricted) != frozenset(used):
-        raise ValueError("every functional must lie in a set of functionals affected together")
-    return tuple(
-        sorted((group for group in restricted if group and not any(group < o for o in restricted)), key=sorted)
-    )
+def _used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, ...]:
+    """The exposures' parts of the formula's functionals, in the order of `used`, without those that others cover."""
+    check_covered(used, task.exposures)
+    return undominated(tuple(exposure[functional] for functional in used) for exposure in task.exposures)
 
 
 def _apportioned(
@@ -226,7 +222,7 @@ def _promised(
         mechanism=mechanism,
         task=task,
         tests=tuple(replace(test, epsilon=at_least(loss)) for test, loss in zip(tests, losses, strict=True)),
-        worst_case_epsilon=at_least(joint_loss(losses, task.affected_together)),
+        worst_case_epsilon=at_least(joint_loss(losses, task.exposures)),
         fnr=fnr,
         fpr=fpr,
         notes=tuple(notes),

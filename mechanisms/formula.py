@@ -79,6 +79,17 @@ def relaxed(formula: Formula) -> Formula:
             return AnyOf(tuple(relaxed(child) for child in children))
 
 
+def complement(formula: Formula) -> Formula:
+    """The formula that is true exactly where this one is false; each literal keeps its tolerance, on the other side."""
+    match formula:
+        case Cut(functional, cut, above, tolerance):
+            return Cut(functional=functional, cut=cut, above=not above, tolerance=tolerance)
+        case AllOf(children):
+            return AnyOf(tuple(complement(child) for child in children))
+        case AnyOf(children):
+            return AllOf(tuple(complement(child) for child in children))
+
+
 def evaluate(formula: Formula, literal: Callable[[Cut], Booleans], *, keys: int) -> Booleans:
     """The formula's value per key, given each literal's."""
     match formula:

@@ -34,6 +34,7 @@ from mechanisms.apportionment.probe import probe_shares
 from mechanisms.dppwlm import FINE_STEPS, NextStep
 from mechanisms.estimate_fps import estimate_fps, narrower_tolerance
 from mechanisms.formula import AllOf, Booleans, Cut, Formula, Integers, cuts
+from mechanisms.joint_loss import all_at_once
 from mechanisms.noise import LEAST_RATE
 from mechanisms.ppwlm import LOOKS, published_look
 from mechanisms.probe import DENIAL_NOTE, Denied, check_most_epsilon, reserved
@@ -162,7 +163,7 @@ class _Run:
         task = DecisionTask(
             formula=cut,
             sensitivities=(sensitivity,),
-            affected_together=(frozenset((0,)),),
+            exposures=all_at_once(1),
             fnr=first.fnr,
             fpr=first.fnr,
         )

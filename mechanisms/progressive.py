@@ -14,6 +14,7 @@ import numpy as np
 from mechanisms.contract import OneShotKind, meet_contract, tolerances
 from mechanisms.formula import Cut, Integers, cuts
 from mechanisms.gradual_release import release_chain
+from mechanisms.joint_loss import joint_losses
 from mechanisms.keyhole import optimal_loss, single_literals
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Outcome, Unachievable
 from mechanisms.three_valued import Verdicts, mattering, settled
@@ -102,14 +103,11 @@ class _Run:
     def loss(self) -> Epsilons:
         """Per key, the joint loss at the rates reached, rounded up, at most the worst case."""
         task = self._calibration.task
-        worst = np.zeros(self._keys)
-        for group in task.affected_together:
-            total = np.zeros(self._keys)
-            for functional in group & self._reached.keys():
-                test = self._calibration.tests[functional]
-                total += _costs(test, task.sensitivities[functional])[self._reached[functional]]
-            np.maximum(worst, total, out=worst)
-        worst *= 1.0 + (1 + len(self._reached)) * 2.0**-52
+        lost = {
+            functional: _costs(self._calibration.tests[functional], task.sensitivities[functional])[reached]
+            for functional, reached in self._reached.items()
+        }
+        worst = joint_losses(lost, task.exposures, keys=self._keys)
         return np.minimum(worst, self._calibration.worst_case_epsilon)
 
     def _look(self, functional: int, look: int) -> None:

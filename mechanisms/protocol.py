@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from mechanisms.certified import Probability
 from mechanisms.formula import Booleans, Formula, Integers
 
 Epsilons = npt.NDArray[np.float64]
+
+Exposure: TypeAlias = tuple[Fraction, ...]
+"""By functional, the part of its sensitivity, from 0 to 1, by which one privacy unit changes it."""
 
 
 class Unachievable(Exception):
@@ -50,12 +53,14 @@ class DecisionTask:
     """One question as numbers; everything in it is public.
 
     `sensitivities[f]` is the most one privacy unit changes functional f in one key (integer units, >= 1).
-    `affected_together` lists the maximal sets of functionals that one unit can change at once in one key: the loss of
-    a key is the maximum over these sets of the sum of their epsilons (joint loss). One set with all functionals is the
-    plain sum. Every functional occurs in at least one set.
+    `exposures` bound what one unit can change at once in one key: whatever the unit, a mixture of them (weights summing
+    to one) covers the parts by which it changes the functionals. So the loss of a key is the maximum over exposures of
+    the sum of epsilons times their parts (joint loss). One exposure of ones is the plain sum. Every functional has a
+    positive part in at least one.
 
-    `blocks` is false where one unit may split its rows between functionals of different sets: it then moves each sum by
-    its part alone but each block index by a whole step, so noise on block indices would break that maximum.
+    `blocks` is false where a unit that changes some functionals by a part alone would move their block indices by more
+    than the exposures say: an index moves by a whole step however little the sum does. Noise on block indices would
+    break the maximum there, but for functionals whose part is 1 in every exposure.
 
     `most_positives` limits how many keys a sparse vector may return; None leaves it to the mechanism. `knowledge` is
     what is publicly known of each functional's values, for MiM; empty when nothing is.
@@ -63,7 +68,7 @@ class DecisionTask:
 
     formula: Formula
     sensitivities: tuple[int, ...]
-    affected_together: tuple[frozenset[int], ...]
+    exposures: tuple[Exposure, ...]
     fnr: float
     fpr: float
     blocks: bool = True

@@ -24,6 +24,7 @@ from mechanisms.contract import OneShotKind, meet_contract, tolerances
 from mechanisms.discrete_laplace import lower_tail, upper_tail
 from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
 from mechanisms.gradual_release import refine
+from mechanisms.joint_loss import joint_losses
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Look, Noise, Outcome
 from mechanisms.three_valued import Verdicts, mattering, settled
 from mechanisms.threshold_test import acceptance, at_least, rejection
@@ -181,10 +182,6 @@ def look_by_look(
 
 
 def _losses(calibration: Calibration, progress: dict[int, Progress], keys: int) -> Epsilons:
-    losses = np.zeros(keys)
-    for group in calibration.task.affected_together:
-        together = np.zeros(keys)
-        for functional in group & progress.keys():
-            together += progress[functional].epsilon
-        losses = np.maximum(losses, together)
+    lost = {functional: own.epsilon for functional, own in progress.items()}
+    losses = joint_losses(lost, calibration.task.exposures, keys=keys)
     return np.minimum(losses, calibration.worst_case_epsilon)

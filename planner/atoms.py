@@ -6,15 +6,31 @@ from math import floor
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts, relaxed
 from planner.catalog import Table
+from planner.comparison import Comparison, Every, Having, Outside, Slack, Some
 from planner.condition import canonical
+from planner.decimals import decimal
 from planner.errors import KeyholeError
-from planner.functional import decimal, functional, literals, step_of
-from planner.guard import Guarded, GuardedAll, GuardedAny, GuardedFormula, guarding, holds_at_zero, plain
-from planner.having import Comparison, Every, Having, Some
+from planner.functional import functional, grid, literals
+from planner.guard import (
+    Absence,
+    Guarded,
+    GuardedAll,
+    GuardedAny,
+    GuardedFormula,
+    complement,
+    guarding,
+    holds_at_zero,
+    plain,
+)
+from planner.key_numbers import KeyNumbers
+from planner.offsets import LIMIT, offsets
 from planner.question import Accuracy, Atom, Functional, Measure
+from planner.row_range import row_range_without
 from planner.tolerance import Amount, Step, Tolerances, allowed, tolerances
 
 MOST_LITERALS = 64
+
+_COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +76,12 @@ def atoms(formula: Having, *, table: Table, accuracy: Accuracy) -> Atoms:
     for comparison, index, size, typed in collected.comparisons.values():
         if index not in used:
             continue
-        final = plain(Guarded(typed, None, "", None), capped=capped)
+        final = plain(Guarded(typed, (), "", None), capped=capped)
         described.append(_atom(len(described), comparison, index, size, final, collected))
         _warn(comparison, final, collected)
-    if holds_at_zero(result) and used:
+    if holds_at_zero(result, functionals) and used:
         collected.warnings["groups without rows count as 0 and qualify"] = None
-    elif holds_at_zero(relaxed(result)):
+    elif holds_at_zero(relaxed(result), functionals):
         collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
     return Atoms(
         functionals=tuple(functionals[index] for index in used),
@@ -76,7 +92,13 @@ def atoms(formula: Having, *, table: Table, accuracy: Accuracy) -> Atoms:
 
 
 def _size(formula: Having) -> int:
-    return 1 if isinstance(formula, Comparison) else sum(_size(child) for child in formula.children)
+    match formula:
+        case Comparison():
+            return 1
+        case Outside(inner):
+            return _size(inner)
+        case Every(children) | Some(children):
+            return sum(_size(child) for child in children)
 
 
 def _too_long() -> KeyholeError:
@@ -105,71 +127,114 @@ def _guarded(formula: Having, collected: _Collected) -> GuardedFormula:
             return GuardedAll(tuple(_guarded(child, collected) for child in children))
         case Some(children):
             return GuardedAny(tuple(_guarded(child, collected) for child in children))
-
-
-def text_of(comparison: Comparison) -> str:
-    """The comparison as an analyst would write it."""
-    return f"{comparison.aggregate.text} {comparison.operator} {decimal(comparison.threshold)}"
+        case Outside(inner):
+            before = dict(collected.comparisons)
+            made = complement(_guarded(inner, collected))
+            collected.comparisons = before  # the literals of a complement speak for themselves
+            return made
 
 
 def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
-    found = comparison.aggregate
-    made = functional(
-        found,
-        threshold=comparison.threshold,
-        table=collected.table,
-        min_rows=collected.accuracy.min_rows,
-        position=comparison.position,
-    )
-    size = step_of(made, found, collected.table)
-    at = Fraction(0) if found.average else comparison.threshold / size
-    constant = _constant_count(found.measure, literals(0, comparison.operator, at, tolerance=0))
-    text = text_of(comparison)
+    made, size = functional(comparison, table=collected.table, min_rows=collected.accuracy.min_rows)
+    at = comparison.at / size
+    if comparison.own is not None:
+        if not comparison.own.numbers:
+            return Guarded(AnyOf(()), (), comparison.text, comparison.position)
+        taken, at = offsets(
+            comparison.own, comparison.operator, size=size, left=comparison.left, position=comparison.position
+        )
+        made, comparison = replace(made, offsets=taken), _ranged(comparison, comparison.own)
+    text = comparison.text
+    values = _absences(comparison, made, collected.table)
+    constant = _constant_count(made, literals(0, comparison.operator, at, tolerance=0))
     if constant is not None:
         collected.warnings[f"{text} is {'true' if constant == AllOf(()) else 'false'} for every group"] = None
-        return Guarded(constant, found.values, text, comparison.position)
-    meaning = (made.measure, made.column, canonical(made.condition), made.scale, made.offset)
+        return Guarded(constant, values, text, comparison.position)
+    terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
+    taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
+    meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, *terms)
     collected.functionals.setdefault(meaning, made)
     index = list(collected.functionals).index(meaning)
-    tolerance = _tolerance(comparison, text, made, size, collected)
+    tolerance = _tolerance(comparison, made, size, collected)
     formula = literals(index, comparison.operator, at, tolerance=tolerance)
-    if any(abs(cut.cut) + cut.tolerance >= 2**62 for cut in cuts(formula)):
+    largest = made.offsets.largest if made.offsets else 0
+    if any(abs(cut.cut) + largest + cut.tolerance >= LIMIT for cut in cuts(formula)):
         raise KeyholeError("KH208", f"the threshold of {text} is out of range", position=comparison.position)
     if isinstance(formula, AllOf | AnyOf) and not formula.children:
         step = f"whole steps of {made.unit_size}"
-        collected.warnings[f"{text}: {found.text} comes in {step} and never equals the threshold"] = None
+        collected.warnings[f"{text}: {comparison.left} comes in {step} and never equals the threshold"] = None
     else:
         collected.comparisons.setdefault(text, (comparison, index, size, formula))
-    return Guarded(formula, found.values, text, comparison.position)
+    return Guarded(formula, values, text, comparison.position)
 
 
-def _constant_count(measure: Measure, formula: Formula) -> Formula | None:
+def _ranged(comparison: Comparison, own: KeyNumbers) -> Comparison:
+    """The comparison with thresholds of each group's own: a percentage is one of the least in absolute value."""
+    least, most = min(own.known), max(own.known)
+    shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
+    return replace(
+        comparison,
+        text=f"{comparison.text} ({shown})",
+        at=least,
+        threshold=min(map(abs, own.known)),
+    )
+
+
+def _absences(comparison: Comparison, made: Functional, table: Table) -> tuple[Absence, ...]:
+    """What the sum can be in groups where the comparison is NULL."""
+    ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
+    return tuple(
+        Absence(
+            values,
+            row_range_without(made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table),
+        )
+        for values in comparison.values
+    )
+
+
+def _constant_count(made: Functional, formula: Formula) -> Formula | None:
     """TRUE or FALSE for a comparison of a count that every count settles, else None."""
-    if measure is Measure.TOTAL or not isinstance(formula, Cut) or formula.cut >= 0:
+    largest = made.offsets.largest if made.offsets else 0
+    if made.measure is Measure.TOTAL or not isinstance(formula, Cut) or formula.cut + largest >= 0:
         return None
     return AllOf(()) if formula.above else AnyOf(())
 
 
-def _tolerance(comparison: Comparison, text: str, made: Functional, size: Fraction, collected: _Collected) -> int:
-    amount: Amount | None = collected.tolerances.amount(comparison.aggregate.names)
+def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: _Collected) -> int:
+    """The tolerance in integer steps. Raises KH304."""
+    found = collected.tolerances
+    if comparison.slack is Slack.RECORD:
+        amount = replace(found, default=None).amount(comparison.names)
+        return 0 if amount is None or amount.percent else floor(Fraction(amount.number) / size)
+    amount = found.amount(comparison.names)
     if amount is None:
         raise KeyholeError(
             "KH304",
-            f"keyhole.tolerance says nothing about {comparison.aggregate.text}",
+            f"keyhole.tolerance says nothing about {comparison.left}",
             hint=f"SET keyhole.tolerance = '10%, {collected.accuracy.tolerance}';",
             position=comparison.position,
         )
-    step = Step(unit_size=size, rows=made.rows)
-    try:
-        exact = allowed(amount, threshold=comparison.threshold, step=step)
-    except KeyholeError as error:
-        raise KeyholeError(
-            error.code, f"{text}: {error.message}", detail=error.detail, hint=error.hint, position=comparison.position
-        ) from None
+    exact = _allowed(comparison, amount, made, size)
+    if amount.percent and made.offsets is not None:
+        least = f"{amount.number}% of {decimal(comparison.threshold)}, the least of the groups' thresholds"
+        collected.warnings[f"{comparison.text}: the tolerance is {least}, in every group"] = None
     if 0 < exact < 1:
         what = "one row" if made.measure is not Measure.TOTAL else f"one step of {made.unit_size}"
-        collected.warnings[f"{text}: the tolerance is below {what} and counts as zero"] = None
+        collected.warnings[f"{comparison.text}: the tolerance is below {what} and counts as zero"] = None
     return floor(exact)
+
+
+def _allowed(comparison: Comparison, amount: Amount, made: Functional, size: Fraction) -> Fraction:
+    if comparison.slack is Slack.ROWS and not amount.percent:
+        return Fraction(amount.number) / size
+    step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows)
+    try:
+        return allowed(amount, threshold=comparison.threshold, step=step, name=comparison.left)
+    except KeyholeError as error:
+        message = f"{comparison.text}: {error.message}"
+        raise KeyholeError(
+            error.code, message, detail=error.detail, hint=error.hint, position=comparison.position
+        ) from None
 
 
 def _simplified(formula: Formula) -> Formula:
@@ -199,22 +264,27 @@ def label(index: int) -> str:
 def _atom(
     number: int, comparison: Comparison, index: int, size: Fraction, formula: Formula, collected: _Collected
 ) -> Atom:
-    rows = list(collected.functionals.values())[index].rows
+    made = list(collected.functionals.values())[index]
+    step = size / (comparison.per_row or 1) / made.rows
     below = max((cut.tolerance for cut in cuts(formula) if cut.above), default=0)
     beyond = max((cut.tolerance for cut in cuts(formula) if not cut.above), default=0)
+    threshold = comparison.origin + comparison.at / size * step
     return Atom(
         label=label(number),
-        text=text_of(comparison),
+        text=comparison.text,
         functional=index,
-        lower=decimal(comparison.threshold - below * size / rows),
-        upper=decimal(comparison.threshold + beyond * size / rows),
+        lower=decimal(threshold - below * step),
+        upper=decimal(threshold + beyond * step),
+        literals=tuple((cut.cut, cut.above) for cut in cuts(formula)),
+        counted=_COUNTED[comparison.slack],
     )
 
 
 def _warn(comparison: Comparison, formula: Formula, collected: _Collected) -> None:
-    text = text_of(comparison)
+    text = comparison.text
+    collected.warnings.update(dict.fromkeys(comparison.warnings))
     if comparison.operator == "<>" and any(cut.tolerance >= 1 for cut in cuts(formula)):
         collected.warnings[f"{text} holds for every group once its tolerance is allowed: it promises nothing"] = None
     for cut in cuts(formula):
-        if cut.tolerance == 0:
+        if cut.tolerance == 0 and not comparison.warnings:
             collected.warnings[f"{text} has no tolerance, which is dear"] = None

@@ -39,6 +39,20 @@ class Derivation:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """A column of a pinned public table, looked up for each row by a column of the private table.
+
+    `pairs` are the pinned values of that column that are found, each with what stands there; every other value, and
+    NULL, gives NULL. `source` says in which pinned data and by which columns it was looked up: another pin is another
+    column.
+    """
+
+    column: str
+    source: str
+    pairs: tuple[tuple[Value, Value | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One exposed column of a private or public table.
 
@@ -54,7 +68,7 @@ class Column:
     bounds: tuple[Decimal, Decimal] | None = None
     grid: Decimal | None = None
     per_unit: tuple[Decimal, Decimal] | None = None
-    derivation: Derivation | None = None
+    derivation: Derivation | Lookup | None = None
     immutable: bool = False
     prunable: bool = True
     comment: str | None = None
@@ -107,6 +121,8 @@ class Table:
             return True
         if column.derivation is None:
             return False
+        if isinstance(column.derivation, Lookup):
+            return self.determines(self.column(column.derivation.column))
         stored = [unit.name for unit in units if unit.derivation is None]
         return column.derivation.column in stored or any(unit.derivation == column.derivation for unit in units)
 
@@ -133,12 +149,21 @@ class PublicTable:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredParameter:
+    """A constant of a stored question that a session may set; its value has the type of its default."""
+
+    name: str
+    default: Value
+
+
+@dataclass(frozen=True, slots=True)
 class StoredQuestion:
-    """An owner's question that clients see as a relation."""
+    """An owner's question that clients see as a relation; `$1`, `$2`, ... in `sql` are its parameters."""
 
     name: str
     sql: str
     comment: str | None = None
+    parameters: tuple[StoredParameter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

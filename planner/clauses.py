@@ -64,6 +64,11 @@ def clauses(table: exp.Table, tokens: tuple[Token, ...]) -> Clauses:
             hint="Write FROM, the table, and an alias if you like.",
             position=position(table),
         )
+    return clauses_at(source, tokens)
+
+
+def clauses_at(source: int, tokens: tuple[Token, ...]) -> Clauses:
+    """The clauses of the SELECT whose FROM is the token at `source`. Raises KH106."""
     end, marks = _forward(tokens, source)
     select, commas = _backward(tokens, source)
     first = _list_start(tokens, select)

@@ -18,6 +18,7 @@ from planner.catalog import (
     PublicTable,
     RowCap,
     SqlType,
+    StoredParameter,
     StoredQuestion,
     Table,
     Value,
@@ -30,6 +31,7 @@ from planner.policy import ColumnSection, KeySection, Policy, TableSection
 from planner.policy_rules import FILES, NAME_PART
 from planner.sql_types import SourceColumn as SourceColumn
 from planner.sql_types import sql_type, zoned
+from planner.stored_parameters import numbered
 
 UNIT_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)
 _MEASURE_TYPES = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
@@ -56,7 +58,16 @@ def compile_catalog(
         tables=tables,
         public_tables=public,
         stored_questions=tuple(
-            StoredQuestion(name=name, sql=view.sql, comment=view.comment) for name, view in policy.views.items()
+            StoredQuestion(
+                name=name,
+                sql=numbered(view.sql, view.parameters),
+                comment=view.comment,
+                parameters=tuple(
+                    StoredParameter(parameter, Decimal(str(value)) if isinstance(value, float) else value)
+                    for parameter, value in view.parameters.items()
+                ),
+            )
+            for name, view in policy.views.items()
         ),
         analysts=tuple(
             Analyst(

@@ -3,7 +3,7 @@
 import re
 from calendar import monthrange
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from planner.catalog import Value
 from planner.errors import KeyholeError
-from planner.syntax import bare, position, written
+from planner.syntax import bare, name, position, written
 
 _MOST_BITS = 512
 
@@ -55,10 +55,14 @@ class NotConstant(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What constants may depend on: the parameters' values by number, and the day on which the question is asked."""
+    """What constants may depend on: the parameters' values by number, and the day on which the question is asked.
+
+    `columns` are the columns that have one known value, by qualifier and name as written.
+    """
 
     parameters: Mapping[int, Value | None]
     today: date
+    columns: Mapping[tuple[str, str], Constant] = field(default_factory=dict)
 
 
 def _wrong(node: exp.Expr, message: str) -> KeyholeError:
@@ -95,6 +99,10 @@ def fold(node: exp.Expr, given: Given) -> Constant:
             return _negated(fold(node.this, given), node)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
             return _arithmetic(node, fold(node.this, given), fold(node.expression, given))
+        case exp.Column() if (found := (name(node.args.get("table")), name(node.this))) in given.columns:
+            return given.columns[found]
+        case exp.Coalesce() if given.columns:
+            return _first([fold(part, given) for part in (node.this, *node.expressions)])
         case exp.CurrentDate():
             return given.today
         case exp.CurrentTimestamp() | exp.Localtimestamp():
@@ -153,6 +161,13 @@ def _parameter(node: exp.Expr, given: Given) -> Constant:
             raise _wrong(node, "a timestamp with time zone depends on a setting; pass one without")
         case value:
             return value
+
+
+def _first(values: list[Constant]) -> Constant:
+    """The first that is not NULL; among numbers, computed with as their common type."""
+    whole = all(isinstance(value, Number) and value.integral for value in values if value is not None)
+    first = next((value for value in values if value is not None), None)
+    return Number(first.value, whole) if isinstance(first, Number) else first
 
 
 def _negated(value: Constant, node: exp.Expr) -> Constant:

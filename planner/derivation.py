@@ -53,6 +53,11 @@ def derived_type(derivation: Derivation, base: SqlType) -> SqlType:
     return SqlType.TIMESTAMP if derivation.part == "hour" else SqlType.DATE
 
 
+def stated(derivation: Derivation) -> str:
+    """The derivation as one reads it: `date_trunc(month visited)`."""
+    return f"{derivation.function}({derivation.part} {derivation.column})"
+
+
 def possible(derivation: Derivation, value: Value) -> bool:
     """Whether the derivation can ever give `value`: the first day of a month, an hour from 0 to 23, and so on."""
     if isinstance(value, date):

@@ -3,7 +3,7 @@
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 
-from planner.catalog import Column, SqlType, Value
+from planner.catalog import Column, Derivation, SqlType, Value
 from planner.row_sql import RowSql
 from planner.sql_literal import constant
 
@@ -46,7 +46,7 @@ def gapless(column: Column, values: tuple[Value, ...]) -> bool:
 
 def following(column: Column, value: Value) -> Value | None:
     """The next value the column can take, None where that is not known or beyond the calendar."""
-    part = column.derivation.part if column.derivation is not None else ""
+    part = column.derivation.part if isinstance(column.derivation, Derivation) else ""
     try:
         match value:
             case bool() | str():
@@ -71,7 +71,7 @@ def following(column: Column, value: Value) -> Value | None:
 def _range(row: RowSql, column: Column, values: tuple[Value, ...]) -> str:
     least, most = min(values), max(values)
     derivation = column.derivation
-    if derivation is not None and derivation.function in ("date_trunc", "date"):
+    if isinstance(derivation, Derivation) and derivation.function in ("date_trunc", "date"):
         # on the stored column: cheaper than on the derived one, and within its calendar
         base = row.table.column(derivation.column)
         expression = row.column(base.name)

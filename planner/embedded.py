@@ -1,8 +1,11 @@
 """What stands inside a statement for Keyhole to answer: questions, and the relations under `keyhole.`."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-from planner.catalog import Column, Table
+from planner.catalog import Column, StoredParameter, Table
+from planner.condition import Condition
+from planner.reference import JoinedTable, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +13,10 @@ class Embedded:
     """A question inside a statement: SELECT ... FROM ... HAVING, without what orders or cuts its answer.
 
     `offset` is where `text` starts in the statement, 0-based. `alias` is the name that qualifies the table's columns.
-    `stored` is the stored question's name if the text is the owner's.
+    `stored` is the stored question's name if the text is the owner's, and `parameters` are its own. `joined` are the
+    two sides where the text is a set operation between questions that are answered as one. `looked_up` are the public
+    tables that are joined to `table`, which has their columns. With `per_unit` the question reads a subquery that gives
+    one row per privacy unit and key, and `table` has its columns.
     """
 
     text: str
@@ -19,11 +25,49 @@ class Embedded:
     alias: str
     keys: tuple[Column, ...]
     stored: str | None
+    joined: "Joined | None" = None
+    parameters: tuple[StoredParameter, ...] = ()
+    looked_up: tuple[JoinedTable, ...] = ()
+    per_unit: "UnitQuery | None" = None
+
+    @property
+    def scope(self) -> Scope:
+        """What names in the question refer to."""
+        listed = None if self.per_unit is None else self.per_unit.listed
+        return Scope(table=self.table, alias=self.alias, joined=self.looked_up, listed=listed)
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Name and declared type of each column of the answer, in the key space's order."""
         return tuple((key.name, key.declared) for key in self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitQuery:
+    """A subquery that gives one row per privacy unit and key, in the FROM of a question or in a WITH query.
+
+    `text` is its SELECT, which starts `offset` characters after the question's start (before it, if negative). It reads
+    `table` under the name `alias` and groups by `groups`. `listed` are the names of its columns, each with the column
+    of the question's table that it is.
+    `conditions`, once it is resolved, are what it says of whole units: of its groups in WHERE, of totals in HAVING.
+    """
+
+    text: str
+    offset: int
+    table: Table
+    alias: str
+    groups: tuple[Column, ...]
+    listed: tuple[tuple[str, str], ...]
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A set operation without ALL between two questions of one table with the same keys."""
+
+    operation: Literal["union", "intersect", "except"]
+    left: Embedded
+    right: Embedded
 
 
 @dataclass(frozen=True, slots=True)

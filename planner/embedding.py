@@ -13,8 +13,9 @@ from planner.errors import KeyholeError
 from planner.lexer import Token, quoted
 from planner.lexer import tokens as lex
 from planner.outer import Asking
-from planner.question_text import Edit, question_edits
+from planner.question_text import Edit, Place, question_edits
 from planner.session_statement import refused
+from planner.set_operations import joined
 from planner.syntax import name, offset, parse, position
 from planner.virtual import VIRTUAL_SCHEMA, VirtualRelation, virtual_relation
 
@@ -99,13 +100,18 @@ def _taken_apart(
     text: str, tokens: tuple[Token, ...], catalog: Catalog, tree: exp.Expr, found: list[tuple[exp.Table, Found]]
 ) -> Asking:
     holes: list[_Hole] = []
+    places: list[Place] = []
     for node, what in found:
         if isinstance(what, Table):
-            embedded, edits = question_edits(node, what, text, tokens)
-            holes.extend(_Hole(edit, (embedded,) if 0 in edit.replacement else ()) for edit in edits)
+            places.extend(question_edits(node, what, text, tokens, catalog))
         else:
             holes.append(_relation(node, what, tokens, catalog))
             holes.extend(_Hole(edit, ()) for edit in _unqualified(node, tree, tokens))
+    whole = joined(tuple(places), text, tokens)
+    holes.extend(_Hole(edit, (embedded,)) for embedded, edit in whole)
+    for place in places:
+        if not any(edit.start <= place.embedded.offset < edit.end for _, edit in whole):
+            holes.extend(_Hole(edit, (place.embedded,) if 0 in edit.replacement else ()) for edit in place.edits)
     asking = _joined(text, holes)
     if len(asking.questions) > MOST_QUESTIONS:
         raise KeyholeError("KH107", f"more than {MOST_QUESTIONS} questions in one statement", hint="Ask them apart.")
@@ -119,13 +125,17 @@ def _relation(
     last = at_offset(tokens, offset(node.this))
     alias = node.args.get("alias")
     named = "" if alias is not None and alias.this is not None else f" AS {quoted(what.name)}"
+    if first > 0 and tokens[first - 1].is_word("table"):
+        first, before = first - 1, "SELECT * FROM "
+    else:
+        before = ""
     if isinstance(what, VirtualRelation):
         body: tuple[str | int, ...] = (0, named)
         embedded: tuple[Embedded | EmbeddedVirtual, ...] = (EmbeddedVirtual(what.name, what.columns),)
     else:
         stored = _stored(what, catalog)
         body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
-    return _Hole(Edit(tokens[first].start, tokens[last].end, body), embedded)
+    return _Hole(Edit(tokens[first].start, tokens[last].end, (before, *body) if before else body), embedded)
 
 
 def _stored(question: StoredQuestion, catalog: Catalog) -> Asking:
@@ -139,8 +149,16 @@ def _stored(question: StoredQuestion, catalog: Catalog) -> Asking:
         ) from None
     if asking is None or not asking.questions:
         raise KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
+    around = " q ".join(part for part in asking.outer if isinstance(part, str))
+    if any(token.kind == "parameter" for token in lex(around)):
+        raise KeyholeError(
+            "KH106",
+            f'the stored question "{question.name}": a parameter stands outside WHERE and HAVING',
+            hint="Its owner must correct the policy.",
+        )
     embedded = tuple(
-        replace(part, stored=question.name) if isinstance(part, Embedded) else part for part in asking.embedded
+        replace(part, stored=question.name, parameters=question.parameters) if isinstance(part, Embedded) else part
+        for part in asking.embedded
     )
     return replace(asking, embedded=embedded)
 

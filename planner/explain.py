@@ -1,31 +1,39 @@
 """A plan in words: EXPLAIN as text and JSON, and the guarantee of an answer. Depends on public inputs alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, ROUND_UP, Decimal
+from decimal import Decimal
 from typing import Any
 
 from mechanisms.contract import EMPTY_PROMISE_NOTE
-from mechanisms.formula import Formula
-from mechanisms.keyhole import Keyhole, cheaper_alone
-from mechanisms.probe import DENIAL_NOTE
-from mechanisms.protocol import FunctionalTest
+from planner.costing import (
+    expected_losses,
+    one_shot,
+    separate_sums,
+    sets_together,
+    share_of_worst_case,
+    with_one_step,
+)
 from planner.lettering import (
     Named,
     aggregate_text,
-    as_typed,
-    in_users_unit,
+    idle,
     lettered,
     letters,
     literal_of,
     plain,
+    shown,
     spelled,
+    typed_letters,
     words,
 )
+from planner.literal_table import cost_lines, formula_lines, noise_lines
 from planner.plan import Plan
-from planner.question import Functional, Measure
+from planner.question import Offsets
+from planner.rounding import at_least, at_most, percent
+from planner.unit_totals import unit_rows_text
 
-COMPARED = {"probe": "ProBE", "naive": "equal split"}
+SQL_LINES = 14  # of EXPLAIN's one screen; the rest is in JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +71,18 @@ def explain_json(plan: Plan, *, left: Left | None) -> dict[str, Any]:
     texts = words(plan.question)
     document: dict[str, Any] = {
         "formula": spelled(plan.asked.formula, words(plan.asked), both="AND", either="OR"),
-        "minimised": spelled(_shown(plan, named), texts, both="AND", either="OR"),
+        "minimised": spelled(shown(plan, named), texts, both="AND", either="OR"),
         "exact": plan.minimised.exact,
-        "letters": spelled(_shown(plan, named), letters(named), both="and", either="or"),
+        "letters": spelled(shown(plan, named), letters(named), both="and", either="or"),
+        "typed_letters": spelled(plan.asked.formula, typed_letters(plan, named), both="and", either="or"),
         "literals": [_literal_json(plan, one) for one in named],
+        "idle": [{"letter": letter, "text": text} for letter, text in idle(plan, named)],
         "prime_implicants": [[texts[literal_of(cut)] for cut in term] for term in plan.minimised.implicants],
         "prime_clauses": [[texts[literal_of(cut)] for cut in clause] for clause in plan.minimised.clauses],
-        "functionals": [
-            _functional_json(functional, test)
-            for functional, test in zip(plan.question.functionals, plan.calibration.tests, strict=True)
-        ],
+        "functionals": [_functional_json(plan, index, named) for index in range(len(plan.question.functionals))],
         "affected_together": [
-            [plan.question.functionals[index].name for index in sorted(group)]
-            for group in plan.calibration.task.affected_together
+            [plan.question.functionals[index].name for index, part in enumerate(exposure) if part]
+            for exposure in plan.calibration.task.exposures
         ],
         "table": plan.question.table.name,
         "privacy_unit": plan.question.table.unit_text,
@@ -84,11 +91,25 @@ def explain_json(plan: Plan, *, left: Left | None) -> dict[str, Any]:
         "keys": plan.question.keys.size,
         "mechanism": plan.calibration.mechanism,
         "worst_case_epsilon": plan.worst_case_epsilon,
-        "separate_sums_epsilon": _separate_sums(plan),
+        "separate_sums_epsilon": separate_sums(plan),
+        "sets_together": [
+            {
+                "functionals": [plan.question.functionals[index].name for index in group.functionals],
+                "parts": [float(part) for part in group.parts],
+                "epsilon": group.epsilon,
+            }
+            for group in sets_together(plan)
+        ],
         "compared": {name: plan.compared.get(name) for name in ("naive", "probe")},
+        "one_shot_epsilon": one_shot(plan),
+        "with_one_step_epsilon": with_one_step(plan),
+        "expected_epsilon": [
+            {"tolerances_short": tolerances, "epsilon": epsilon} for tolerances, epsilon in expected_losses(plan)
+        ],
         "guarantee": guarantee_json(plan),
         "sql": plan.rewritten.sql,
         "dialect": plan.rewritten.dialect,
+        "rollup": _rollup_json(plan),
         "warnings": list(plan.warnings),
     }
     if left is not None:
@@ -104,23 +125,23 @@ def guarantee_sentence(plan: Plan) -> str:
     if not plan.question.functionals:
         return "the condition does not depend on data: the answer is exact and nothing was spent."
     accuracy, calibration = plan.question.accuracy, plan.calibration
-    loss = f"at most {plain(Decimal(_at_most(plan.worst_case_epsilon)))} epsilon"
+    loss = f"at most {plain(Decimal(at_most(plan.worst_case_epsilon)))} epsilon"
     if calibration.whole_question:
         missed = _missed_past_the_limit(plan)
         loss += " for all groups together"
     elif calibration.fnr is None:
         missed = "a group near a threshold may be missed, without a bound"
     else:
-        missed = f"a group that truly qualifies is missed at most {_percent(accuracy.fnr)} of the time"
+        missed = f"a group that truly qualifies is missed at most {percent(accuracy.fnr)} of the time"
     if EMPTY_PROMISE_NOTE in calibration.notes:
         wrong = "within the tolerance every group qualifies, so any group may be returned"
     elif calibration.fpr is None:
         wrong = "a group that does not may be returned, without a bound"
     else:
-        slack, rate = _slack(accuracy.tolerance), _percent(accuracy.fpr)
+        slack, rate = _slack(accuracy.tolerance), percent(accuracy.fpr)
         wrong = f"one that fails even with {slack} is returned at most {rate} of the time"
     promise = f"{missed}; {wrong}; {loss}."
-    if DENIAL_NOTE in calibration.notes:
+    if calibration.deniable:
         promise = f"{promise} It may be denied, which is paid for; the rates are those of being answered wrongly."
     table = plan.question.table
     if table.row_unit:
@@ -134,7 +155,7 @@ def _missed_past_the_limit(plan: Plan) -> str:
     """What a sparse vector promises of the groups that qualify."""
     limit = plan.calibration.task.most_positives
     groups = "1 group is" if limit == 1 else f"{limit} groups are"
-    rate = _percent(plan.question.accuracy.fnr)
+    rate = percent(plan.question.accuracy.fnr)
     return (
         f"a group that truly qualifies is tested and missed at most {rate} of the time, "
         f"but at most {groups} returned, and any that come later in the order of the keys are missed, without a bound"
@@ -168,22 +189,30 @@ def _tolerances(plan: Plan) -> dict[str, float]:
 
 def _lines(plan: Plan, left: Left | None) -> Iterator[str]:
     yield _heading(plan, left)
-    yield from _formula_lines(plan)
-    yield f"  {_cost(plan)}"
+    yield from formula_lines(plan)
+    yield from cost_lines(plan)
     if left is not None:
         refused = _refused(plan, left)
         verdict = "   -> this question would be refused" if refused else ""
-        yield f"  Left for these groups: {_at_least(left.epsilon)}{verdict}"
+        yield f"  Left for these groups: {at_least(left.epsilon)}{verdict}"
         if refused and left.would_fit:
             yield f"  Would fit: {', or '.join(left.would_fit)}"
+    yield from noise_lines(plan)
     for note in _bounding(plan):
         yield f"  Bounding: {note}"
     yield f"  Guarantee: {guarantee_sentence(plan)}"
     for warning in plan.warnings:
         yield f"  Warning: {warning}"
+    if plan.rewritten.rollup is not None:
+        keys = ", ".join(plan.question.keys.names)
+        yield f"  Rollup: bounding is done once per data version for all questions by ({keys}), where one can be kept"
     if plan.rewritten.sql:
         yield f"  SQL sent to the source ({plan.rewritten.dialect}):"
-        yield from (f"    {line}" for line in plan.rewritten.sql.splitlines())
+        lines = plan.rewritten.sql.splitlines()
+        shown_lines = lines if len(lines) <= SQL_LINES else lines[: SQL_LINES - 1]
+        yield from (f"    {line}" for line in shown_lines)
+        if len(lines) > len(shown_lines):
+            yield f"    ... {len(lines) - len(shown_lines)} more lines: EXPLAIN (FORMAT JSON)"
     else:
         yield "  Nothing is sent to the source."
 
@@ -195,85 +224,17 @@ def _heading(plan: Plan, left: Left | None) -> str:
     return f"Question over {keys.size} groups of {grouped}{version}, nothing is spent by EXPLAIN"
 
 
-def _formula_lines(plan: Plan) -> Iterator[str]:
-    named = lettered(plan)
-    formula = spelled(_shown(plan, named), letters(named), both="and", either="or")
-    if plan.minimised.exact:
-        true, false = _ways(len(plan.minimised.implicants)), _ways(len(plan.minimised.clauses))
-        yield f"  {formula}        minimal; {true} to be true, {false} to be false"
-    else:
-        yield f"  {formula}        as typed"
-    rows = [_literal_cells(plan, one, named) for one in named]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
-    for row in rows:
-        yield "  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _shown(plan: Plan, named: tuple[Named, ...]) -> Formula:
-    """The formula that is evaluated, in the order in which its literals were typed."""
-    return as_typed(plan.minimised.formula, letters(named)) if plan.minimised.exact else plan.minimised.formula
-
-
-def _ways(count: int) -> str:
-    return f"{count} way{'' if count == 1 else 's'}"
-
-
-def _literal_cells(plan: Plan, one: Named, named: tuple[Named, ...]) -> tuple[str, ...]:
-    index = one.cut.functional
-    functional, test = plan.question.functionals[index], plan.calibration.tests[index]
-    band = f"may err between {plain(one.lower)} and {plain(one.upper)}"
-    if one.rows > 1:
-        band += f" for groups of at least {one.rows} rows"
-    together = plan.calibration.whole_question
-    first = next(other for other in named if together or other.cut.functional == index)
-    if first != one:
-        shared = "decided together with" if together else "same noise as"
-        return f"{one.letter}  {one.text}", band, "", "", f"{shared} {first.letter}", ""
-    rates = f"fnr {_percent(test.fnr, places=2)}", f"fpr {_percent(test.fpr, places=2)}"
-    notes = "; ".join(_notes(plan, functional, test))
-    return f"{one.letter}  {one.text}", band, *rates, f"epsilon {_at_most(test.epsilon)}", notes
-
-
-def _notes(plan: Plan, functional: Functional, test: FunctionalTest) -> Iterator[str]:
-    yield f"sensitivity {plain(functional.sensitivity * functional.unit_size)}"
-    clipped = _clipping(plan, functional)
-    if clipped:
-        yield clipped
-    if test.block > 1:
-        yield f"noise on blocks of {test.block} steps"
-    if test.looks:
-        first = test.epsilon * float(test.looks[0].rate / test.rate)
-        yield f"looks {len(test.looks) + 1} times at most, first at epsilon {_at_most(first)}"
-    alone = _cheaper_alone(plan).get(plan.question.functionals.index(functional))
-    if alone is not None:
-        yield f"one threshold alone would cost {_at_most(alone)}"
-
-
-def _cheaper_alone(plan: Plan) -> Mapping[int, float]:
-    """What a functional would cost that did not share one noisy value among several thresholds, where that is less."""
-    return cheaper_alone(plan.calibration) if plan.calibration.mechanism == Keyhole.name else {}
-
-
-def _clipping(plan: Plan, functional: Functional) -> str | None:
-    """How far one unit counts, where the policy clips totals per unit."""
-    if functional.unit_range is None or functional.measure is Measure.UNITS:
-        return None
-    low, high = functional.unit_range
-    unit = f"({plan.question.table.unit_text})"
-    if functional.measure is Measure.ROWS:
-        return f"one {unit} counts at most {high} rows"
-    if functional.offset:
-        return f"one {unit} counts at most {plan.question.table.rows_per_unit} rows"
-    edges = (plain(in_users_unit(functional, edge)) for edge in (low, high))
-    return f"the total of one {unit} is clipped to {' .. '.join(edges)}"
-
-
 def _bounding(plan: Plan) -> Iterator[str]:
     """What happens to a privacy unit's rows before anything is summed."""
-    table = plan.question.table
-    for name in dict.fromkeys(functional.column for functional in plan.question.functionals):
-        bounds = table.column(name).bounds if name else None
-        if bounds and any(f.measure is Measure.TOTAL and f.column == name for f in plan.question.functionals):
+    per_unit = plan.question.per_unit
+    table = plan.question.table if per_unit is None else per_unit.table
+    functionals = plan.question.functionals
+    if per_unit is not None:
+        yield from unit_rows_text(plan.question, per_unit)
+        functionals = tuple(total.functional for total in per_unit.totals)
+    for name in dict.fromkeys(name for functional in functionals for name in functional.summed):
+        bounds = table.column(name).bounds
+        if bounds:
             yield f"values of {name} are clipped to {plain(bounds[0])} .. {plain(bounds[1])}"
     if table.row_unit:
         return
@@ -283,47 +244,48 @@ def _bounding(plan: Plan) -> Iterator[str]:
         yield f"one ({table.unit_text}) counts at most {table.row_cap.rows} rows per group, chosen by a hash"
 
 
-def _cost(plan: Plan) -> str:
-    others = [] if plan.calibration.whole_question else [f"separate sums {_at_most(_separate_sums(plan))}"]
-    others += [f"{label} {_at_most(plan.compared[name])}" for name, label in COMPARED.items() if name in plan.compared]
-    mechanism = plan.calibration.mechanism
-    if plan.calibration.whole_question:
-        mechanism += ", for all groups together"
-    compared = f" ({'; '.join(others)})" if others else ""
-    return f"Worst case {_at_most(plan.worst_case_epsilon)} with mechanism {mechanism}{compared}"
-
-
 def _literal_json(plan: Plan, one: Named) -> dict[str, Any]:
     return {
         "letter": one.letter,
         "text": one.text,
         "functional": plan.question.functionals[one.cut.functional].name,
         "may_err_between": [float(one.lower), float(one.upper)],
+        "may_err_in": one.counted or None,
         "rows": one.rows,
     }
 
 
-def _functional_json(functional: Functional, test: FunctionalTest) -> dict[str, Any]:
+def _functional_json(plan: Plan, index: int, named: tuple[Named, ...]) -> dict[str, Any]:
+    functional, test = plan.question.functionals[index], plan.calibration.tests[index]
+    scale = functional.sensitivity if test.block == 1 else 1
     return {
         "name": functional.name,
+        "literals": [one.letter for one in named if one.cut.functional == index],
         "sensitivity": functional.sensitivity,
         "epsilon": test.epsilon,
+        "share_of_worst_case": share_of_worst_case(plan, index),
         "fnr": test.fnr,
         "fpr": test.fpr,
         "shift": test.shift,
         "tie": float(test.tie),
         "tolerance": test.tolerance,
         "block": test.block,
+        "looks": [float(look.rate) * scale for look in test.looks],
         "unit_size": float(functional.unit_size),
         "unit_range": None if functional.unit_range is None else list(functional.unit_range),
+        "own_thresholds": _own_json(functional.offsets),
     }
 
 
-def _separate_sums(plan: Plan) -> float:
-    """What the functionals cost one by one; a test for all of them together has its one loss."""
-    if plan.calibration.whole_question:
-        return plan.worst_case_epsilon
-    return sum(test.epsilon for test in plan.calibration.tests)
+def _own_json(offsets: Offsets | None) -> dict[str, Any] | None:
+    """By what key the thresholds of each group's own differ, and by how many integer steps they lie above the least."""
+    return None if offsets is None else {"key": offsets.key, "steps_above_least": list(offsets.steps)}
+
+
+def _rollup_json(plan: Plan) -> dict[str, str] | None:
+    """The rows that may be kept for many questions, and the SQL that answers from them; null where nothing is kept."""
+    rollup = plan.rewritten.rollup
+    return None if rollup is None else {"build": rollup.build, "sql": rollup.sql}
 
 
 def _refused(plan: Plan, left: Left) -> bool:
@@ -335,19 +297,3 @@ def _slack(tolerance: str) -> str:
     if text.endswith("%") and "," not in text and "=" not in text:
         return f"{text[:-1].strip()} % slack"
     return f"a slack of {text}"
-
-
-def _percent(rate: float, *, places: int = 6) -> str:
-    """A rate in percent, rounded up so that it stays a bound."""
-    percent = (Decimal(str(rate)) * 100).quantize(Decimal(1).scaleb(-places), rounding=ROUND_UP)
-    return f"{percent if places == 2 else plain(percent)} %"
-
-
-def _at_most(epsilon: float) -> str:
-    """A loss rounded up to two decimals."""
-    return format(Decimal(str(epsilon)).quantize(Decimal("0.01"), rounding=ROUND_UP), "f")
-
-
-def _at_least(epsilon: float) -> str:
-    """A balance rounded down to two decimals."""
-    return format(Decimal(str(epsilon)).quantize(Decimal("0.01"), rounding=ROUND_DOWN), "f")

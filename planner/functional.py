@@ -1,91 +1,21 @@
 """From an aggregate and its threshold to a functional in integers: grid, linear form, sensitivity, range (M2, M6)."""
 
-from decimal import Decimal, localcontext
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, gcd, lcm
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
-from planner.aggregate import Aggregate
 from planner.catalog import Column, SqlType, Table
-from planner.column_comparison import terminating
+from planner.comparison import Comparison, Slack
+from planner.condition import NEVER, canonical
+from planner.decimals import decimal
 from planner.errors import KeyholeError
-from planner.question import Functional, Measure
+from planner.question import Functional, Measure, Term
+from planner.row_expression import Part
+from planner.row_range import row_range
 
 _LARGEST = 2**53
-
-
-def decimal(value: Fraction) -> Decimal:
-    """The fraction as a decimal for people: exact if it ends, else to 12 digits."""
-    exact = terminating(value)
-    if exact is not None and len(exact.as_tuple().digits) <= 30:
-        return exact
-    with localcontext() as context:
-        context.prec = 12
-        return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def functional(
-    aggregate: Aggregate, *, threshold: Fraction, table: Table, min_rows: int, position: int | None
-) -> Functional:
-    """The functional that decides `aggregate` against `threshold`, which matters for averages alone.
-
-    Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key.
-    Raises KH203, KH005, KH204, KH208.
-    """
-    match aggregate.measure:
-        case Measure.ROWS:
-            sensitivity, unit_range = _row_bound(table, least=0, most=1, position=position)
-            return _made(aggregate, aggregate.text, sensitivity=sensitivity, unit_range=unit_range)
-        case Measure.UNITS:
-            return _made(aggregate, aggregate.text, sensitivity=1, unit_range=None)
-        case Measure.TOTAL if aggregate.average:
-            return _average(aggregate, threshold=threshold, table=table, min_rows=min_rows, position=position)
-        case Measure.TOTAL:
-            return _sum(aggregate, table=table, position=position)
-
-
-def _made(
-    aggregate: Aggregate,
-    name: str,
-    *,
-    sensitivity: int,
-    unit_range: tuple[int, int] | None,
-    scale: int = 1,
-    offset: int = 0,
-    unit_size: Fraction = Fraction(1),
-    rows: int = 1,
-) -> Functional:
-    return Functional(
-        name=name,
-        measure=aggregate.measure,
-        column=aggregate.column.name if aggregate.column else None,
-        condition=aggregate.condition,
-        scale=scale,
-        offset=offset,
-        sensitivity=sensitivity,
-        unit_range=unit_range,
-        unit_size=decimal(unit_size),
-        rows=rows,
-    )
-
-
-def _row_bound(table: Table, *, least: int, most: int, position: int | None) -> tuple[int, tuple[int, int] | None]:
-    """Sensitivity and unit range of a sum over rows of terms between `least` and `most` (zero for rows left out)."""
-    largest = max(abs(least), abs(most), 1)
-    if table.row_unit:
-        return largest, None
-    if table.row_cap is not None:
-        return largest * table.row_cap.rows, None
-    if table.rows_per_unit is None:
-        raise KeyholeError(
-            "KH005",
-            f'table "{table.name}" declares no bound on the rows of one {table.unit_text}',
-            detail="A count's sensitivity is the number of rows that one privacy unit counts for in one group.",
-            hint=f"Declare rows_per_unit = 20 under [tables.{table.name}] in keyhole.toml.",
-            position=position,
-        )
-    rows = table.rows_per_unit
-    return largest * rows, (min(0, least) * rows, max(0, most) * rows)
 
 
 def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fraction, int, int]:
@@ -110,62 +40,144 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
     return size, floor(Fraction(low) / size), ceil(Fraction(high) / size)
 
 
-def _sum(aggregate: Aggregate, *, table: Table, position: int | None) -> Functional:
-    column = aggregate.column
-    assert column is not None
-    size, low, high = grid(column, table, position=position)
-    if table.row_unit or table.row_cap is not None:
-        sensitivity, unit_range = _row_bound(table, least=low, most=high, position=position)
-    else:
-        if column.per_unit is None:
-            raise KeyholeError(
-                "KH203",
-                f"{column.name} has no declared range for the total of one {table.unit_text}",
-                detail="One privacy unit's total in a group is clipped to a declared range.",
-                hint=f"Declare per_unit = [0, 500] under [tables.{table.name}.columns.{column.name}] in keyhole.toml.",
-                position=position,
-            )
-        least = min(0, floor(Fraction(column.per_unit[0]) / size))
-        most = max(0, ceil(Fraction(column.per_unit[1]) / size))
-        sensitivity, unit_range = max(-least, most, 1), (least, most)
-    return _made(aggregate, aggregate.text, sensitivity=sensitivity, unit_range=unit_range, unit_size=size)
+def functional(comparison: Comparison, *, table: Table, min_rows: int) -> tuple[Functional, Fraction]:
+    """The functional that decides a comparison, and what one of its integer steps is worth in the unit of its sum.
 
-
-def _average(
-    aggregate: Aggregate, *, threshold: Fraction, table: Table, min_rows: int, position: int | None
-) -> Functional:
-    column = aggregate.column
-    assert column is not None
-    size, low, high = grid(column, table, position=position)
-    ratio = threshold / size
-    scale, offset = ratio.denominator, ratio.numerator
-    least, most = scale * low - offset, scale * high - offset
-    sensitivity, unit_range = _row_bound(table, least=least, most=most, position=position)
-    if sensitivity > _LARGEST or scale > _LARGEST or abs(offset) > _LARGEST:
+    Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key.
+    Raises KH203, KH005, KH204, KH208.
+    """
+    position = comparison.position
+    grids = {
+        part.column.name: grid(part.column, table, position=position)
+        for part in comparison.parts
+        if part.column is not None and part.power
+    }
+    exact = _exact_terms(comparison.parts, grids)
+    step = _common_step(exact.values()) or Fraction(1)
+    if not exact:
+        raise KeyholeError(
+            "KH204",
+            f"{comparison.left} adds up to nothing",
+            hint="Compare something that rows add to with a constant.",
+            position=position,
+        )
+    conditions = {canonical(part.condition): part.condition for part in comparison.parts}
+    terms = tuple(
+        Term(coefficient=int(amount / step), column=column, condition=conditions[text], power=power)
+        for (column, text, power), amount in exact.items()
+    )
+    measure = comparison.measure
+    if measure not in (Measure.UNITS, Measure.VALUES):
+        alone = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
+        measure = Measure.ROWS if alone else Measure.TOTAL
+    sensitivity, unit_range = _bound(comparison, terms, measure, grids, table)
+    if sensitivity > _LARGEST or any(abs(term.coefficient) > _LARGEST for term in terms):
         raise KeyholeError(
             "KH208",
-            f"the threshold of {aggregate.text} is too fine for the grid {column.grid or 1}",
+            f"the threshold of {comparison.left} is too fine for the grid of its column",
             hint="Round the threshold to a few digits.",
             position=position,
         )
-    return _made(
-        aggregate,
-        f"{aggregate.text} - {decimal(threshold)}",
+    made = Functional(
+        name=_name(comparison),
+        measure=measure,
+        terms=terms,
         sensitivity=sensitivity,
         unit_range=unit_range,
-        scale=scale,
-        offset=offset,
-        unit_size=size / scale,
-        rows=min_rows,
+        unit_size=decimal(step / (comparison.per_row or 1)),
+        rows=1 if comparison.per_row is None else min_rows,
+        origin=decimal(comparison.origin),
     )
+    return made, step
 
 
-def step_of(made: Functional, aggregate: Aggregate, table: Table) -> Fraction:
-    """What one integer step is worth in the analyst's unit, exactly."""
-    if aggregate.measure is not Measure.TOTAL:
-        return Fraction(1)
-    assert aggregate.column is not None
-    return grid(aggregate.column, table, position=None)[0] / made.scale
+def _name(comparison: Comparison) -> str:
+    if comparison.slack is Slack.THRESHOLD:
+        mean = comparison.per_row is not None
+        return f"{comparison.left} - {decimal(comparison.threshold)}" if mean else comparison.left
+    counted, *others = comparison.parts
+    name = f"count(*) FILTER (WHERE {canonical(counted.condition)})"
+    for part in others:
+        name += f" - {decimal(-part.coefficient)} * count(*) FILTER (WHERE {canonical(part.condition)})"
+    return name
+
+
+_Kind = tuple[str | None, str, int]
+
+
+def _exact_terms(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int, int]]) -> dict[_Kind, Fraction]:
+    """What one row or grid step of each kind adds, in the unit of the sum."""
+    found: dict[_Kind, Fraction] = {}
+    for part in parts:
+        column = part.column.name if part.column is not None else None
+        size = grids[column][0] if part.power and column is not None else Fraction(1)
+        kind = (column, canonical(part.condition), part.power)
+        found[kind] = found.get(kind, Fraction(0)) + part.coefficient * size
+    return {kind: amount for kind, amount in found.items() if amount and kind[1] != canonical(NEVER)}
+
+
+def _common_step(amounts: Iterable[Fraction]) -> Fraction:
+    """The largest number of which all are whole multiples."""
+    step = Fraction(0)
+    for amount in amounts:
+        denominator = lcm(step.denominator, amount.denominator)
+        step = Fraction(gcd(int(step * denominator), int(amount * denominator)), denominator)
+    return step
+
+
+def _bound(
+    comparison: Comparison,
+    terms: tuple[Term, ...],
+    measure: Measure,
+    grids: Mapping[str, tuple[Fraction, int, int]],
+    table: Table,
+) -> tuple[int, tuple[int, int] | None]:
+    """Sensitivity and unit range (M6): per row, per capped rows, or per clipped total of one privacy unit."""
+    if measure is Measure.UNITS:
+        return 1, None
+    if measure is Measure.VALUES and terms[0].column is not None and table.determines(table.column(terms[0].column)):
+        return 1, None if table.row_cap is not None else (0, 1)
+    ranges = {name: (low, high) for name, (_, low, high) in grids.items()}
+    least, most = row_range(terms, ranges=ranges, table=table)
+    largest = max(-least, most, 1)
+    if table.row_unit:
+        return largest, None
+    if table.row_cap is not None:
+        return largest * table.row_cap.rows, None
+    if comparison.per_row is None and terms[0].power and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
+        return _plain_sum(terms[0], comparison, grids, table)
+    if table.rows_per_unit is None:
+        raise KeyholeError(
+            "KH005",
+            f'table "{table.name}" declares no bound on the rows of one {table.unit_text}',
+            detail="A count's sensitivity is the number of rows that one privacy unit counts for in one group.",
+            hint=f"Declare rows_per_unit = 20 under [tables.{table.name}] in keyhole.toml.",
+            position=comparison.position,
+        )
+    rows = table.rows_per_unit
+    return largest * rows, (least * rows, most * rows)
+
+
+def _plain_sum(
+    term: Term,
+    comparison: Comparison,
+    grids: Mapping[str, tuple[Fraction, int, int]],
+    table: Table,
+) -> tuple[int, tuple[int, int]]:
+    """A sum of one column under one coefficient: the declared range of one unit's total."""
+    assert term.column is not None
+    column, size = table.column(term.column), grids[term.column][0]
+    if column.per_unit is None:
+        raise KeyholeError(
+            "KH203",
+            f"{column.name} has no declared range for the total of one {table.unit_text}",
+            detail="One privacy unit's total in a group is clipped to a declared range.",
+            hint=f"Declare per_unit = [0, 500] under [tables.{table.name}.columns.{column.name}] in keyhole.toml.",
+            position=comparison.position,
+        )
+    ends = sorted(Fraction(end) / size * term.coefficient for end in column.per_unit)
+    least, most = min(0, floor(ends[0])), max(0, ceil(ends[1]))
+    return max(-least, most, 1), (least, most)
 
 
 def literals(index: int, operator: str, at: Fraction, *, tolerance: int) -> Formula:

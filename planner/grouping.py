@@ -1,15 +1,21 @@
 """GROUP BY: which columns are the question's keys, by name, position, output alias or a derived column's expression."""
 
+from itertools import combinations
+
 from sqlglot import exp
 
-from planner.catalog import Column
+from planner.catalog import Column, Lookup
+from planner.determined import leading
 from planner.errors import KeyholeError
 from planner.reference import Scope, derivation, referenced
 from planner.syntax import bare, name, position, written
 
 
 def grouping(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
-    """The key columns in order, each once. Raises KH105, KH106, KH201, KH202."""
+    """The key columns in order, each once, without looked-up ones that others determine.
+
+    Raises KH105, KH106, KH201, KH202.
+    """
     group = select.args.get("group")
     if group is None or not group.expressions:
         if group is not None and any(value for key, value in group.args.items() if key != "expressions"):
@@ -23,11 +29,31 @@ def grouping(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
         )
     if any(value for key, value in group.args.items() if key != "expressions"):
         raise _unsupported(group)
+    listed = [referenced(_chosen(bare(item), select, scope), scope) for item in group.expressions]
+    names = {column.name for column in leading([column for column in listed if column is not None], scope)}
     keys: dict[str, Column] = {}
-    for item in group.expressions:
-        column = _key(item, select, scope)
-        keys[column.name] = column
+    for item, known in zip(group.expressions, listed, strict=True):
+        if known is None or known.name in names:
+            column = _key(item, select, scope)
+            keys[column.name] = column
     return tuple(keys.values())
+
+
+def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
+    """The columns that a subquery groups by, with or without a public domain. Raises KH106, KH201, KH202."""
+    group = select.args["group"]
+    if any(value for key, value in group.args.items() if key != "expressions"):
+        raise _unsupported(group)
+    columns: dict[str, Column] = {}
+    for item in group.expressions:
+        chosen = _chosen(bare(item), select, scope)
+        if isinstance(chosen, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            raise _unsupported(chosen)
+        column = referenced(chosen, scope)
+        if column is None:
+            raise KeyholeError("KH202", f"{written(chosen)[:80]} is not a column", position=position(chosen))
+        columns[column.name] = column
+    return tuple(columns.values())
 
 
 def _unsupported(node: exp.Expr) -> KeyholeError:
@@ -37,6 +63,51 @@ def _unsupported(node: exp.Expr) -> KeyholeError:
         hint="Ask one question per grouping; UNION ALL may join them.",
         position=position(node),
     )
+
+
+MOST_SETS = 8
+
+
+def grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], ...]:
+    """The groupings of ROLLUP, CUBE and GROUPING SETS, without the one over everything; none where they are many."""
+    group = select.args.get("group")
+    if group is None or any(value for key, value in group.args.items() if key != "expressions"):
+        return ()
+    sets: list[tuple[exp.Expr, ...]] = [()]
+    for item in group.expressions:
+        sets = [left + right for left in sets for right in _sets(item)]
+        if len(sets) > MOST_SETS:
+            return ()
+    try:
+        found = [tuple(dict.fromkeys(_key(item, select, scope) for item in items)) for items in sets if items]
+    except KeyholeError:
+        return ()
+    return tuple(dict.fromkeys(found))
+
+
+def _sets(item: exp.Expr) -> list[tuple[exp.Expr, ...]]:
+    match item:
+        case exp.Cube(expressions=items) if 2 ** min(len(items), 60) > MOST_SETS:
+            return [()] * (MOST_SETS + 1)
+        case exp.Rollup(expressions=items) | exp.Cube(expressions=items):
+            parts = [_columns(part) for part in items]
+            if isinstance(item, exp.Rollup):
+                chosen = [range(length) for length in range(len(parts), -1, -1)]
+                return [tuple(column for index in indices for column in parts[index]) for indices in chosen]
+            places = range(len(parts))
+            return [
+                tuple(column for index in indices for column in parts[index])
+                for length in range(len(parts), -1, -1)
+                for indices in combinations(places, length)
+            ]
+        case exp.GroupingSets(expressions=items):
+            return [one for part in items for one in _sets(part)]
+        case _:
+            return [_columns(item)]
+
+
+def _columns(item: exp.Expr) -> tuple[exp.Expr, ...]:
+    return tuple(item.expressions) if isinstance(item, exp.Tuple) else (bare(item),)
 
 
 def _known(scope: Scope) -> str:
@@ -61,7 +132,9 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
             "KH202",
             f'column "{column.name}" has no public domain',
             detail=f"The list of groups must be public. Keys of {scope.table.name}: {_known(scope)}.",
-            hint=f"Declare [tables.{scope.table.name}.columns.{column.name}] key = {{ values = [...] }}, "
+            hint="Group by a public column of type text, integer, boolean, date or timestamp that holds values."
+            if isinstance(column.derivation, Lookup)
+            else f"Declare [tables.{scope.table.name}.columns.{column.name}] key = {{ values = [...] }}, "
             "values_from or range in keyhole.toml.",
             position=position(item),
         )
@@ -88,7 +161,7 @@ def _chosen(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
         return _unaliased(select.expressions[index - 1])
     if isinstance(item, exp.Column) and item.args.get("table") is None:
         wanted = name(item.this)
-        if all(column.name != wanted for column in scope.table.columns):
+        if not scope.knows(wanted):
             for projection in select.expressions:
                 if isinstance(projection, exp.Alias) and name(projection.args["alias"]) == wanted:
                     return _unaliased(projection)

@@ -9,20 +9,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
-from planner.aggregate import Values
-from planner.condition import ALWAYS, canonical
+from mechanisms.formula import complement as complement_of
+from planner.condition import ALWAYS, And, IsNull, all_of, canonical, disjoint
 from planner.errors import KeyholeError
 from planner.question import Functional, Measure
+from planner.row_expression import Values
+from planner.row_range import Range, not_true
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Values without which a comparison is NULL, and the range of what one row can add to its sum without them."""
+
+    values: Values
+    without: Range
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """The literals of one comparison, and the rows that must exist for it not to be NULL (None: it never is)."""
+    """The literals of one comparison, and the values that must exist for it not to be NULL (none: it never is).
+
+    It stands for "the literals hold and the values exist"; where it is `outside`, for "the literals hold or the values
+    do not exist", which is the complement of the complementary literals.
+    """
 
     formula: Formula
-    values: Values | None
+    values: tuple[Absence, ...]
     text: str
     position: int | None
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +57,62 @@ class GuardedAny:
 GuardedFormula = Guarded | GuardedAll | GuardedAny
 
 
-def holds_at_zero(formula: Formula) -> bool:
-    """Whether the formula holds where every functional is zero, as in a group without rows."""
+def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None = None) -> bool:
+    """Whether the formula holds where every functional is zero, as in a group without rows.
+
+    Where offsets are taken off `functionals`, whether every literal that it needs does so for some group.
+    """
+    known = functionals or {}
     match formula:
-        case Cut(_, cut, above, _):
-            return cut < 0 if above else cut >= 0
+        case Cut(index, cut, above, _):
+            return cut < 0 if above else cut + _largest(known.get(index)) >= 0
         case AllOf(children):
-            return all(holds_at_zero(child) for child in children)
+            return all(holds_at_zero(child, known) for child in children)
         case AnyOf(children):
-            return any(holds_at_zero(child) for child in children)
+            return any(holds_at_zero(child, known) for child in children)
+
+
+def _largest(functional: Functional | None) -> int:
+    """How far a group's own threshold may lie above the functional's cuts; the least lies at them."""
+    return 0 if functional is None or functional.offsets is None else functional.offsets.largest
+
+
+def _held(formula: Formula, row: Range, functionals: Mapping[int, Functional]) -> bool | None:
+    """Whether literals on one functional hold in every group, however many rows add so much each.
+
+    None if it depends on the rows, or on the group whose own threshold it is.
+    """
+    match formula:
+        case Cut(index, cut, above, _):
+            negative = cut + _largest(functionals[index]) < 0
+            surely = row[0] == 0 and negative if above else row[1] == 0 and cut >= 0
+            never = row[1] == 0 and cut >= 0 if above else row[0] == 0 and negative
+            return True if surely else False if never else None
+        case AllOf(children):
+            held = [_held(child, row, functionals) for child in children]
+            return False if False in held else None if None in held else True
+        case AnyOf(children):
+            held = [_held(child, row, functionals) for child in children]
+            return True if True in held else None if None in held else False
+
+
+def complement(formula: GuardedFormula) -> GuardedFormula:
+    """The formula that is true exactly where this one is not.
+
+    Guarantee: the formula of literals is true exactly where SQL's HAVING is true, NULL counting as not true, and its
+    two-valued complement is De Morgan's: AND becomes OR, `S > c` becomes `S <= c`. A comparison is true where its
+    literals hold and its values exist, so its complement is true where they do not hold or no values exist. In a group
+    without values S is 0. If the complementary literals hold at 0, "or no values exist" adds nothing. If not, the
+    comparison itself holds at 0 and needed a guard, whose complement stands beside this one, joined by OR: where it is
+    false the values exist, and where it is true nothing depends on this one.
+    """
+    match formula:
+        case Guarded():
+            return replace(formula, formula=complement_of(formula.formula), outside=not formula.outside)
+        case GuardedAll(children):
+            return GuardedAny(tuple(complement(child) for child in children))
+        case GuardedAny(children):
+            return GuardedAll(tuple(complement(child) for child in children))
 
 
 def guarding(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> frozenset[int]:
@@ -63,16 +125,20 @@ def _guarding(
 ) -> frozenset[int]:
     match formula:
         case Guarded():
-            if formula.values is None or not holds_at_zero(formula.formula):
-                return frozenset()
-            found = frozenset(index for index in available if _implies(functionals[index], formula.values))
-            if not found:
-                raise _unguarded(formula, formula.values)
-            return found
-        case GuardedAny(children):
-            return frozenset().union(*(_guarding(child, functionals, available) for child in children))
-        case GuardedAll(children):
-            implied = [_implied(child, functionals) for child in children]
+            guards: frozenset[int] = frozenset()
+            for absence in formula.values:
+                if _held(formula.formula, absence.without, functionals) is formula.outside:
+                    continue
+                found = frozenset(index for index in available if _implies(functionals[index], absence.values))
+                if not found:
+                    raise _unguarded(formula, absence.values)
+                guards |= found
+            return guards
+        case GuardedAny(children) | GuardedAll(children):
+            if isinstance(formula, GuardedAll):
+                implied = [_implied(child, functionals) for child in children]
+            else:  # a child matters only where the others fail
+                implied = [_implied(complement(child), functionals) for child in children]
             used: frozenset[int] = frozenset()
             for index, child in enumerate(children):
                 others = available.union(*implied[:index], *implied[index + 1 :])
@@ -84,7 +150,7 @@ def _implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> 
     """The counts that are at least one wherever the formula holds."""
     match formula:
         case Guarded(inner):
-            return _counted(inner, functionals)
+            return frozenset() if formula.outside and formula.values else _counted(inner, functionals)
         case GuardedAll(children):
             return frozenset().union(*(_implied(child, functionals) for child in children))
         case GuardedAny(children):
@@ -106,22 +172,24 @@ def _counted(formula: Formula, functionals: Mapping[int, Functional]) -> frozens
 
 def _implies(count: Functional, values: Values) -> bool:
     """Whether a positive count means that the values exist."""
-    column = values.column is None or (count.measure is Measure.ROWS and count.column == values.column)
-    condition = values.condition == ALWAYS or canonical(values.condition) == canonical(count.condition)
-    return values.exact and column and condition
+    counted = count.terms[0]
+    known = counted.condition
+    if counted.column is not None:
+        known = all_of((known, Values(counted.column, ALWAYS).rows))
+    if values.column is not None and counted.column != values.column and not disjoint(known, IsNull(values.column)):
+        return False
+    return canonical(values.condition) == canonical(counted.condition) or disjoint(
+        And((known,)), not_true(values.condition)
+    )
 
 
 def _unguarded(formula: Guarded, values: Values) -> KeyholeError:
-    if not values.exact:
-        hint = "Write the CASE without ELSE, or as sum(x) FILTER (WHERE ...), and add a count of the same rows."
-    else:
-        filter_ = "" if values.condition == ALWAYS else f" FILTER (WHERE {canonical(values.condition)})"
-        hint = f"Add: AND count({values.column or '*'}){filter_} >= 10"
+    filter_ = "" if values.condition == ALWAYS else f" FILTER (WHERE {canonical(values.condition)})"
     return KeyholeError(
         "KH206",
         f"{formula.text} would hold for groups without values, where SQL says NULL",
         detail="A group without values must not qualify, and finding out whether it has some costs budget.",
-        hint=hint,
+        hint=f"Add: AND count({values.column or '*'}){filter_} >= 10",
         position=formula.position,
     )
 

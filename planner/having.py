@@ -5,50 +5,31 @@ to an answer.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate
-from planner.condition import ALWAYS
-from planner.constant import Constant, NotConstant, Number, Untyped, fold, number
+from planner.aggregate import Aggregate, GroupScope, contains_aggregate
+from planner.comparison import FAILS, FLIPPED, HOLDS, OPPOSITE, Comparison, Every, Having, Outside, Slack, Some
+from planner.condition import ALWAYS, COMPARISONS
+from planner.constant import NotConstant, Number, Untyped, fold, number
+from planner.decimals import decimal
 from planner.errors import KeyholeError
+from planner.key_thresholds import is_public, key_numbers
+from planner.linear import Linear, divides_integers, least_per_row, linear, not_linear, same_rows
+from planner.order_statistic import is_truth, picks_a_value, truth_comparison, value_comparison
+from planner.question import Measure
 from planner.row_condition import OPERATORS, row_truth
+from planner.row_expression import Arithmetic, Part
 from planner.syntax import bare, position, written
 
+__all__ = ["FAILS", "HOLDS", "Comparison", "Every", "Having", "Outside", "Some", "having"]
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """`aggregate operator threshold`; `position` is 1-based in the question's text."""
-
-    aggregate: Aggregate
-    operator: str
-    threshold: Fraction
-    position: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """A conjunction; with no children it is true."""
-
-    children: tuple["Having", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Some:
-    """A disjunction; with no children it is false."""
-
-    children: tuple["Having", ...]
-
-
-Having: TypeAlias = Comparison | Every | Some
-HOLDS = Every(())
-FAILS = Some(())
-_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _HINT = "Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT."
+_FINEST = 30
+_TRUTHS = (*OPERATORS, exp.And, exp.Or, exp.Not, exp.Between, exp.In)
+_ALONE = (Measure.UNITS, Measure.VALUES)
 
 
 def having(node: exp.Expr, within: GroupScope) -> Having:
@@ -78,8 +59,11 @@ def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
         case exp.In() if node.expressions:
             cases = [_compared(node, node.this, "=", item, within, negated=negated) for item in node.expressions]
             return _joined(cases, conjunction=negated)
-        case exp.Is() if isinstance(bare(node.expression), exp.Boolean) and bare(node.expression).this and not negated:
-            return _formula(node.this, within, negated=False)
+        case exp.Is() if isinstance(bare(node.expression), exp.Boolean) and not negated:
+            wanted = bool(bare(node.expression).this)
+            return _formula(node.this, within, negated=not wanted)
+        case _ if is_truth(node):
+            return truth_comparison(node, within, negated=negated)
         case _:
             return _constant_formula(node, within, negated=negated)
 
@@ -112,130 +96,209 @@ def _constant_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> H
     return HOLDS if value is not negated else FAILS
 
 
-@dataclass(frozen=True, slots=True)
-class _Linear:
-    """`sum of coefficient * aggregate + constant`; None stands for NULL."""
-
-    terms: tuple[tuple[Aggregate, Fraction], ...]
-    constant: Fraction
-
-    def plus(self, other: "_Linear", factor: Fraction) -> "_Linear":
-        terms = list(self.terms)
-        for found, coefficient in other.terms:
-            terms = _added(terms, found, factor * coefficient)
-        return _Linear(tuple(terms), self.constant + factor * other.constant)
-
-
-def _added(
-    terms: list[tuple[Aggregate, Fraction]], found: Aggregate, coefficient: Fraction
-) -> list[tuple[Aggregate, Fraction]]:
-    for index, (known, before) in enumerate(terms):
-        if known.meaning == found.meaning:
-            return [*terms[:index], (known, before + coefficient), *terms[index + 1 :]]
-    return [*terms, (found, coefficient)]
-
-
-def _number(value: Constant, node: exp.Expr) -> _Linear | None:
-    match value:
-        case None:
-            return None
-        case Number(exact, _):
-            return _Linear((), exact)
-        case Untyped(text):
-            return _Linear((), number(text, node).value)
-        case _:
-            raise KeyholeError(
-                "KH208",
-                f"{written(node)[:80]} is not a number",
-                detail="A threshold is a number.",
-                position=position(node),
-            )
-
-
-def _linear(node: exp.Expr, within: GroupScope) -> _Linear | None:
-    node = bare(node)
-    try:
-        return _number(fold(node, within.given), node)
-    except NotConstant:
-        pass
-    match node:
-        case exp.Add() | exp.Sub():
-            left, right = _linear(node.this, within), _linear(node.expression, within)
-            if left is None or right is None:
-                return None
-            return left.plus(right, Fraction(1 if isinstance(node, exp.Add) else -1))
-        case exp.Neg():
-            inner = _linear(node.this, within)
-            return inner and _Linear((), Fraction(0)).plus(inner, Fraction(-1))
-        case exp.Mul():
-            return _product(node, within)
-        case _ if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.Window):
-            return _Linear(((aggregate(node, within), Fraction(1)),), Fraction(0))
-        case _:
-            raise _not_linear(node)
-
-
-def _product(node: exp.Mul, within: GroupScope) -> _Linear | None:
-    left, right = _linear(node.this, within), _linear(node.expression, within)
-    if left is None or right is None:
-        return None
-    if left.terms and right.terms:
-        raise _not_linear(node)
-    if right.terms:
-        left, right = right, left
-    return _Linear((), Fraction(0)).plus(left, right.constant)
-
-
-def _not_linear(node: exp.Expr) -> KeyholeError:
-    at = position(node)
-    if node.find(exp.Query):
-        return KeyholeError("KH107", "a subquery inside a question", position=at)
-    if contains_aggregate(node):
-        hint = "Compare count, sum or avg itself with a constant."
-        if isinstance(node, exp.Div):
-            hint = "Multiply the threshold instead of dividing the aggregate; for a mean, ask avg(x) > t."
-        return KeyholeError(
-            "KH204",
-            f"{written(node)[:80]} is not supported",
-            detail="An atom is one aggregate, times and plus constants, compared with a constant.",
-            hint=hint,
-            position=at,
-        )
-    return KeyholeError(
-        "KH208",
-        f"{written(node)[:80]} is not a constant threshold",
-        hint="Compare an aggregate with a number or a parameter.",
-        position=at,
-    )
-
-
 def _compared(
     node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope, *, negated: bool
 ) -> Having:
     if not contains_aggregate(left) and not contains_aggregate(right):
         return _without_aggregates(node, within, negated=negated)
-    first, second = _linear(left, within), _linear(right, within)
+    operator = OPPOSITE[operator] if negated else operator
+    if not contains_aggregate(left):
+        left, operator, right = right, FLIPPED[operator], left
+    if contains_aggregate(right) and is_public(left, within) and not is_public(right, within):
+        left, operator, right = right, FLIPPED[operator], left
+    left = bare(left)
+    if isinstance(left, exp.Div) and is_public(left.expression, within) and not is_public(left.this, within):
+        left, right = _multiplied_out(left, right, within)
+    said = bare(right)
+    if operator in ("=", "<>") and isinstance(said, exp.Boolean) and (isinstance(left, _TRUTHS) or is_truth(left)):
+        return _formula(left, within, negated=bool(said.this) is (operator == "<>"))
+    if picks_a_value(left):
+        return value_comparison(left, operator, right, within)
+    if isinstance(left, exp.Round | exp.Floor | exp.Ceil):
+        return _rounded(left, operator, right, within)
+    first, second = linear(left, within), linear(right, within)
     if first is None or second is None:
         return FAILS
-    difference = first.plus(second, Fraction(-1))
-    terms = tuple((found, coefficient) for found, coefficient in difference.terms if coefficient)
-    operator = _NEGATED[operator] if negated else operator
-    if len(terms) != 1 or len(terms) != len(difference.terms):
+    if (first.missing is not None and second.summands) or second.missing is not None:
+        raise not_linear(node)
+    return _comparison(first.plus(second, Fraction(-1)), operator, node, position(left), within)
+
+
+def _multiplied_out(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr]:
+    """`x / n op t` as `x op t * n`, where n is a positive number that a key determines."""
+    above, (below, arithmetic) = linear(left.this, within), key_numbers(left.expression, within)
+    if not all(number > 0 for number in below.known):
         raise KeyholeError(
             "KH204",
-            f"{written(node)[:80]} compares aggregates with each other",
-            detail="An atom is one aggregate, times and plus constants, compared with a constant.",
-            hint="Ask one atom per aggregate, or avg(x) > t for a mean.",
-            position=position(node),
+            f"{below.text} is not positive for every group, so nothing can be divided by it",
+            hint=f"Leave the others out: WHERE {' AND '.join(f'{column} > 0' for column in below.columns)}",
+            position=position(left),
         )
-    found, coefficient = terms[0]
-    threshold = -difference.constant / coefficient
+    if above is not None and max(above.arithmetic, arithmetic) is Arithmetic.INTEGER:
+        raise divides_integers(left)
+    return left.this, exp.Mul(this=_factor(right), expression=_factor(left.expression))
+
+
+def _factor(node: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=node.copy()) if isinstance(node, exp.Binary) else node.copy()
+
+
+def _comparison(difference: Linear, operator: str, node: exp.Expr, at: int | None, within: GroupScope) -> Having:
+    """`difference operator 0`."""
+    if not difference.summands or not difference.summands[0][1]:
+        raise _settled(node)
+    first, scale = difference.summands[0]
+    if first.per and first.function != "avg" and len(difference.summands) == 1:
+        scale = Fraction(1 if scale > 0 else -1)  # a ratio in percent keeps its unit
+    operator = operator if scale > 0 else FLIPPED[operator]
+    threshold = -difference.constant / scale
+    own = None if difference.own is None else difference.own.times(-1 / scale).shifted(threshold)
+    summands = tuple((found, coefficient / scale) for found, coefficient in difference.summands if coefficient)
+    per = _common_per(summands, node, within)
+    if any(found.measure in _ALONE for found, _ in summands) and len(summands) > 1:
+        raise not_linear(node)
+    if own is not None and (per or difference.missing is not None):
+        raise _own_mean(node)
+    parts = [
+        Part(coefficient * part.coefficient, part.column, part.condition, part.power)
+        for found, coefficient in summands
+        for part in found.parts
+    ]
+    parts += [Part(-threshold * part.coefficient, part.column, part.condition, part.power) for part in per]
+    values = dict.fromkeys(value for found, _ in summands for value in found.values)
+    left = Linear(summands, Fraction(0), difference.arithmetic).text
+    if difference.missing is not None:
+        passes = COMPARISONS[operator](difference.missing / scale, 0)
+        if passes and not (per and COMPARISONS[operator](0, 0)):
+            raise _replaced(node)
+        values = {} if passes else values
+    if own is not None:
+        values |= dict.fromkeys(own.present)
     return Comparison(
-        aggregate=found,
-        operator=operator if coefficient > 0 else _FLIPPED[operator],
+        text=f"{left} {operator} {decimal(threshold) if own is None else own.text}",
+        left=left,
+        names=(left, *summands[0][0].names),
+        measure=summands[0][0].measure if summands[0][0].measure in _ALONE else Measure.TOTAL,
+        parts=tuple(parts),
+        operator=operator,
+        at=Fraction(0) if per else threshold,
         threshold=threshold,
-        position=position(left if contains_aggregate(left) else right),
+        origin=threshold if per else Fraction(0),
+        per_row=least_per_row(per) if per else None,
+        values=tuple(values),
+        slack=Slack.THRESHOLD,
+        position=at,
+        own=own,
     )
+
+
+def _own_mean(node: exp.Expr) -> KeyholeError:
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} compares a mean, ratio or replaced value with a threshold of its own for every group",
+        detail="Counts and sums alone are compared with a number that a key determines.",
+        hint="Ask count(*) > 0.8 * capacity, or a mean against one constant.",
+        position=position(node),
+    )
+
+
+def _common_per(
+    summands: tuple[tuple[Aggregate, Fraction], ...], node: exp.Expr, within: GroupScope
+) -> tuple[Part, ...]:
+    """What all summands are divided by; nothing if none is. Raises KH204 where they differ."""
+    found = [one.per for one, _ in summands]
+    first = found[0]
+    if all(not per for per in found):
+        return ()
+    if all(per and same_rows(first, per, within) for per in found):
+        return first
+    raise KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} compares means or ratios over different rows",
+        detail="Two means can be compared by their sums only where both are over the same rows.",
+        hint="Add the same FILTER (WHERE x IS NOT NULL AND y IS NOT NULL) to both, or ask one atom each.",
+        position=position(node),
+    )
+
+
+def _settled(node: exp.Expr) -> KeyholeError:
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} compares an aggregate with itself",
+        hint="Compare it with a constant.",
+        position=position(node),
+    )
+
+
+def _replaced(node: exp.Expr) -> KeyholeError:
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} holds for groups without values, and not because of their values",
+        detail="What replaces NULL qualifies, while the aggregate over no rows does not.",
+        hint="Leave COALESCE away, or ask OR count(x) < 1 as an atom of its own.",
+        position=position(node),
+    )
+
+
+def _rounded(left: exp.Round | exp.Floor | exp.Ceil, operator: str, right: exp.Expr, within: GroupScope) -> Having:
+    """A rounded aggregate against a constant: against the edges of the steps that qualify."""
+    inner, threshold = linear(left.this, within), linear(right, within)
+    if inner is None or threshold is None:
+        return FAILS
+    places = _places(left, within)
+    own = threshold.own or inner.own
+    if threshold.summands or own is not None or inner.missing is not None or places is None:
+        raise not_linear(left)
+    if isinstance(left, exp.Round) and inner.arithmetic is Arithmetic.FLOATING:
+        raise KeyholeError(
+            "KH204",
+            f"{written(left)[:80]} rounds a double, where halves go to even numbers",
+            hint=f"Compare {written(left.this)[:80]} itself, or round({written(left.this)[:60]}::numeric, 2).",
+            position=position(left),
+        )
+    step = Fraction(1, 10**places) if places >= 0 else Fraction(10**-places)
+    at = position(left)
+
+    def side(of: str) -> Having:
+        edge, found = _edge(left, of, threshold.constant / step)
+        return _comparison(inner.plus(Linear((), edge * step, Arithmetic.EXACT), Fraction(-1)), found, left, at, within)
+
+    if operator == "=":
+        return Every((side(">="), side("<=")))
+    if operator == "<>":
+        return Some((side(">"), side("<")))
+    return side(operator)
+
+
+def _places(left: exp.Round | exp.Floor | exp.Ceil, within: GroupScope) -> int | None:
+    decimals = left.args.get("decimals")
+    if decimals is None:
+        return 0
+    value = fold(decimals, within.given)
+    if isinstance(value, Untyped):
+        value = number(value.text, decimals)
+    if not isinstance(value, Number) or not value.integral or abs(value.value) > _FINEST:
+        return None
+    return int(value.value)
+
+
+def _edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fraction, str]:
+    """Where the value, in steps, must lie for its rounding to compare so: an edge and an operator.
+
+    Rounding grows with the value, so `rounded >= n` starts at the least value that rounds to the whole number n.
+    """
+    least = ceil(threshold) if operator in (">=", "<") else floor(threshold) + 1
+    above = operator in (">", ">=")  # `rounded <= n` and `rounded < n` are the negations of `rounded >= least`
+    match left:
+        case exp.Floor():
+            edge, included = Fraction(least), True
+        case exp.Ceil():
+            edge, included = Fraction(least - 1), False
+        case _:  # halves away from zero
+            edge, included = least - Fraction(1, 2), least > 0
+    if above:
+        return edge, ">=" if included else ">"
+    return edge, "<" if included else "<="
 
 
 def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:

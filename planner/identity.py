@@ -4,29 +4,39 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
-from planner.catalog import Column, Table
+from planner.catalog import Column, Lookup, Table
 from planner.condition import canonical
 from planner.keys import as_text
 from planner.public_knowledge import knowledge
-from planner.question import Functional, Question
+from planner.question import Functional, Offsets, Question, Term, UnitRows
 
-FORMAT = "keyhole question 1"
+FORMAT = "keyhole question 2"
 
 
 def functional_identity(functional: Functional) -> str:
     """What a functional sums, within one question's table, filter and keys."""
     low, high = functional.unit_range or ("", "")
+    taken_off = () if functional.offsets is None else (_offsets(functional.offsets),)
     return "|".join(
         (
             functional.measure.value,
-            functional.column or "*",
-            canonical(functional.condition),
-            f"scale={functional.scale}",
-            f"offset={functional.offset}",
+            " + ".join(sorted(map(_term, functional.terms))),
             f"sensitivity={functional.sensitivity}",
             f"unit_range={low}..{high}",
+            *taken_off,
         )
     )
+
+
+def _offsets(taken: Offsets) -> str:
+    """The digest of what is taken off by key; the question's keys are named beside it, in the same order."""
+    digest = sha256(" ".join(map(str, taken.steps)).encode()).hexdigest()
+    return f"less {len(taken.steps)} numbers by {taken.key!r} {digest}"
+
+
+def _term(term: Term) -> str:
+    column = "*" if term.column is None else repr(term.column)
+    return f"{term.coefficient} {column}^{term.power} [{canonical(term.condition)}]"
 
 
 def fingerprint(question: Question) -> str:
@@ -46,6 +56,8 @@ def _lines(question: Question) -> Iterator[str]:
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
         domain = sha256("\n".join(repr(as_text(value)) for value in values).encode()).hexdigest()
         yield f"key {column.name} {len(values)} {domain}"
+    if question.per_unit is not None:
+        yield from _unit_rows(question.per_unit)
     yield f"where {canonical(question.where)}"
     for functional in question.functionals:
         yield f"functional {functional_identity(functional)}"
@@ -60,6 +72,16 @@ def _lines(question: Question) -> Iterator[str]:
             yield f"known f{index} far {far} near {near}"
 
 
+def _unit_rows(rows: UnitRows) -> Iterator[str]:
+    yield "one row per unit and key of"
+    yield from _table(rows.table)
+    yield f"rows where {canonical(rows.where)}"
+    for total in rows.totals:
+        present = "" if total.present is None else functional_identity(total.present)
+        summed = functional_identity(total.functional)
+        yield f"total {total.name!r} {total.low}..{total.high} {summed} where {present}"
+
+
 def _table(table: Table) -> Iterator[str]:
     cap = f"{table.row_cap.rows} by {table.row_cap.unique}" if table.row_cap else ""
     yield f"table {table.name!r} {table.relation!r} unit {table.unit!r} seed {table.seed!r} refresh {table.refresh!r}"
@@ -69,8 +91,13 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _column(column: Column) -> str:
-    derived = column.derivation
-    source = f"{derived.function}({derived.part!r}, {derived.column!r})" if derived else ""
+    match column.derivation:
+        case None:
+            source = ""
+        case Lookup(column=base, source=pinned):
+            source = f"looked up in {pinned!r} by {base!r}"
+        case derived:
+            source = f"{derived.function}({derived.part!r}, {derived.column!r})"
     return (
         f"column {column.name!r} {column.declared!r} bounds={_range(column.bounds)} grid={column.grid}"
         f" per_unit={_range(column.per_unit)} derivation={source}"

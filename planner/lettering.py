@@ -18,7 +18,9 @@ Literal: TypeAlias = tuple[int, int, bool]  # functional, cut, above
 class Named:
     """One literal of a plan's minimal formula: its letter, its words, and the band in which it may err.
 
-    `lower` and `upper` are in the analyst's unit; for an average, that of a group of `rows` rows.
+    `lower` and `upper` are in the analyst's unit; for an average, that of a group of `rows` rows. `counted` is that of
+    the atom: what they count where that is not the analyst's unit. With `own` every group has a threshold of its own,
+    and the band is that of the least.
     """
 
     letter: str
@@ -27,6 +29,22 @@ class Named:
     lower: Decimal
     upper: Decimal
     rows: int
+    counted: str = ""
+    own: bool = False
+
+    @property
+    def band(self) -> str:
+        """Where it may err, in words."""
+        most = plain(self.upper - self.lower)
+        if self.own:
+            return f"may err by {most} {'below' if self.cut.above else 'above'} each group's own threshold"
+        if self.counted == "rows":
+            if self.lower == self.upper:
+                return "one record decides, no slack"
+            return f"may err by {most} row{'' if most == '1' else 's'} beyond the threshold"
+        unit = " % of the rows" if self.counted else ""
+        found = f"may err between {plain(self.lower)} and {plain(self.upper)}{unit}"
+        return found if self.rows == 1 else f"{found} for groups of at least {self.rows} rows"
 
 
 def lettered(plan: Plan) -> tuple[Named, ...]:
@@ -50,6 +68,38 @@ def literal_of(cut: Cut) -> Literal:
 def letters(named: tuple[Named, ...]) -> Mapping[Literal, str]:
     """From literals to letters."""
     return MappingProxyType({literal_of(one.cut): one.letter for one in named})
+
+
+def typed_letters(plan: Plan, named: tuple[Named, ...]) -> Mapping[Literal, str]:
+    """From the literals of the formula as typed (its own numbering of functionals) to letters.
+
+    A literal of the minimal formula has its letter there; those that the minimal formula does not need have the letters
+    that follow, in the order in which they were typed.
+    """
+    kept = letters(named)
+    places = {functional: place for place, functional in enumerate(plan.question.functionals)}
+    found: dict[Literal, str] = {}
+    further = len(named)
+    for cut in cuts(plan.asked.formula):
+        if literal_of(cut) in found:
+            continue
+        place = places.get(plan.asked.functionals[cut.functional])
+        letter = None if place is None else kept.get((place, cut.cut, cut.above))
+        if letter is None:
+            letter, further = label(further), further + 1
+        found[literal_of(cut)] = letter
+    return MappingProxyType(found)
+
+
+def idle(plan: Plan, named: tuple[Named, ...]) -> tuple[tuple[str, str], ...]:
+    """Letters and words of the typed literals that the minimal formula does not need."""
+    kept, texts = set(letters(named).values()), words(plan.asked)
+    return tuple((letter, texts[typed]) for typed, letter in typed_letters(plan, named).items() if letter not in kept)
+
+
+def shown(plan: Plan, named: tuple[Named, ...]) -> Formula:
+    """The formula that is evaluated, in the order in which its literals were typed."""
+    return as_typed(plan.minimised.formula, letters(named)) if plan.minimised.exact else plan.minimised.formula
 
 
 def words(question: Question) -> Mapping[Literal, str]:
@@ -95,7 +145,7 @@ def aggregate_text(functional: Functional) -> str:
 
 def in_users_unit(functional: Functional, cut: int) -> Decimal:
     """A threshold in the analyst's unit; for an average, that of a group of the size its tolerance is meant for."""
-    return functional.unit_size * (functional.offset + Decimal(cut) / functional.rows)
+    return functional.origin + functional.unit_size * cut / functional.rows
 
 
 def plain(number: Decimal) -> str:
@@ -125,7 +175,17 @@ def _named(question: Question, cut: Cut, *, letter: str) -> Named:
     edge, slack = in_users_unit(functional, cut.cut), in_users_unit(functional, cut.relaxed().cut)
     lower, upper = (atom.lower, atom.upper) if atom else (min(edge, slack), max(edge, slack))
     text = _text(question, cut)
-    return Named(letter=letter, text=text, cut=cut, lower=lower, upper=upper, rows=functional.rows)
+    counted = atom.counted if atom else ""
+    return Named(
+        letter=letter,
+        text=text,
+        cut=cut,
+        lower=lower,
+        upper=upper,
+        rows=functional.rows,
+        counted=counted,
+        own=functional.offsets is not None,
+    )
 
 
 def _text(question: Question, cut: Cut) -> str:
@@ -134,24 +194,15 @@ def _text(question: Question, cut: Cut) -> str:
         return atom.text
     functional = question.functionals[cut.functional]
     operator = ">" if cut.above else "<="
-    return f"{functional.name} {operator} {plain(in_users_unit(replace(functional, offset=0), cut.cut))}"
+    if functional.offsets is not None:
+        edge = plain(in_users_unit(functional, cut.cut))
+        return f"{functional.name} - ({functional.offsets.text}) {operator} {edge}"
+    return f"{functional.name} {operator} {plain(in_users_unit(replace(functional, origin=Decimal(0)), cut.cut))}"
 
 
 def _atom(question: Question, cut: Cut) -> Atom | None:
-    """The comparison that became this one literal, if its text says exactly what the literal says."""
-    functional = question.functionals[cut.functional]
-    step = functional.unit_size / functional.rows
-    slack = step / 10**6
-    for atom in question.atoms:
-        operator = _operator(atom, functional)
-        if atom.functional != cut.functional or operator.removesuffix("=") != (">" if cut.above else "<"):
-            continue
-        beyond = (atom.upper if cut.above else atom.lower) - in_users_unit(functional, cut.cut)
-        least, most = (Decimal(0), step - 2 * slack) if operator in (">", "<=") else (2 * slack, step)
-        if least - slack <= beyond <= most + slack:
-            return atom
-    return None
-
-
-def _operator(atom: Atom, functional: Functional) -> str:
-    return atom.text.removeprefix(aggregate_text(functional)).split()[0]
+    """The comparison that became this one literal alone."""
+    literal = ((cut.cut, cut.above),)
+    return next(
+        (atom for atom in question.atoms if atom.functional == cut.functional and atom.literals == literal), None
+    )

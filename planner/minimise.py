@@ -11,10 +11,11 @@ import numpy as np
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
 from planner.cover import Candidate, minimal_cover
+from planner.folding import folded
 from planner.plan import Minimised
 
 MOST_THRESHOLDS = 12
-MOST_PRIMES = 2048  # of each kind; a formula with more is left as typed
+MOST_PRIMES = 2048  # of each kind; a formula with more is folded alone
 
 Literals: TypeAlias = tuple[Cut, ...]
 Points: TypeAlias = int  # a set of feasible assignments, one bit each
@@ -31,8 +32,8 @@ def minimise(formula: Formula) -> Minimised:
     interval per functional and can be true. Among such DNFs it has the fewest literals, then the fewest terms (up to
     the search limit of `planner.cover`). Formulas that are equal as functions get the same DNF, apart from tolerances.
 
-    Beyond `MOST_THRESHOLDS` distinct thresholds (or `MOST_PRIMES` primes) the formula comes back as typed, and `exact`
-    is false.
+    Beyond `MOST_THRESHOLDS` distinct thresholds the formula is folded as a tree first (`planner.folding`); with still
+    too many, or with more than `MOST_PRIMES` primes, it comes back folded and `exact` is false.
 
     **Why typed literals are enough.** The thresholds `c_1 < ... < c_k` of one functional cut the integers into k + 1
     non-empty states, and crossing from state j - 1 to state j changes exactly one variable, `S > c_j`, from false to
@@ -49,7 +50,10 @@ def minimise(formula: Formula) -> Minimised:
     """
     axes = _axes(formula)
     if sum(len(axis.cuts) for axis in axes) > MOST_THRESHOLDS:
-        return Minimised(formula=formula, implicants=(), clauses=(), exact=False)
+        smaller = folded(formula)
+        if len({(cut.functional, cut.cut) for cut in cuts(smaller)}) <= MOST_THRESHOLDS:
+            return minimise(smaller)
+        return Minimised(formula=smaller, implicants=(), clauses=(), exact=False)
     space = _Space.of(axes)
     true = space.truth(formula)
     in_term = [axis.term_intervals() for axis in axes]
@@ -57,7 +61,7 @@ def minimise(formula: Formula) -> Minimised:
     true_boxes = space.prime_boxes(true, in_term)
     false_boxes = space.prime_boxes(space.everything ^ true, in_clause)
     if len(true_boxes) > MOST_PRIMES or len(false_boxes) > MOST_PRIMES:
-        return Minimised(formula=formula, implicants=(), clauses=(), exact=False)
+        return Minimised(formula=folded(formula), implicants=(), clauses=(), exact=False)
     terms = [{bounds: axis.term(bounds) for bounds in choices} for axis, choices in zip(axes, in_term, strict=True)]
     slabs = [{bounds: space.slab(index, bounds) for bounds in choices} for index, choices in enumerate(in_term)]
     implicants = sorted(

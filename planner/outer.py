@@ -15,11 +15,13 @@ class Asking:
 
     `outer` is its text: strings, and indices into `embedded` where a relation goes. If `constantly_empty`, its result
     does not depend on any answer, as in LIMIT 0 or WHERE false: the relations may be left empty and nothing is asked.
+    `rehearsal` are statements that fail, for free, where this one would fail for another reason than its question.
     """
 
     embedded: tuple[Embedded | EmbeddedVirtual, ...]
     outer: tuple[str | int, ...]
     constantly_empty: bool
+    rehearsal: tuple[str, ...] = ()
 
     @property
     def questions(self) -> tuple[Embedded, ...]:

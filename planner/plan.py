@@ -12,8 +12,9 @@ from planner.question import Question
 class Minimised:
     """The canonical form of a formula.
 
-    `formula` is the minimal DNF (what is evaluated, relaxed, bounded and printed) or, beyond twelve literals, the tree
-    as typed (`exact` is then false). `implicants` and `clauses` are all prime ones, for EXPLAIN.
+    `formula` is the minimal DNF (what is evaluated, relaxed, bounded and printed) or, beyond twelve thresholds, the
+    tree as typed without what its own literals settle (`exact` is then false). `implicants` and `clauses` are all prime
+    ones, for EXPLAIN.
     """
 
     formula: Formula
@@ -23,14 +24,31 @@ class Minimised:
 
 
 @dataclass(frozen=True, slots=True)
+class Rollup:
+    """The rows of `table` that count, kept by the source for later questions of the same data version.
+
+    `build` is the SELECT whose rows it holds, with an index on column `indexed`. Equal names mean equal builds.
+    `sql` answers the question like `Rewritten.sql`, behind a clause `WITH rolled AS (SELECT * FROM it),`.
+    """
+
+    table: str
+    name: str
+    build: str
+    indexed: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rewritten:
     """One-scan SQL for one dialect: key columns first, then one integer column per functional, named f0, f1, ...
 
-    `sql` is empty when the formula is constant: then nothing is read.
+    `sql` is empty when the formula is constant: then nothing is read. `rollup` gives the same integers from rows that
+    bounding has chosen once for many questions; None where bounding chooses nothing or nothing may be kept.
     """
 
     dialect: str
     sql: str
+    rollup: Rollup | None = None
 
 
 @dataclass(frozen=True, slots=True)

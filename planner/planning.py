@@ -7,7 +7,8 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
-from mechanisms.protocol import Calibration, DecisionTask, Unachievable
+from mechanisms.joint_loss import all_at_once, sets_at_once
+from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Unachievable
 from mechanisms.registry import MECHANISMS, compare
 from planner.errors import KeyholeError
 from planner.identity import fingerprint, functional_identity
@@ -16,15 +17,16 @@ from planner.plan import Minimised, Plan, Rewritten
 from planner.public_knowledge import knowledge
 from planner.question import Question
 from planner.rewrite import rewrite
-from planner.sensitivity import affected_together
+from planner.sensitivity import affected_together, exposures
 from planner.sql_literal import Dialect
+from planner.unit_totals import canonical_rows
 
 CACHED_PLANS = 128
 _TENTHS = range(1, 1001)  # of a percent
 _RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n in range(1, 46)))
 _DOUBLINGS = 12
 
-NOT_MINIMISED = "more than twelve thresholds: the formula is evaluated, relaxed and bounded as typed"
+NOT_MINIMISED = "more than twelve thresholds: the formula is folded, not minimised; it may cost more than it had to"
 ALWAYS_TRUE = "the condition holds for every group whatever the data: all keys are returned, nothing is read or spent"
 ALWAYS_FALSE = "the condition holds for no group whatever the data: no key is returned, nothing is read or spent"
 
@@ -141,7 +143,7 @@ def _reduced(question: Question) -> tuple[Question, Minimised]:
             if places[atom.functional] in kept
         ),
     )
-    return reduced, minimised
+    return canonical_rows(reduced), minimised
 
 
 def _renumbered(formula: Formula, places: dict[int, int]) -> Formula:
@@ -161,11 +163,7 @@ def _moved(cut: Cut, places: dict[int, int]) -> Cut:
 def _calibrated(question: Question) -> Calibration:
     mechanism = MECHANISMS[question.accuracy.mechanism]
     try:
-        sound = (mechanism.calibrate(task) for task in _tasks(question))
-        return min(
-            (calibration for calibration in sound if not _unsafe_blocks(calibration)),
-            key=lambda calibration: calibration.worst_case_epsilon,
-        )
+        return _cheapest(mechanism, question)
     except Unachievable as refusal:
         if refusal.instead is not None:
             raise KeyholeError(
@@ -182,36 +180,57 @@ def _calibrated(question: Question) -> Calibration:
         ) from None
 
 
+def _cheapest(mechanism: Mechanism, question: Question) -> Calibration:
+    """The sound calibration with the least worst case. Raises `Unachievable` where every way of asking does."""
+    sound: list[Calibration] = []
+    refusals: list[Unachievable] = []
+    for task in _tasks(question):
+        try:
+            calibration = mechanism.calibrate(task)
+        except Unachievable as refusal:
+            refusals.append(refusal)
+        else:
+            if not _unsafe_blocks(calibration):
+                sound.append(calibration)
+    if not sound:
+        raise refusals[-1]
+    return min(sound, key=lambda calibration: calibration.worst_case_epsilon)
+
+
 def _tasks(question: Question) -> Iterator[DecisionTask]:
     """The question as numbers, in the ways of which the cheapest is taken.
 
-    Under a cap of several rows one unit may split its rows between disjoint filters. It then moves each *sum* by its
-    part alone, but each *block index* by a whole step: either the loss is the maximum over sets and no noise lives on
-    block indices, or blocks are allowed and all losses add up.
+    A row that moves a *sum* by a small part moves its *block index* by a whole step all the same, and so does a unit
+    that splits its rows, under a cap of several, between disjoint filters. So either the loss is the maximum over the
+    exposures and no noise lives on block indices, or blocks are allowed and the losses of all functionals that one
+    unit can change at all add up.
     """
-    together = affected_together(question)
+    functionals = len(question.functionals)
     cap = question.table.row_cap
-    splits = not question.table.row_unit and cap is not None and cap.rows > 1 and len(together) > 1
+    splits = not question.table.row_unit and cap is not None and cap.rows > 1
+    sets = sets_at_once(affected_together(question), functionals=functionals)
+    whole = all_at_once(functionals) if splits and len(sets) > 1 else sets
+    parts = exposures(question)
     task = DecisionTask(
         formula=question.formula,
         sensitivities=tuple(functional.sensitivity for functional in question.functionals),
-        affected_together=together,
+        exposures=parts,
         fnr=question.accuracy.fnr,
         fpr=question.accuracy.fpr,
-        blocks=not splits,
+        blocks=parts == whole,
         most_positives=question.accuracy.most_positives,
         knowledge=knowledge(question),
     )
     yield task
-    if splits:
-        yield replace(task, affected_together=(frozenset(range(len(question.functionals))),), blocks=True)
+    if not task.blocks:
+        yield replace(task, exposures=whole, blocks=True)
 
 
 def _unsafe_blocks(calibration: Calibration) -> bool:
     """Whether a mechanism put noise on block indices where only sums may be counted on."""
     task = calibration.task
     return not task.blocks and any(
-        test.block > 1 and not all(index in group for group in task.affected_together)
+        test.block > 1 and not all(exposure[index] == 1 for exposure in task.exposures)
         for index, test in enumerate(calibration.tests)
     )
 
@@ -255,7 +274,7 @@ def _compared(question: Question) -> MappingProxyType[str, float]:
     task = DecisionTask(
         formula=question.formula,
         sensitivities=tuple(functional.sensitivity for functional in question.functionals),
-        affected_together=(frozenset(range(len(question.functionals))),),
+        exposures=all_at_once(len(question.functionals)),
         fnr=question.accuracy.fnr,
         fpr=question.accuracy.fpr,
     )

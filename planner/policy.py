@@ -8,6 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Self, TypeAlias, TypeVar
@@ -91,6 +92,8 @@ class SourceSection(Section):
     """`[source]`: where the private data lives."""
 
     url: Secret
+    rollups: Annotated[int, Field(ge=0, le=1000)] = 4
+    scratch: Annotated[str, Field(min_length=1, max_length=63)] | None = None
 
 
 class LedgerSection(Section):
@@ -147,6 +150,7 @@ class ViewSection(Section):
 
     sql: str
     comment: str | None = None
+    parameters: dict[str, bool | int | float | date | str] = Field(default_factory=dict)
 
 
 class KeySection(Section):

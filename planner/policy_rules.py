@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from math import isfinite
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,6 +11,7 @@ from planner.derivation import parse_derivation
 from planner.errors import KeyholeError
 from planner.fault import Fault, nearest
 from planner.refresh import parse_refresh
+from planner.stored_parameters import numbered
 from planner.tolerance import tolerances
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ _TABLE_BOUNDING = ("max_groups_per_unit", "rows_per_unit", "max_rows_per_group")
 def broken(policy: "Policy") -> Broken:
     """Every broken rule with the dotted key where it shows, the most basic first."""
     yield from _names(policy)
+    yield from _source(policy)
     yield from _accuracy(policy)
     for name, table in policy.tables.items():
         place = ("tables", name)
@@ -63,6 +66,12 @@ def warnings(policy: "Policy") -> tuple[str, ...]:
     return tuple(said)
 
 
+def _source(policy: "Policy") -> Broken:
+    if policy.source.scratch is not None and policy.source.url.startswith("duckdb:"):
+        hint = "Leave it out: DuckDB keeps rollups in memory."
+        yield ("source", "scratch"), Fault("KH002", "is for a PostgreSQL source", hint=hint)
+
+
 def _names(policy: "Policy") -> Broken:
     groups: tuple[tuple[str, Iterable[str]], ...] = (
         ("tables", policy.tables),
@@ -78,6 +87,7 @@ def _names(policy: "Policy") -> Broken:
         if name in policy.tables:
             hint = "Give the stored question a name of its own."
             yield ("views", name), Fault("KH002", "has the name of a table", hint=hint)
+    yield from _stored_parameters(policy)
     if not _NAME.fullmatch(policy.server.database):
         hint = "Use lower-case letters, digits and _."
         yield ("server", "database"), Fault("KH002", "is not a database name", hint=hint)
@@ -85,6 +95,23 @@ def _names(policy: "Policy") -> Broken:
         hint = "Add [tables.NAME] with a privacy_unit."
         yield ("tables",), Fault("KH002", "no private table is exposed", hint=hint)
     yield from _relations(policy)
+
+
+def _stored_parameters(policy: "Policy") -> Broken:
+    for name, view in policy.views.items():
+        for parameter, default in view.parameters.items():
+            if not _NAME.fullmatch(parameter):
+                hint = "Use lower-case letters, digits and _."
+                yield ("views", name, "parameters", parameter), Fault("KH002", "is not a parameter's name", hint=hint)
+            if isinstance(default, float) and not isfinite(default):
+                fault = Fault("KH002", "is not a number", hint="Write a finite default.")
+                yield ("views", name, "parameters", parameter), fault
+        try:
+            numbered(view.sql, view.parameters)
+        except Fault as fault:
+            yield ("views", name, "sql"), fault
+        except KeyholeError as error:
+            yield ("views", name, "sql"), Fault("KH002", error.message, hint="Correct the SQL.")
 
 
 def _relations(policy: "Policy") -> Broken:

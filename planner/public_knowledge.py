@@ -89,7 +89,7 @@ def _names(functional: Functional) -> tuple[str, ...]:
     """What the text may call an aggregate, as for tolerances."""
     text = aggregate_text(functional)
     argument = text.split(" FILTER ")[0]
-    return (text, argument, argument.split("(")[0], *((functional.column,) if functional.column else ()))
+    return (text, argument, argument.split("(")[0], *functional.columns)
 
 
 def _in_steps(functional: Functional, shortfall: Shortfall | None) -> Knowledge | None:

@@ -1,19 +1,22 @@
 """A question in its statement: checked for form, and cut out of the text around it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from planner.aggregate import contains_aggregate
-from planner.catalog import Column, Table
+from planner.catalog import Catalog, Column, Table
 from planner.clauses import Clauses, at_offset, clauses, closing, opening
-from planner.embedded import Embedded
+from planner.determined import lookup_sql
+from planner.embedded import Embedded, UnitQuery
 from planner.errors import KeyholeError
-from planner.grouping import grouping
+from planner.grouping import grouped_columns, grouping, grouping_sets
+from planner.joining import joins
 from planner.lexer import Token, quoted, readable
 from planner.reference import Scope, derivation
 from planner.select_list import check_shown, shows_aggregates
 from planner.syntax import bare, name, offset, position
+from planner.unit_query import NOTHING, UnitReading, check_groups, no_key, unit_readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +29,8 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A question where it stands."""
+class _Reading:
+    """A question where it stands; `before` is the WITH clause without which it does not stand alone."""
 
     node: exp.Table
     select: exp.Select
@@ -35,30 +38,72 @@ class _Place:
     text: str
     tokens: tuple[Token, ...]
     clauses: Clauses
+    before: str = ""
+    per_unit: UnitQuery | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A question in its statement: its SELECT, and the edits that leave the statement around it."""
+
+    select: exp.Select
+    embedded: Embedded
+    edits: tuple[Edit, ...]
 
 
 def question_edits(
-    node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]
-) -> tuple[Embedded, tuple[Edit, ...]]:
+    node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
+) -> tuple[Place, ...]:
     """The question that reads a private table, and the edits that leave the statement around it.
 
-    Raises KH101, KH103-KH107, KH201, KH202.
+    They are several where the table is read by a WITH query per privacy unit that several questions read.
+    Raises KH101, KH103-KH107, KH110, KH201, KH202.
     """
     select = _select(node, table)
-    alias = node.args.get("alias")
-    scope = Scope(table=table, alias=name(alias.this) if alias is not None and alias.this is not None else table.name)
-    place = _Place(node, select, scope, text, tokens, clauses(node, tokens))
+    readings = unit_readings(select, node, table, text, tokens)
+    if readings:
+        return tuple(_over_units(node, reading, text, tokens) for reading in readings)
+    first_node = select.args["from_"].this
+    found = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    return (_place(_Reading(node, select, joins(select, node, table, catalog), text, tokens, found)),)
+
+
+def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[Token, ...]) -> Place:
+    query, scope = reading.query, reading.scope
+    found = _Reading(node, reading.select, scope, text, tokens, reading.clauses, reading.before, query)
+    try:
+        place = _place(found)
+    except KeyholeError as error:
+        raise no_key(error, query.table) if error.code == "KH202" else error from None
+    check_groups(query, place.embedded.keys, reading.select.args["group"])
+    if not reading.shared:
+        return place
+    emptied = Edit(query.offset, query.offset + len(query.text), (NOTHING,))
+    return replace(place, edits=(*place.edits, emptied))
+
+
+def _place(place: _Reading) -> Place:
+    text, tokens, scope, select = place.text, place.tokens, place.scope, place.select
     keys = _checked(place)
     first, past = tokens[place.clauses.select].start, tokens[place.clauses.end - 1].end
-    embedded = Embedded(text=text[first:past], offset=first, table=table, alias=scope.alias, keys=keys, stored=None)
+    embedded = Embedded(
+        text=text[first:past],
+        offset=first,
+        table=scope.table,
+        alias=scope.alias,
+        keys=keys,
+        stored=None,
+        looked_up=scope.joined,
+        per_unit=None if place.per_unit is None else replace(place.per_unit, offset=place.per_unit.offset - first),
+    )
     body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quoted(scope.alias)}"))
-    return embedded, (body, *_derived_edits(place, keys))
+    return Place(select, embedded, (body, *_derived_edits(place, keys)))
 
 
 def _select(node: exp.Table, table: Table) -> exp.Select:
     source = node.parent
-    if isinstance(source, exp.Join):
-        raise _several(node)
+    if isinstance(source, exp.Join) and isinstance(source.parent, exp.Select) and "from_" in source.parent.args:
+        return source.parent
     if not isinstance(source, exp.From) or not isinstance(source.parent, exp.Select):
         raise _outside(node, table)
     return source.parent
@@ -111,11 +156,11 @@ _ALLOWED_CLAUSES = frozenset(
 _ALLOWED_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 
 
-def _check_clauses(place: _Place) -> None:
+def _check_clauses(place: _Reading) -> None:
     for key, value in place.select.args.items():
-        if value and key in ("joins", "laterals"):
+        if value and key == "laterals":
             raise _several(value[0] if isinstance(value, list) else value)
-        if value and key not in _ALLOWED_CLAUSES:
+        if value and key != "joins" and key not in _ALLOWED_CLAUSES:
             raise _clause(place, key)
     for key, value in place.node.args.items():
         if value and key == "joins":
@@ -135,7 +180,7 @@ def _check_clauses(place: _Place) -> None:
                 raise _several(inner)
 
 
-def _clause(place: _Place, key: str) -> KeyholeError:
+def _clause(place: _Reading, key: str) -> KeyholeError:
     words = {"windows": "WINDOW", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "only": "ONLY"}
     return KeyholeError(
         "KH106",
@@ -146,7 +191,7 @@ def _clause(place: _Place, key: str) -> KeyholeError:
     )
 
 
-def _check_operators(place: _Place) -> None:
+def _check_operators(place: _Reading) -> None:
     """Refuse PostgreSQL's operators with @, of which the parser takes one for a parameter."""
     for token in place.tokens[place.clauses.select : place.clauses.end]:
         if token.kind == "symbol" and "@" in token.value:
@@ -155,7 +200,7 @@ def _check_operators(place: _Place) -> None:
             )
 
 
-def _checked(place: _Place) -> tuple[Column, ...]:
+def _checked(place: _Reading) -> tuple[Column, ...]:
     """The keys, once the question's form is right."""
     _check_clauses(place)
     _check_operators(place)
@@ -177,7 +222,7 @@ def _checked(place: _Place) -> tuple[Column, ...]:
             hint=_corrected(place),
             position=position(place.node),
         )
-    keys = grouping(select, place.scope)
+    keys = _grouped(place)
     if having is None:
         raise KeyholeError(
             "KH104",
@@ -187,7 +232,7 @@ def _checked(place: _Place) -> tuple[Column, ...]:
             position=position(select if group is None else group),
         )
     try:
-        check_shown(select, place.scope, keys)
+        check_shown(select, place.scope, grouped_columns(select, place.scope))
     except KeyholeError as error:
         raise KeyholeError(
             error.code,
@@ -199,7 +244,36 @@ def _checked(place: _Place) -> tuple[Column, ...]:
     return keys
 
 
-def _corrected(place: _Place) -> str | None:
+def _grouped(place: _Reading) -> tuple[Column, ...]:
+    """The keys; several groupings at once are refused with the questions that ask for each."""
+    try:
+        return grouping(place.select, place.scope)
+    except KeyholeError as error:
+        sets = grouping_sets(place.select, place.scope) if error.code == "KH106" else ()
+        if not sets or place.select.args.get("having") is None:
+            raise
+        raise KeyholeError(error.code, error.message, hint=_each(place, sets), position=error.position) from None
+
+
+def _each(place: _Reading, sets: tuple[tuple[Column, ...], ...]) -> str:
+    """One question per grouping, joined by UNION ALL, with NULL for keys that a grouping leaves open."""
+    everything = tuple({column.name: column for columns in sets for column in columns}.values())
+    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
+    where = place.clauses.part("where", place.text, place.tokens)
+    having = place.clauses.part("having", place.text, place.tokens)
+    questions: list[str] = []
+    for columns in sets:
+        shown = ", ".join(
+            place.scope.spelled(column) if column in columns else f"NULL::{column.declared} AS {readable(column.name)}"
+            for column in everything
+        )
+        names = ", ".join(place.scope.spelled(column) for column in columns)
+        parts = (f"SELECT {shown}", source, where, f"GROUP BY {names}", having)
+        questions.append(" ".join(part for part in parts if part))
+    return f"{place.before} {' UNION ALL '.join(questions)};".strip()
+
+
+def _corrected(place: _Reading) -> str | None:
     """The question that this statement could have been: its keys, its WHERE, and a HAVING."""
     keys: tuple[Column, ...] = ()
     if place.select.args.get("group") is not None:
@@ -207,25 +281,28 @@ def _corrected(place: _Place) -> str | None:
             keys = grouping(place.select, place.scope)
         except KeyholeError:
             keys = ()
-    shown = keys or tuple(column for column in place.scope.table.columns if column.domain is not None)[:1]
+    columns = place.scope.table.columns
+    if place.scope.listed is not None:
+        columns = tuple(place.scope.table.column(column) for _, column in place.scope.listed)
+    shown = keys or tuple(column for column in columns if column.domain is not None)[:1]
     if not shown:
         return None
-    names = ", ".join(readable(column.name) for column in shown)
+    names = ", ".join(place.scope.spelled(column) for column in shown)
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
     where = place.clauses.part("where", place.text, place.tokens)
     having = place.clauses.part("having", place.text, place.tokens)
     if not having or not contains_aggregate(place.select.args["having"]):
         having = "HAVING count(*) > 1000"
-    parts = (f"SELECT {names}", source, where, f"GROUP BY {names}", having)
+    parts = (place.before, f"SELECT {names}", source, where, f"GROUP BY {names}", having)
     return " ".join(part for part in parts if part) + ";"
 
 
-def _source_end(place: _Place) -> int:
+def _source_end(place: _Reading) -> int:
     past = min((index for _, index in place.clauses.marks), default=place.clauses.end)
     return place.tokens[past - 1].end
 
 
-def _derived_edits(place: _Place, keys: tuple[Column, ...]) -> list[Edit]:
+def _derived_edits(place: _Reading, keys: tuple[Column, ...]) -> list[Edit]:
     """Edits of the select list and ORDER BY: derived expressions become their column, qualified names lose schemas."""
     edits: list[Edit] = []
     select = place.select
@@ -247,7 +324,7 @@ def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | 
     return None if written is None else next((key for key in keys if key.derivation == written), None)
 
 
-def _part_edits(place: _Place, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
+def _part_edits(place: _Reading, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
     column = _key_of(node, place.scope, keys)
     if column is not None:
         first, last = _span(place, node)
@@ -255,13 +332,34 @@ def _part_edits(place: _Place, node: exp.Expr, keys: tuple[Column, ...]) -> list
         cast = {"date_trunc": "::timestamp", "extract": "::numeric", "date_part": "::double precision"}
         text = f"{quoted(place.scope.alias)}.{quoted(column.name)}{cast.get(spelled, '')}"
         return [Edit(place.tokens[first].start, place.tokens[last].end, (text,))]
+    if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _renamed(place, node, keys):
+        start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
+        end = place.tokens[at_offset(place.tokens, offset(node.this))].end
+        return [Edit(start, end, (lookup_sql(place.scope.column(node), [key.name for key in keys], place.scope),))]
     if isinstance(node, exp.Column) and node.args.get("db") is not None:
         start = offset(node.args.get("catalog") or node.args["db"])
         return [Edit(start, offset(node.args["table"]), ())]
     return [edit for child in node.iter_expressions() for edit in _part_edits(place, child, keys)]
 
 
-def _span(place: _Place, node: exp.Expr) -> tuple[int, int]:
+def _has_names_of_its_own(scope: Scope) -> bool:
+    return bool(scope.joined) or scope.listed is not None
+
+
+def _renamed(place: _Reading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
+    """Whether the reference would mean nothing to the relation that takes the place of the joined tables."""
+    if isinstance(node.parent, exp.Ordered) and node.args.get("table") is None and name(node.this) in _aliases(place):
+        return False
+    found = place.scope.column(node)
+    shown = found.name == name(node.this) and found in keys
+    return name(node.args.get("table")) not in ("", place.scope.alias) or not shown
+
+
+def _aliases(place: _Reading) -> set[str]:
+    return {name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
+
+
+def _span(place: _Reading, node: exp.Expr) -> tuple[int, int]:
     """The first and last token of a derived expression."""
     tokens = place.tokens
     column = node.find(exp.Column)
@@ -290,11 +388,14 @@ def _span(place: _Place, node: exp.Expr) -> tuple[int, int]:
     )
 
 
-def _label(place: _Place, projection: exp.Expr, keys: tuple[Column, ...]) -> str | None:
+def _label(place: _Reading, projection: exp.Expr, keys: tuple[Column, ...]) -> str | None:
     """The name that PostgreSQL gives a derived expression as written, to be kept when it becomes a column."""
     node = bare(projection)
     while isinstance(node, exp.Cast) and _key_of(node, place.scope, keys) is None:
         node = bare(node.this)
+    if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope):
+        written = name(node.this)
+        return None if place.scope.column(node).name == written else written
     if _key_of(node, place.scope, keys) is None:
         return None
     if isinstance(node, exp.Cast):

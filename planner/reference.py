@@ -4,24 +4,152 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.catalog import Column, Derivation, SqlType, Table
+from planner.catalog import Column, Derivation, Lookup, SqlType, Table, Value
+from planner.condition import Condition, Within
 from planner.errors import KeyholeError
+from planner.lexer import readable
 from planner.syntax import bare, name, position
 
 
 @dataclass(frozen=True, slots=True)
+class JoinedTable:
+    """A public table joined to a question's table: each row finds the row whose `key` equals its `base`, if any.
+
+    `columns` are the public columns that the question mentions, each with its name in the extended table. `merged` are
+    those that USING leaves out of unqualified names. `outer` is LEFT JOIN: rows that find nothing stay.
+    """
+
+    alias: str
+    name: str
+    key: str
+    base: str
+    values: tuple[Value, ...]
+    columns: tuple[tuple[str, str], ...]
+    every: frozenset[str]
+    merged: frozenset[str]
+    outer: bool
+
+    def membership(self) -> Condition:
+        """That a row finds a public row."""
+        return Within(self.base, tuple(sorted(self.values)))
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
-    """A question's table and the name under which its columns may be qualified."""
+    """A question's table, the name under which its columns may be qualified, and the public tables joined to it.
+
+    Where the table is a subquery, `listed` are the names of its columns, each with the column of `table` that it is.
+    """
 
     table: Table
     alias: str
+    joined: tuple[JoinedTable, ...] = ()
+    listed: tuple[tuple[str, str], ...] | None = None
 
     def qualifies(self, column: exp.Column) -> bool:
-        """Whether the column's qualifier, if any, names the question's table."""
-        if column.args.get("db") is not None and (name(column.args["db"]) != "public" or self.alias != self.table.name):
-            return False
+        """Whether the column's qualifier, if any, names the question's table or one that is joined to it."""
         qualifier = name(column.args.get("table"))
-        return qualifier in ("", self.alias)
+        names = [(self.alias, self.table.name), *((joined.alias, joined.name) for joined in self.joined)]
+        if column.args.get("db") is None:
+            return qualifier == "" or qualifier in (alias for alias, _ in names)
+        return name(column.args["db"]) == "public" and (qualifier, qualifier) in names
+
+    def column(self, node: exp.Column) -> Column:
+        """The column that a plain reference names. Raises KH201."""
+        wanted, qualifier, at = name(node.this), name(node.args.get("table")), position(node)
+        if not self.qualifies(node):
+            others = [joined.alias for joined in self.joined]
+            raise KeyholeError(
+                "KH201",
+                f'"{qualifier}" does not name {"a" if others else "the"} table of this question',
+                detail="A question reads one private table, the public tables joined to it, and nothing around it.",
+                hint=f"Qualify its columns with {' or '.join([self.alias, *others])}, or not at all.",
+                position=at,
+            )
+        if self.listed is not None:
+            return self._listed(wanted, self.listed, at)
+        found = [] if qualifier not in ("", self.alias) or not self._own(wanted) else [wanted]
+        for joined in self.joined:
+            if qualifier == joined.alias or (qualifier == "" and wanted not in joined.merged):
+                found += [named for public, named in joined.columns if public == wanted]
+        if len(found) > 1:
+            raise KeyholeError(
+                "KH201",
+                f'column "{wanted}" is ambiguous',
+                hint=f"Write {self.alias}.{wanted}, or another table's name before it.",
+                position=at,
+            )
+        if not found and qualifier not in ("", self.alias):
+            public = next(joined for joined in self.joined if joined.alias == qualifier)
+            raise KeyholeError(
+                "KH201",
+                f'the public table "{public.name}" has no column "{wanted}"',
+                detail=f"Its columns: {', '.join(sorted(public.every))}.",
+                position=at,
+            )
+        return self.table.column(found[0] if found else wanted, position=at)
+
+    def _listed(self, wanted: str, listed: tuple[tuple[str, str], ...], at: int | None) -> Column:
+        found = [column for name_, column in listed if name_ == wanted]
+        if len(found) > 1:
+            raise KeyholeError(
+                "KH201", f'column "{wanted}" is ambiguous', hint="Give its columns different names.", position=at
+            )
+        if not found:
+            known = ", ".join(name_ for name_, _ in listed)
+            raise KeyholeError(
+                "KH201",
+                f'the subquery "{self.alias}" has no column "{wanted}"',
+                detail=f"Its columns: {known}.",
+                position=at,
+            )
+        return self.table.column(found[0], position=at)
+
+    def knows(self, wanted: str) -> bool:
+        """Whether a name without qualifier is a column's."""
+        if self.listed is not None:
+            return any(name_ == wanted for name_, _ in self.listed)
+        return self._own(wanted) or any(
+            wanted in joined.every and wanted not in joined.merged for joined in self.joined
+        )
+
+    def _own(self, wanted: str) -> bool:
+        return any(column.name == wanted and not isinstance(column.derivation, Lookup) for column in self.table.columns)
+
+    def spelled(self, column: Column) -> str:
+        """How the question would name a column."""
+        for name_, column_ in self.listed or ():
+            if column_ == column.name:
+                return readable(name_)
+        for joined in self.joined:
+            for public, named in joined.columns:
+                if named == column.name and isinstance(column.derivation, Lookup):
+                    return f"{readable(joined.alias)}.{readable(public)}"
+        return f"{readable(self.alias)}.{readable(column.name)}" if self.joined else readable(column.name)
+
+    def membership(self, node: exp.Expr) -> Condition | None:
+        """What an equality says that joins a public table; None for every other expression."""
+        node = bare(node)
+        if not self.joined or not isinstance(node, exp.EQ):
+            return None
+        sides = bare(node.this), bare(node.expression)
+        for joined in self.joined:
+            for key, base in (sides, sides[::-1]):
+                if not joined.outer and self._is_key(key, joined) and self._is_base(base, joined):
+                    return joined.membership()
+        return None
+
+    def _is_key(self, node: exp.Expr, joined: JoinedTable) -> bool:
+        if not isinstance(node, exp.Column) or name(node.this) != joined.key or not self.qualifies(node):
+            return False
+        qualifier = name(node.args.get("table"))
+        return qualifier == joined.alias or (
+            qualifier == "" and self.column(node).name == dict(joined.columns).get(joined.key)
+        )
+
+    def _is_base(self, node: exp.Expr, joined: JoinedTable) -> bool:
+        column = referenced(node, self)
+        return column is not None and column.name == joined.base
 
 
 def _base(node: exp.Expr, scope: Scope) -> str | None:
@@ -43,17 +171,7 @@ def _plain(node: exp.Expr, scope: Scope) -> Column | None:
     """The column that a plain reference names. Raises KH201."""
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
         return None
-    at = position(node)
-    if not scope.qualifies(node):
-        qualifier = name(node.args.get("table"))
-        raise KeyholeError(
-            "KH201",
-            f'"{qualifier}" does not name the table of this question',
-            detail="A question reads one table and nothing around it.",
-            hint=f"Qualify its columns with {scope.alias}, or not at all.",
-            position=at,
-        )
-    return scope.table.column(name(node.this), position=at)
+    return scope.column(node)
 
 
 def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:

@@ -8,18 +8,23 @@ cannot fail on data, and DuckDB and PostgreSQL give the same integers.
 References: MATHS M2, M6; DESIGN 7; ProBE appendix B.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
 
+from mechanisms.formula import TRUE
+from planner.bounding import Bounding, not_null
 from planner.catalog import Column, RowCap, Value
 from planner.condition import ALWAYS, Condition
 from planner.domain_sql import LONGEST_LIST, gapless, listed, restriction
 from planner.functional_sql import LARGEST, FunctionalSql
+from planner.lookup_sql import spread
 from planner.plan import Rewritten
-from planner.question import Question
+from planner.question import Measure, Question, Term, UnitRows
+from planner.rollup import rollup
 from planner.row_sql import RowSql
-from planner.sql_literal import Dialect, text
+from planner.sql_literal import Dialect
+from planner.sql_steps import group_by, indented, select, where
+from planner.unit_rows_sql import answer, needed, relation, unit_columns
+from planner.unit_totals import one_row
 
 
 def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
@@ -31,9 +36,15 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
         KeyholeError: KH201, KH203, KH204, KH205, KH212 for what a question may not contain, KH900 should a
             functional's declared sensitivity not cover what one privacy unit can change.
     """
+    if question.per_unit is not None:
+        return Rewritten(dialect=dialect, sql="\n".join(_per_unit(question, question.per_unit, dialect)))
+    question = replace(question, table=spread(question.table, dialect=dialect))
     row = RowSql(table=question.table, dialect=dialect)
-    lines = _row_unit(question, row) if question.table.row_unit else _Bounded(question, row).lines()
-    return Rewritten(dialect=dialect, sql="\n".join(lines))
+    if question.table.row_unit:
+        lines = _row_unit(question, row)
+    else:
+        lines = _Bounded(question, row, Bounding(row, question.keys)).lines()
+    return Rewritten(dialect=dialect, sql="\n".join(lines), rollup=rollup(question, row))
 
 
 def _row_unit(question: Question, row: RowSql) -> list[str]:
@@ -44,19 +55,39 @@ def _row_unit(question: Question, row: RowSql) -> list[str]:
     scanned = [test for column, values in _keys(question) for test in _scanned(row, column, values)]
     scan = [
         "-- one scan: a group per key, one conditional integer sum per functional",
-        *_select(columns),
+        *select(columns),
         f"FROM {question.table.relation}",
-        *_where([*scanned, *_kept(row, question.where)], comment="rows that WHERE keeps, in the range of the keys"),
-        _group_by(len(question.keys.columns)),
+        *where([*scanned, *_kept(row, question.where)], comment="rows that WHERE keeps, in the range of the keys"),
+        group_by(len(question.keys.columns)),
     ]
     left = _filtered(row, question)
     if not left:
         return scan
-    public = _where(left, comment="groups outside the public keys stay behind")
+    public = where(left, comment="groups outside the public keys stay behind")
     if row.dialect == "duckdb":
         # MATERIALIZED alone does not stop DuckDB from moving the test back into the scan
         scan += ["-- every group: keys are tested once a group, not once a row", f"LIMIT {LARGEST}"]
-    return ["WITH scan AS MATERIALIZED (", *_indented(scan), ")", "SELECT * FROM scan", *public]
+    return ["WITH scan AS MATERIALIZED (", *indented(scan), ")", "SELECT * FROM scan", *public]
+
+
+def _per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> list[str]:
+    """The totals of each unit in each key, bounded as for any question, then the question over these."""
+    row = RowSql(table=rows.table, dialect=dialect)
+    found = one_row(Term(1, None, ALWAYS, 0))
+    inner = replace(
+        question, table=rows.table, where=rows.where, functionals=(*needed(rows), found), formula=TRUE, per_unit=None
+    )
+    bounded = _Bounded(inner, row, Bounding(row, question.keys))
+    _, steps, left = bounded.totals()
+    kept = [*left, f"t{len(inner.functionals) - 1} IS NOT NULL"]
+    source = [f"FROM {bounded.relation}", *where(kept, comment="of the public keys, with rows that count")]
+    return [
+        "WITH",
+        *steps[:-1],
+        f"{steps[-1].rstrip(',')},",
+        *relation(unit_columns(rows, bounded.bounding), source),
+        *answer(question, rows, row, bounded.bounding),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +96,19 @@ class _Bounded:
 
     question: Question
     row: RowSql
+    bounding: Bounding
 
-    def lines(self) -> list[str]:
-        table, keys = self.question.table, self.question.keys
-        pushed = not self._chooses and table.row_cap is None
-        where = ALWAYS if pushed else self.question.where
-        functionals = [FunctionalSql.of(self.row, f, where=where) for f in self.question.functionals]
+    @property
+    def relation(self) -> str:
+        """The step that holds the units' totals in the end."""
+        return "chosen" if self.bounding.chooses else "totals"
+
+    def totals(self) -> tuple[list[FunctionalSql], list[str], list[str]]:
+        """The steps that end in one row per unit and key, and what has yet to be asked of these."""
+        table = self.question.table
+        pushed = not self.bounding.chooses and table.row_cap is None
+        told = ALWAYS if pushed else self.question.where
+        functionals = [FunctionalSql.of(self.row, f, where=told) for f in self.question.functionals]
         rows = [*self._eligible(), *(_kept(self.row, self.question.where) if pushed else [])]
         if table.row_cap is None:
             steps = self._totals(functionals, rows)
@@ -80,138 +118,169 @@ class _Bounded:
                 *self._totals_of_capped(functionals, table.row_cap),
             ]
         left = _filtered(self.row, self.question)
-        if self._chooses:
+        if self.bounding.chooses:
             steps += self._chosen()
             left = [f"place <= {table.groups_per_unit}", *left, *self._restricted()]
-        sums = [f.final(f.sum_units(f"t{i}")) for i, f in enumerate(functionals)]
+        return functionals, steps, left
+
+    def lines(self) -> list[str]:
+        table, keys = self.question.table, self.question.keys
+        functionals, steps, left = self.totals()
+        sums = [
+            f.final(f"max(d{i})" if f.functional.measure is Measure.VALUES else f.sum_units(f"t{i}"))
+            for i, f in enumerate(functionals)
+        ]
         columns = [f"k{i}" for i in range(len(keys.columns))] + [f"{total} AS f{i}" for i, total in enumerate(sums)]
-        bounding = "each unit's total clipped" if table.row_cap is None else "the units' totals"
+        summed = "each unit's total clipped" if table.row_cap is None else "the units' totals"
+        counted = self._values(functionals)
+        using = ", ".join(f"k{i}" for i in range(len(keys.columns)))
         return [
             "WITH",
             *steps,
-            f"-- {bounding}, summed per key",
-            *_select(columns),
-            f"FROM {'chosen' if self._chooses else 'totals'}",
-            *_where(left, comment="of the public keys"),
-            _group_by(len(keys.columns)),
+            *(line for _, lines in counted for line in (",", *lines)),
+            f"-- {summed}, summed per key",
+            *select(columns),
+            f"FROM {self.relation}",
+            *(f"LEFT JOIN {name} USING ({using})" for name, _ in counted),
+            *where(left, comment="of the public keys"),
+            group_by(len(keys.columns)),
         ]
 
-    @property
-    def _chooses(self) -> bool:
-        """Whether a unit could have rows in more than G keys of the whole public domain."""
-        free = [c for c in self.question.keys.columns if not self.question.table.determines(c)]
-        return prod(len(_domain(column, self.question)) for column in free) > self.question.table.groups_per_unit
+    def _values(self, functionals: list[FunctionalSql]) -> list[tuple[str, list[str]]]:
+        """By relation, the steps that count different values per key."""
+        told = [(i, f) for i, f in enumerate(functionals) if f.functional.measure is Measure.VALUES]
+        cap = self.question.table.row_cap
+        if cap is None:
+            return [(f"differing{i}", self._drawn_values(i, f)) for i, f in told]
+        counts = [f"count(DISTINCT v{i}) AS d{i}" for i, _ in told]
+        return [("differing", self._counted_values("differing", "kept", counts, cap.rows))] if told else []
 
-    @property
-    def _units(self) -> list[tuple[str, Column]]:
-        """The privacy unit's columns, each under its alias (a key's, where the unit contains a key)."""
-        names = self.question.keys.names
+    def _drawn_values(self, index: int, functional: FunctionalSql) -> list[str]:
+        """The values of each unit in each key that count, and how many different ones there are in each key."""
+        columns = [f"{self.row.column(column.name)} AS {alias}" for alias, column in self.bounding.groups]
+        aliases = [alias for alias, _ in self.bounding.groups]
+        (name,) = functional.functional.columns
+        order = self.bounding.order_of_values("v", column=self.question.table.column(name))
+        rows = [*self._eligible(), *_kept(self.row, self.question.where)]
+        found = select([*columns, f"{functional.added()} AS v"])
+        place = f"row_number() OVER (PARTITION BY {', '.join(aliases)} ORDER BY {order}) AS place"
         return [
-            (f"k{names.index(name)}" if name in names else f"u{i}", self.question.table.column(name))
-            for i, name in enumerate(self.question.table.unit)
+            f"-- the different values of each privacy unit in each key, in the order of md5; "
+            f"the first {functional.most_values} count",
+            f"values{index} AS (",
+            *indented(
+                [f"SELECT {', '.join(aliases)}, v, {place}", "FROM ("],
+                indented(
+                    found,
+                    [f"FROM {self.question.table.relation}"],
+                    where(rows),
+                    [group_by(len(columns) + 1)],
+                ),
+                [") AS found", "WHERE v IS NOT NULL"],
+            ),
+            "),",
+            *self._counted_values(
+                f"differing{index}", f"values{index}", [f"count(DISTINCT v) AS d{index}"], functional.most_values
+            ),
         ]
 
-    @property
-    def _groups(self) -> list[tuple[str, Column]]:
-        """Unit and key columns, each once."""
-        keys = [(f"k{i}", column) for i, column in enumerate(self.question.keys.columns)]
-        return [unit for unit in self._units if unit not in keys] + keys
+    def _counted_values(self, name: str, source: str, counts: list[str], most: int) -> list[str]:
+        keys = [f"k{i}" for i in range(len(self.question.keys.columns))]
+        limits = [f"{source}.place <= {most}"]
+        joined = f"FROM {source}"
+        if self.bounding.chooses:
+            aliases = ", ".join(alias for alias, _ in self.bounding.groups)
+            joined = f"FROM {source} JOIN chosen USING ({aliases})"
+            limits.append(f"chosen.place <= {self.question.table.groups_per_unit}")
+        return [
+            "-- how many different values each key has",
+            f"{name} AS (",
+            *indented(select(keys + counts), [joined], where(limits), [group_by(len(keys))]),
+            ")",
+        ]
 
     def _eligible(self) -> list[str]:
         """Rows with a privacy unit, whose key is in the public domain."""
         names = self.question.keys.names
-        present = [_not_null(self.row, column) for _, column in self._units if column.name not in names]
-        for column, values in _keys(self.question):
-            if self._chooses and not self.question.table.determines(column):
-                domain = restriction(self.row, column, _domain(column, self.question))
-                present.append(domain or _not_null(self.row, column))
+        present = [not_null(self.row, column) for _, column in self.bounding.units if column.name not in names]
+        for i, (column, values) in enumerate(_keys(self.question)):
+            if self.bounding.chooses and not self.question.table.determines(column):
+                domain = restriction(self.row, column, self.bounding.domain(i))
+                present.append(domain or not_null(self.row, column))
             else:
                 present += _scanned(self.row, column, values)
         return present
 
     def _totals(self, functionals: list[FunctionalSql], rows: list[str]) -> list[str]:
-        columns = [f"{self.row.column(column.name)} AS {alias}" for alias, column in self._groups]
-        sums = [f.sum_rows(added=f.added(), present=f.present()) for f in functionals]
+        columns = [f"{self.row.column(column.name)} AS {alias}" for alias, column in self.bounding.groups]
+        sums = [f"{f.sum_rows(added=f.added(), present=f.present())} AS t{i}" for i, f in _summed(functionals)]
         return [
             "-- integer totals of each privacy unit in each key; rows without a unit or a public key are left out",
             "totals AS (",
-            *_indented(
-                _select(columns + [f"{total} AS t{i}" for i, total in enumerate(sums)]),
+            *indented(
+                select(columns + sums),
                 [f"FROM {self.question.table.relation}"],
-                _where(rows),
-                [_group_by(len(columns))],
+                where(rows),
+                [group_by(len(columns))],
             ),
-            f"){',' if self._chooses else ''}",
+            f"){',' if self.bounding.chooses else ''}",
         ]
 
     def _capped(self, functionals: list[FunctionalSql], rows: list[str], cap: RowCap) -> list[str]:
-        columns = [f"{self.row.column(column.name)} AS {alias}" for alias, column in self._groups]
-        partition = ", ".join(self.row.column(column.name) for _, column in self._groups)
+        columns = [f"{self.row.column(column.name)} AS {alias}" for alias, column in self.bounding.groups]
+        partition = ", ".join(self.row.column(column.name) for _, column in self.bounding.groups)
         unique = self.question.table.column(cap.unique)
-        order = self._drawn([(self.row.column(unique.name), unique)])
+        order = self.bounding.order_of_rows(unique=unique)
         place = f"row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS place"
         return [
             f"-- the rows of each privacy unit in each key, in the order of md5; the first {cap.rows} count",
             "kept AS (",
-            *_indented(
-                _select([*columns, *(f"{f.added()} AS v{i}" for i, f in enumerate(functionals)), place]),
+            *indented(
+                select([*columns, *(f"{f.added()} AS v{i}" for i, f in enumerate(functionals)), place]),
                 [f"FROM {self.question.table.relation}"],
-                _where([*rows, _not_null(self.row, unique)]),
+                where([*rows, not_null(self.row, unique)]),
             ),
             "),",
         ]
 
     def _totals_of_capped(self, functionals: list[FunctionalSql], cap: RowCap) -> list[str]:
-        aliases = [alias for alias, _ in self._groups]
-        sums = [f"{f.sum_rows(added=f'v{i}', present=f'v{i}')} AS t{i}" for i, f in enumerate(functionals)]
+        aliases = [alias for alias, _ in self.bounding.groups]
+        sums = [f"{f.sum_rows(added=f'v{i}', present=f'v{i}')} AS t{i}" for i, f in _summed(functionals)]
         return [
             "-- integer totals of each privacy unit in each key, over the rows that count",
             "totals AS (",
-            *_indented(
-                _select(aliases + sums), ["FROM kept"], _where([f"place <= {cap.rows}"]), [_group_by(len(aliases))]
-            ),
-            f"){',' if self._chooses else ''}",
+            *indented(select(aliases + sums), ["FROM kept"], where([f"place <= {cap.rows}"]), [group_by(len(aliases))]),
+            f"){',' if self.bounding.chooses else ''}",
         ]
 
     def _chosen(self) -> list[str]:
         groups = self.question.table.groups_per_unit
-        units = ", ".join(alias for alias, _ in self._units)
-        # in the order of their names: however GROUP BY is typed, the same keys of a unit count
-        order = self._drawn(sorted(self._groups, key=lambda part: part[1].name))
+        units = ", ".join(alias for alias, _ in self.bounding.units)
+        order = self.bounding.order_of_keys()
         return [
             f"-- the keys of each privacy unit, in the order of md5; the first {groups} count",
             "chosen AS (",
-            *_indented(
-                [f"SELECT *, row_number() OVER (PARTITION BY {units} ORDER BY {order}) AS place", "FROM totals"]
-            ),
+            *indented([f"SELECT *, row_number() OVER (PARTITION BY {units} ORDER BY {order}) AS place", "FROM totals"]),
             ")",
         ]
-
-    def _drawn(self, parts: list[tuple[str, Column]]) -> str:
-        """An order that no data can choose: md5 of seed and canonical text, ties by the values themselves."""
-        texts = [text(self.question.table.seed), *(self.row.canonical(sql, column) for sql, column in parts)]
-        collation = ' COLLATE "C"' if self.row.dialect == "postgres" else ""
-        canonical = " || '|' || ".join(texts)
-        return ", ".join([f"md5({canonical}){collation}", *(sql for sql, _ in parts)])
 
     def _restricted(self) -> list[str]:
         """The question's own restriction of keys, after the choice."""
         return [
             condition
             for i, (column, values) in enumerate(_keys(self.question))
-            if len(values) < len(_domain(column, self.question))
+            if len(values) < len(self.bounding.domain(i))
             and (condition := listed(self.row, f"k{i}", column, values)) is not None
         ]
 
 
+def _summed(functionals: list[FunctionalSql]) -> list[tuple[int, FunctionalSql]]:
+    """Those that are totals of units."""
+    return [(i, f) for i, f in enumerate(functionals) if f.functional.measure is not Measure.VALUES]
+
+
 def _keys(question: Question) -> list[tuple[Column, tuple[Value, ...]]]:
     return list(zip(question.keys.columns, question.keys.values, strict=True))
-
-
-def _domain(column: Column, question: Question) -> tuple[Value, ...]:
-    if column.domain is not None:
-        return column.domain
-    return question.keys.values[question.keys.columns.index(column)]
 
 
 def _tested_later(column: Column, values: tuple[Value, ...]) -> bool:
@@ -227,7 +296,7 @@ def _scanned(row: RowSql, column: Column, values: tuple[Value, ...]) -> list[str
     """What the scan asks of a grouping column; nothing where the groups are tested."""
     if _tested_later(column, values):
         return []
-    return [restriction(row, column, values) or _not_null(row, column)]
+    return [restriction(row, column, values) or not_null(row, column)]
 
 
 def _filtered(row: RowSql, question: Question) -> list[str]:
@@ -241,26 +310,3 @@ def _filtered(row: RowSql, question: Question) -> list[str]:
 
 def _kept(row: RowSql, where: Condition) -> list[str]:
     return [] if where == ALWAYS else [row.holds(where)]
-
-
-def _not_null(row: RowSql, column: Column) -> str:
-    return f"({row.column(column.name)}) IS NOT NULL"
-
-
-def _select(columns: list[str]) -> list[str]:
-    return ["SELECT", ",\n".join(f"  {column}" for column in columns)]
-
-
-def _where(conditions: list[str], *, comment: str | None = None) -> list[str]:
-    if not conditions:
-        return []
-    narrated = [f"-- {comment}"] if comment is not None else []
-    return [*narrated, "WHERE " + " AND ".join(f"({condition})" for condition in conditions)]
-
-
-def _group_by(columns: int) -> str:
-    return "GROUP BY " + ", ".join(str(i + 1) for i in range(columns))
-
-
-def _indented(*blocks: Iterable[str]) -> list[str]:
-    return ["  " + line for block in blocks for text in block for line in text.split("\n")]

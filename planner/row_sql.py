@@ -4,12 +4,13 @@ Guarantee: every expression made here is total. There is no arithmetic and no na
 clipped before, and derived columns are computed only between the years 1 and 9999 (NULL outside, infinities too).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from planner.catalog import Column, Derivation, SqlType, Table, Value
+from planner.catalog import Column, Derivation, Lookup, SqlType, Table, Value
 from planner.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
 from planner.errors import KeyholeError
 from planner.sql_literal import (
@@ -34,17 +35,25 @@ _YEARS = {
 
 @dataclass(frozen=True, slots=True)
 class RowSql:
-    """SQL over single rows of `table` in one dialect."""
+    """SQL over single rows of `table` in one dialect.
+
+    `measures` names the stored column that already holds a measure's clipped and rounded value, by the measure's name.
+    """
 
     table: Table
     dialect: Dialect
+    measures: Mapping[str, str] = field(default_factory=dict)
 
     def column(self, name: str) -> str:
         """The value of an exposed column, as its declared type; text compares byte by byte."""
         column = self.table.column(name)
-        if column.derivation is not None:
-            return self._derived(column, column.derivation)
-        return self._stored(column)
+        match column.derivation:
+            case None:
+                return self._stored(column)
+            case Lookup():
+                raise KeyholeError("KH900", f'column "{column.name}" is looked up and not stored')
+            case _:
+                return self._derived(column, column.derivation)
 
     def grouped(self, name: str) -> str:
         """The column where rows are grouped by it alone: on PostgreSQL, text under its own collation.

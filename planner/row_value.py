@@ -12,7 +12,7 @@ NaN, is the same on every engine, and computing it cannot fail: what is beyond t
 References: MATHS M2 (fixed point), DESIGN 7 (clip inside CASE, round explicitly).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 
@@ -38,6 +38,12 @@ class RowValue:
 
 def row_value(row: RowSql, column: Column) -> RowValue:
     """The clipped and rounded value of a measure. Raises KH203 where bounds or grid are missing."""
+    computed = _computed(row, column)
+    stored = row.measures.get(column.name)
+    return computed if stored is None else replace(computed, sql=stored, steps=1)
+
+
+def _computed(row: RowSql, column: Column) -> RowValue:
     step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
     if column.bounds is None or step is None:
         raise KeyholeError("KH203", f'column "{column.name}" has no declared bounds or grid')
@@ -58,6 +64,8 @@ def row_value(row: RowSql, column: Column) -> RowValue:
 
 def counted(row: RowSql, column: Column) -> str:
     """An expression that is NULL exactly where the column is NULL or NaN."""
+    if column.name in row.measures:
+        return row.measures[column.name]
     expression = row.column(column.name)
     if column.sql_type is SqlType.DOUBLE:
         return f"NULLIF({expression}, CAST('NaN' AS double precision))"

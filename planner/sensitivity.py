@@ -1,32 +1,85 @@
-"""Joint sensitivity: which functionals one privacy unit can change at once in one key."""
+"""Joint sensitivity: by which parts of their sensitivities one privacy unit can change functionals at once in a key."""
 
-from planner.condition import And, Condition, IsNull, Not, disjoint
+from collections.abc import Iterable
+from fractions import Fraction
+
+from mechanisms.joint_loss import sets_at_once, undominated
+from mechanisms.protocol import Exposure
+from planner.condition import And, Condition, IsNull, Not, all_of, any_of, disjoint
+from planner.functional import grid
 from planner.question import Functional, Measure, Question
+from planner.row_corners import row_corners
 
 MOST_FUNCTIONALS = 16
 
 
-def affected_together(question: Question) -> tuple[frozenset[int], ...]:
-    """The maximal sets of functionals that one privacy unit can change at once in one key.
+def exposures(question: Question) -> tuple[Exposure, ...]:
+    """What one privacy unit can change at once in one key, as parts of the functionals' sensitivities.
 
-    Guarantee: if functional v has noise of scale `Delta_v / eps_v`, adding or removing one unit costs a key at most the
-    maximum over the sets of the sum of `eps_v`. Every functional is in at least one set; the order is deterministic.
-    Beyond `MOST_FUNCTIONALS` functionals there is one set with all of them (the plain sum).
+    Guarantee: for every unit some mixture of the exposures covers `|change of v| / Delta_v` for all functionals v. So
+    if v has noise of scale `Delta_v / eps_v`, adding or removing one unit costs a key at most the maximum, over the
+    exposures, of `sum_v part_v * eps_v`. Each is covered by one of `affected_together`'s sets; every functional has a
+    positive part in one; the order is deterministic.
 
     **Row sums** (COUNT, SUM and linear forms whose rows are added as they are: the row is the unit, or rows are
-    capped). Two of them are *apart* when no row can count for both: their filters, with "the measure's column is not
-    NULL", are provably disjoint under the WHERE. A unit has rows `r_1 ... r_m` in the key, m <= M (M = 1 for row
-    units), and `Delta_v = M * max|f_v|`. Its loss is
+    capped). A unit has rows `r_1 ... r_m` in the key, m <= M (M = 1 for row units), and `Delta_v >= M * max|f_v|`:
 
-        sum_v eps_v * |sum_r f_v(r)| / Delta_v  <=  sum_r sum_v eps_v * |f_v(r)| / (M * max|f_v|)
-                                                <=  sum_r (1/M) * sum of eps_v over the v that count r.
+        |sum_r f_v(r)| / Delta_v  <=  sum_r (1/M) * M |f_v(r)| / Delta_v,
 
-    The functionals that count one row are pairwise not apart, a clique of the compatibility graph, so the inner sum is
-    at most its maximum over the maximal cliques; adding up at most M rows, each weighted 1/M, gives the claim.
+    a mixture of the rows' own parts `M |f_v(r)| / Delta_v`. Which conditions a row meets and which columns it has
+    values of leaves finitely many cases. In each, `f_v` is an affine function of the values, so that
+    `sum_v eps_v * part_v` is convex, and its maximum over the columns' declared ranges is at one of their corners. Of
+    `AVG(age) > 65 OR AVG(age) < 5` with ages from 0 to 110, the row 0 moves `x - 65` by 65 of 65 but `x - 5` by 5 of
+    105.
 
-    **Everything else** (units counted, totals clipped per unit) is charged in full: one unit with a row in each of two
-    disjoint filters changes both by up to their whole sensitivity. Such a functional is apart from nothing, is hence in
-    every maximal clique, and adds its epsilon to the bound above.
+    A count of different values changes, with each row that comes or goes, by at most what counting the row would.
+
+    **Everything else** (units counted, totals clipped per unit, different values of which a unit has one at most) is
+    charged in full: one unit with a row in each of two disjoint filters changes both by up to their whole sensitivity.
+
+    References: MATHS M6. Proof: docs/proofs/joint_loss.md.
+    """
+    functionals = question.functionals
+    sets = sets_at_once(affected_together(question), functionals=len(functionals))
+    summed = [index for index, functional in enumerate(functionals) if _adds_rows(question, functional)]
+    if len(functionals) < 2 or len(functionals) > MOST_FUNCTIONALS or not any(_varies(functionals[i]) for i in summed):
+        return sets
+    ranges = {
+        name: grid(question.table.column(name), question.table, position=None)[1:]
+        for index in summed
+        for name in functionals[index].summed
+    }
+    corners = row_corners(
+        [functionals[index].terms for index in summed], ranges=ranges, table=question.table, among=question.where
+    )
+    if corners is None:
+        return sets
+    apart = _apart_pairs(question, summed)
+    rows = 1 if question.table.row_cap is None else question.table.row_cap.rows
+    found: list[Exposure] = []
+    for corner in corners:
+        parts = [Fraction(1)] * len(functionals)
+        for index, change in zip(summed, corner, strict=True):
+            parts[index] = Fraction(rows * change, functionals[index].sensitivity)
+        if max(parts) > 1:
+            return sets_at_once([range(len(functionals))], functionals=len(functionals))  # rewriting refuses it
+        if not any(parts[one] and parts[other] for one, other in apart):
+            found.append(tuple(parts))
+    unmoved = [index for index in range(len(functionals)) if not any(parts[index] for parts in found)]
+    return undominated((*found, *sets_at_once([[index] for index in unmoved], functionals=len(functionals))))
+
+
+def affected_together(question: Question) -> tuple[frozenset[int], ...]:
+    """The maximal sets of functionals that one privacy unit can change at all at once in one key.
+
+    Guarantee: `exposures`' guarantee holds for the exposures in which these are changed in full. A single row (of the
+    unit, whatever the cap) changes functionals of one of the sets only, so where the row is the unit the maximum over
+    the sets holds for noise on block indices too. Every functional is in at least one set; the order is deterministic.
+    Beyond `MOST_FUNCTIONALS` functionals there is one set with all of them (the plain sum).
+
+    Two row sums are *apart* when no row can count for both: their filters, with "the measure's column is not NULL", are
+    provably disjoint under the WHERE. The functionals that count one row are pairwise not apart, a clique of the
+    compatibility graph; the sets are its maximal cliques. What is no row sum is apart from nothing.
 
     References: MATHS M6; Bron and Kerbosch 1973.
     """
@@ -35,11 +88,11 @@ def affected_together(question: Question) -> tuple[frozenset[int], ...]:
         return ()
     if count > MOST_FUNCTIONALS:
         return (frozenset(range(count)),)
-    rows = [_counted_rows(question, functional) for functional in question.functionals]
-    together = [
-        sum(1 << other for other in range(count) if other != one and not _apart(rows[one], rows[other]))
-        for one in range(count)
-    ]
+    together = [((1 << count) - 1) & ~(1 << one) for one in range(count)]
+    summed = [index for index, functional in enumerate(question.functionals) if _adds_rows(question, functional)]
+    for one, other in _apart_pairs(question, summed):
+        together[one] &= ~(1 << other)
+        together[other] &= ~(1 << one)
     cliques = (
         frozenset(index for index in range(count) if clique >> index & 1)
         for clique in _maximal_cliques(together, grown=0, open_=(1 << count) - 1, closed=0)
@@ -47,18 +100,39 @@ def affected_together(question: Question) -> tuple[frozenset[int], ...]:
     return tuple(sorted(cliques, key=sorted))
 
 
-def _counted_rows(question: Question, functional: Functional) -> Condition | None:
-    """Which rows a row sum counts; None for a functional that is not a sum of rows as they are."""
+def _adds_rows(question: Question, functional: Functional) -> bool:
+    """Whether rows change the functional one by one, each by no more than what it would add to a row sum."""
     if functional.measure is Measure.UNITS or functional.unit_range is not None:
-        return None
-    if not question.table.row_unit and question.table.row_cap is None:
-        return None
-    present: tuple[Condition, ...] = () if functional.column is None else (Not(IsNull(functional.column)),)
-    return And((question.where, functional.condition, *present))
+        return False
+    if question.table.row_unit:
+        return True
+    # a unit with one value at most changes a distinct count by it however many of its rows have it
+    return question.table.row_cap is not None and functional.sensitivity >= question.table.row_cap.rows
 
 
-def _apart(one: Condition | None, other: Condition | None) -> bool:
-    return one is not None and other is not None and disjoint(one, other)
+def _varies(functional: Functional) -> bool:
+    """Whether rows may change the functional by different parts of its sensitivity, whatever else they change."""
+    return len(functional.terms) > 1
+
+
+def _apart_pairs(question: Question, summed: Iterable[int]) -> list[tuple[int, int]]:
+    """The pairs of row sums of which no row counts for both."""
+    rows = {index: _counted_rows(question, question.functionals[index]) for index in summed}
+    return [
+        (one, other)
+        for one, counted in rows.items()
+        for other, further in rows.items()
+        if one < other and disjoint(counted, further)
+    ]
+
+
+def _counted_rows(question: Question, functional: Functional) -> Condition:
+    """Which rows a row sum counts."""
+    counted = any_of(
+        term.condition if term.column is None else all_of((term.condition, Not(IsNull(term.column))))
+        for term in functional.terms
+    )
+    return And((question.where, counted))
 
 
 def _maximal_cliques(neighbours: list[int], *, grown: int, open_: int, closed: int) -> list[int]:

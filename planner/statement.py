@@ -4,9 +4,10 @@ Whatever is let through by mistake still fails: the shadow holds no private data
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from planner import stored_parameters
 from planner.catalog import Catalog
 from planner.embedded import Embedded, EmbeddedVirtual
 from planner.embedding import embed
@@ -123,7 +124,7 @@ def _transaction(text: str, found: tuple[Token, ...], catalog: Catalog) -> State
     return PassThrough("transaction")
 
 
-def _set(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
+def _set(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
     rest = found[1:]
     local = bool(rest) and rest[0].is_word("local")
     if rest and rest[0].is_word("local", "session") and not (len(rest) > 1 and rest[1].is_word("authorization")):
@@ -145,7 +146,7 @@ def _set(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  #
         return PassThrough("set")
     value_text = _value(value)
     try:
-        check(name, value_text)
+        _check(name, value_text, catalog)
     except KeyholeError as error:
         raise KeyholeError(error.code, error.message, detail=error.detail, hint=error.hint, position=at) from None
     return SetKeyhole(name=name, value_text=value_text, local=local)
@@ -177,6 +178,13 @@ def _value(value: tuple[Token, ...]) -> str | None:
     return "".join(", " if token.is_symbol(",") else token.value for token in value)
 
 
+def _check(name: str, value_text: str | None, catalog: Catalog) -> None:
+    if name.startswith(stored_parameters.PREFIX):
+        stored_parameters.check(name, value_text, catalog)
+    else:
+        check(name, value_text)
+
+
 def _reset(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
     if len(found) < 2:
         raise KeyholeError("KH100", "RESET names no setting", position=found[0].start + 1)
@@ -185,7 +193,7 @@ def _reset(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement: 
         raise refused("the role of a session cannot be changed", position=at, hint="Connect as another analyst.")
     name, _ = _name(found[1:])
     if name.startswith("keyhole."):
-        check(name, None)
+        _check(name, None, catalog)
     elif name not in ("all", "time"):
         check_setting(name, (Token("word", "on", 0, 0),), position=at)
     return PassThrough("reset")
@@ -207,26 +215,47 @@ def _after(found: tuple[Token, ...], word: str) -> int | None:
     return None
 
 
-def _holding(word: str, what: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
-    """DECLARE and PREPARE: a query after `word`, passed unless Keyhole would have to answer in it."""
-
-    def handler(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-        start = _after(found, word)
-        if start is None:
-            raise refused(f"{found[0].value.upper()} of this form is not allowed", position=found[0].start + 1)
-        inner, rest = _inner(text, found, start)
-        if not (rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table")):
-            raise refused(f"{what} of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
-        if isinstance(_query(inner, rest, catalog), Asking):
-            raise KeyholeError(
-                "KH106",
-                f"{what} over a question is not supported",
-                hint="Send the question as a statement of its own; drivers may prepare it through the protocol.",
-                position=rest[0].start + 1,
-            )
+def _held(word: str, what: str, text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
+    """The query after `word` in DECLARE and PREPARE."""
+    start = _after(found, word)
+    if start is None:
+        raise refused(f"{found[0].value.upper()} of this form is not allowed", position=found[0].start + 1)
+    inner, rest = _inner(text, found, start)
+    if not (rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table")):
+        raise refused(f"{what} of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
+    result = _query(inner, rest, catalog)
+    if isinstance(result, PassThrough):
         return PassThrough(found[0].value)
+    at, first = rest[0].start, result.outer[0]
+    assert isinstance(first, str)
+    return replace(result, outer=(text[:at] + first[at:], *result.outer[1:]))
 
-    return handler
+
+def _declare(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
+    """A cursor over a question: the question is answered when the cursor is declared, and FETCH reads the answer.
+
+    Declared over nothing first, it shows whether its name is free.
+    """
+    result = _held("for", "a cursor", text, found, catalog)
+    start = _after(found, "for")
+    if not isinstance(result, Asking) or start is None:
+        return result
+    name = text[found[1].start : found[1].end]
+    return replace(result, rehearsal=(f"{text[: found[start].start]} SELECT 1", f"CLOSE {name}"))
+
+
+def _prepare(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
+    result = _held("as", "PREPARE", text, found, catalog)
+    if isinstance(result, Asking):
+        start = _after(found, "as")
+        assert start is not None
+        raise KeyholeError(
+            "KH106",
+            "PREPARE over a question is not supported",
+            hint="Send the question as a statement of its own; drivers may prepare it through the protocol.",
+            position=found[start].start + 1,
+        )
+    return result
 
 
 def _explain(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
@@ -295,11 +324,11 @@ _HANDLERS: dict[str, Callable[[str, tuple[Token, ...], Catalog], Statement]] = {
     "abort": _transaction,
     "savepoint": _transaction,
     "release": _transaction,
-    "declare": _holding("for", "a cursor"),
+    "declare": _declare,
     "fetch": _passed("fetch"),
     "move": _passed("move"),
     "close": _passed("close"),
-    "prepare": _holding("as", "PREPARE"),
+    "prepare": _prepare,
     "execute": _passed("execute"),
     "deallocate": _passed("deallocate"),
     "discard": _passed("discard"),

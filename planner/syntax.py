@@ -25,6 +25,9 @@ def parse(text: str) -> exp.Expr:
     except RecursionError:
         raise KeyholeError("KH100", "the statement is nested too deeply") from None
     assert isinstance(tree, exp.Expr)
+    for call in list(tree.find_all(exp.Anonymous)):
+        if str(call.this).lower() == "every" and len(call.expressions) == 1:
+            call.replace(exp.LogicalAnd(this=call.expressions[0]))  # the standard's name of bool_and
     return tree
 
 

@@ -94,8 +94,8 @@ class Step:
     rows: int
 
 
-def allowed(amount: Amount, *, threshold: Fraction, step: Step) -> Fraction:
-    """The tolerance in integer steps, not yet rounded.
+def allowed(amount: Amount, *, threshold: Fraction, step: Step, name: str = "avg") -> Fraction:
+    """The tolerance in integer steps, not yet rounded; `name` is what an absolute one would be set for.
 
     Raises KH304 for a percentage of zero, which would be no tolerance at all.
     """
@@ -104,10 +104,14 @@ def allowed(amount: Amount, *, threshold: Fraction, step: Step) -> Fraction:
             "KH304",
             "a percentage of the threshold 0 is no tolerance",
             detail="A tolerance in percent is a part of the threshold itself.",
-            hint="Set an absolute tolerance for it, for example keyhole.tolerance = '10%, avg=0.5'.",
+            hint=f"Set an absolute tolerance for it: SET keyhole.tolerance = '10%, {_quoted(name)}=0.5';",
         )
     size = abs(threshold) * Fraction(amount.number) / 100 if amount.percent else Fraction(amount.number)
     return size * step.rows / step.unit_size
+
+
+def _quoted(name: str) -> str:
+    return name.replace("'", "''")
 
 
 def steps(amount: Amount, *, threshold: Fraction, step: Step) -> int:

@@ -6,9 +6,11 @@ from accountant.errors import LedgerError
 from accountant.model import NANO
 from planner import planning, settings
 from planner.asking import ask
+from planner.catalog import Catalog
 from planner.explain import Left
 from planner.plan import Plan
 from planner.question import Accuracy, Question
+from planner.sql_literal import Dialect
 from proxy.answers import Asked
 from proxy.charging import Claim, groups_that_add_up
 from proxy.service import Service, ledger_unavailable
@@ -32,12 +34,16 @@ def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Left:
 
 def would_fit(service: Service, asked: Asked, *, epsilon: float) -> tuple[str, ...]:
     """The smallest tolerance, and the smallest false-negative rate, with which the question costs at most `epsilon`."""
-    accuracy = settings.accuracy(asked.settings, service.catalog.defaults)
+    return cheaper(asked, service.catalog, dialect=service.source.dialect, epsilon=epsilon)
+
+
+def cheaper(asked: Asked, catalog: Catalog, *, dialect: Dialect, epsilon: float) -> tuple[str, ...]:
+    """`would_fit` without anything open: settings as text, each alone enough."""
+    accuracy = settings.accuracy(asked.settings, catalog.defaults)
 
     def with_accuracy(changed: Accuracy) -> Question:
-        return ask(asked.question, service.catalog, accuracy=changed, parameters=asked.parameters, today=asked.today)
+        return ask(asked.question, catalog, accuracy=changed, parameters=asked.parameters, today=asked.today)
 
-    dialect = service.source.dialect
     tolerance = planning.smallest_tolerance(
         lambda text: with_accuracy(replace(accuracy, tolerance=text)), epsilon=epsilon, dialect=dialect
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from planner import explain
+from planner import explain, stored_parameters
 from planner.catalog import Value
 from planner.embedded import Embedded, EmbeddedVirtual
 from planner.errors import KeyholeError
@@ -52,7 +52,9 @@ class Answering:
     @property
     def settings(self) -> Mapping[str, str]:
         """The `keyhole.*` settings and the policy's defaults."""
-        return {setting.name: setting.default(self._service.catalog.defaults) for setting in SETTINGS}
+        catalog = self._service.catalog
+        own = {setting.name: setting.default(catalog.defaults) for setting in SETTINGS}
+        return {**own, **stored_parameters.settings_of(catalog)}
 
     def read(self, sql: str) -> tuple[Part, ...]:
         """The statements of a text, and which of them Keyhole answers."""
@@ -82,7 +84,7 @@ class Answering:
             return Asked(
                 question=question,
                 settings=settings,
-                parameters=parameters,
+                parameters=parameters if question.stored is None else stored_parameters.given(question, settings),
                 analyst=self._service.analyst(analyst),
                 today=datetime.now(UTC).date(),
             )
@@ -101,7 +103,7 @@ class Answering:
                 columns = tuple((array.embedded, array.column) for array in outer.arrays)
                 empty = asking.constantly_empty
                 plan = Answerable(() if empty else planned, columns, analyst, settings)
-                return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan)
+                return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal)
             case PassThrough() | SetKeyhole():
                 raise TypeError("the shadow answers this statement")
 

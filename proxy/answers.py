@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+from sqlglot import exp
 
 from mechanisms.formula import Booleans, Cut, evaluate
 from planner.catalog import Analyst, Catalog, Value
@@ -17,6 +18,7 @@ from planner.keys import as_text
 from planner.outer import Asking
 from planner.plan import Plan
 from planner.statement import classify, split
+from planner.syntax import parse
 
 KEY_SET_FORMAT = 1
 
@@ -43,6 +45,8 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
         match classify(text, catalog):
             case Asking(embedded=(Embedded(text=inner, offset=start) as question,)) if (start, inner) == (0, text):
                 return replace(question, offset=offset)
+            case Asking(embedded=(Embedded() as question,)) if _behind_its_totals(text, question):
+                return replace(question, offset=offset + question.offset)
     except KeyholeError as error:
         raise error.moved(offset=offset) from None
     raise KeyholeError(
@@ -51,6 +55,15 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
         detail="Without the PostgreSQL endpoint only the keys of one question are returned, in the key domain's order.",
         hint="Ask SELECT keys FROM table GROUP BY keys HAVING ..., or use the PostgreSQL endpoint.",
     )
+
+
+def _behind_its_totals(text: str, question: Embedded) -> bool:
+    """Whether a text is a question behind the one WITH query that adds up its units."""
+    tree = parse(text)
+    with_ = tree.args.get("with_")
+    ends = question.offset + len(question.text) == len(text)
+    alone = isinstance(tree, exp.Select) and with_ is not None and len(with_.expressions) == 1
+    return ends and alone and question.per_unit is not None
 
 
 @dataclass(frozen=True, slots=True)

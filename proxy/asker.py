@@ -21,13 +21,15 @@ class Prepared:
     """A planned statement: what the shadow will run, and what `Asker.release` needs.
 
     `sql` takes the client's parameters under their own numbers, then `arrays` parameters of type text[]. Its columns
-    have the names and types of the original's. `tag` replaces the shadow's command tag (EXPLAIN).
+    have the names and types of the original's. `tag` replaces the shadow's command tag (EXPLAIN). `rehearsal` must run
+    in the shadow before anything is released.
     """
 
     sql: str
     arrays: int
     tag: str | None
     plan: object
+    rehearsal: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

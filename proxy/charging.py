@@ -18,7 +18,7 @@ from accountant.model import MOST_NANO_PER_CHARGE, NANO, Cells, Charge, Family, 
 from mechanisms.protocol import Outcome
 from mechanisms.registry import DEFAULT
 from planner import condition
-from planner.catalog import Analyst, Catalog, Column, Table, Value
+from planner.catalog import Analyst, Catalog, Column, Lookup, Table, Value
 from planner.condition import ALWAYS, And, Compare, Condition, Within
 from planner.errors import KeyholeError
 from planner.keys import as_text
@@ -50,13 +50,14 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
     question = plan.question
     cells, remaining = _cells(question)
     table = question.table
+    unchanging = {label(column) for column in table.columns if column.immutable}
     family = Family(
         table=table.name,
         unit=",".join(table.unit) or "row",
         columns=tuple(label for label, _ in cells.columns),
         filter="" if remaining == ALWAYS else condition.canonical(remaining),
         version=version,
-        immutable=frozenset(label for label, _ in cells.columns if table.column(column_of(label)).immutable),
+        immutable=frozenset(label for label, _ in cells.columns if label in unchanging),
     )
     epsilon_nano = nano(plan.worst_case_epsilon)
     if epsilon_nano > MOST_NANO_PER_CHARGE:
@@ -83,10 +84,15 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
 
 
 def label(column: Column) -> str:
-    """What the ledger calls a grouping column: its name, and how it is derived, so that another derivation under the
-    same name is another column."""
-    derived = column.derivation
-    return column.name if derived is None else f"{column.name}={derived.function}({derived.part} {derived.column})"
+    """What the ledger calls a grouping column: its name, and how it is derived or from which pinned data it is looked
+    up, so that another derivation or pin under the same name is another column."""
+    match column.derivation:
+        case None:
+            return column.name
+        case Lookup(column=base, source=pinned):
+            return f"{base}.{pinned.partition(' ')[0]}={pinned}"
+        case derived:
+            return f"{column.name}={derived.function}({derived.part} {derived.column})"
 
 
 def column_of(label: str) -> str:

@@ -1,4 +1,4 @@
-"""The `keyhole` command: demo, serve, query, explain, budget, init, check, refresh, passwd."""
+"""The `keyhole` command: demo, serve, query, explain, simulate, audit, budget, init, check, refresh, passwd."""
 
 import getpass
 import json
@@ -15,19 +15,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from mechanisms.auditor import audit_all
 from mechanisms.noise import system_noise
 from mechanisms.registry import MECHANISMS
 from planner.errors import KeyholeError
+from planner.formula_svg import formula_svg
+from planner.formula_tree import trees
+from planner.stand_ins import SizeNeeded
 from proxy import budget as budgets
-from proxy import checking, pipeline, starter
+from proxy import checking, pipeline, simulating, starter
 from proxy.answering import explained, explained_document
 from proxy.answers import Asked, bare_question
+from proxy.formula_printing import formula_trees
 from proxy.psql_table import psql_table, row_count
 from proxy.refusals import as_psql_prints, internal_error, problem
 from proxy.service import Service
+from proxy.simulating import Sizes
 
 app = typer.Typer(
     name="keyhole",
@@ -153,6 +158,8 @@ def explain(
     most_positives: MostPositives = None,
     public_knowledge: PublicKnowledge = None,
     max_epsilon: MaxEpsilon = None,
+    tree: Annotated[bool, typer.Option("--tree", help="Draw the formula as typed and as it is evaluated.")] = False,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Write that drawing to a file, as SVG.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show the plan of a question and what it would cost. Spends nothing and touches no data."""
@@ -168,10 +175,69 @@ def explain(
     )
     with _refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _asked(service, sql, given, analyst)
+        drawn = trees(pipeline.prepare(service, asked)) if tree or svg else ()
+        if svg is not None:
+            _write(svg, formula_svg(drawn, title=sql))
         if as_json:
             _print_json(explained_document(service, asked))
+        elif tree:
+            _print_rich(*formula_trees(drawn))
         else:
             print("\n".join(explained(service, asked, form="text")))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be written ({error.strerror})", param_hint="--svg") from None
+
+
+def _print_rich(*shown: RenderableType) -> None:
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    Console(width=width, markup=False, emoji=False, highlight=False).print(*shown, sep="\n")
+
+
+@app.command()
+def simulate(
+    sql: Sql,
+    units: Annotated[int, typer.Option(min=1, help="How many privacy units there are.")],
+    policy: Policy = DEFAULT_POLICY,
+    keys: Annotated[
+        int | None, typer.Option(min=1, help="Values of a key column whose domain the policy does not list.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="How many rows there are, to tell what bounding cuts.")
+    ] = None,
+    fnr: Fnr = None,
+    fpr: Fpr = None,
+    tolerance: Tolerance = None,
+    min_rows: MinRows = None,
+    mechanism: Mechanism = None,
+    most_positives: MostPositives = None,
+    public_knowledge: PublicKnowledge = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a question would cost under a policy that is not in use yet. Opens no source and no ledger."""
+    given = _settings(
+        fnr=fnr,
+        fpr=fpr,
+        tolerance=tolerance,
+        min_rows=min_rows,
+        mechanism=mechanism,
+        most_positives=most_positives,
+        public_knowledge=public_knowledge,
+    )
+    with _refusals(as_json=as_json, sql=sql):
+        try:
+            made = simulating.simulate(policy, sql, given=given, sizes=Sizes(units=units, keys=keys, rows=rows))
+        except SizeNeeded as missing:
+            told = f"the policy lists no values of {missing.column}: say how many there are"
+            raise typer.BadParameter(told, param_hint="--keys") from None
+        if as_json:
+            _print_json(made.document())
+        else:
+            print("\n".join(made.lines()))
 
 
 @app.command()
@@ -215,10 +281,7 @@ def budget(policy: Policy = DEFAULT_POLICY, analyst: Own = None, as_json: Json =
         if as_json:
             _print_json(budgets.document(service, analyst))
         else:
-            width = None if sys.stdout.isatty() else PIPE_WIDTH
-            Console(width=width, markup=False, emoji=False, highlight=False).print(
-                *budgets.tables(service, analyst), sep="\n"
-            )
+            _print_rich(*budgets.tables(service, analyst))
 
 
 @app.command()

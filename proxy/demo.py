@@ -27,6 +27,7 @@ from accountant.model import NANO
 from deploy.demo import build
 from mechanisms.formula import Booleans, Formula, Integers, evaluate, relaxed
 from planner.keys import as_text
+from planner.offsets import without_offsets
 from planner.plan import Plan
 from proxy import checking, pipeline, serving
 from proxy.answers import Asked, bare_question
@@ -238,6 +239,7 @@ class _Demonstration:
             functionals=len(plan.question.functionals),
             timeout_ms=self._service.catalog.statement_timeout_ms,
         ).values
+        exact = without_offsets(plan.question, exact)
         truly = _holds(plan.minimised.formula, exact)
         nearly = _holds(relaxed(plan.minimised.formula), exact)
         passed = np.fromiter(

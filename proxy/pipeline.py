@@ -8,6 +8,7 @@ Data is touched in exactly one line, `source.aggregates`, and only after the wor
 from mechanisms.registry import MECHANISMS
 from planner import planning, settings
 from planner.asking import ask
+from planner.offsets import without_offsets
 from planner.plan import Plan
 from proxy import charging, spending
 from proxy.answers import Answer, Asked, Denial, KeySet
@@ -35,10 +36,11 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
         reservation = spending.reserve(service, claim, plan, asked)
         with service.failures.held_until(limit, analyst=asked.analyst.name):
             aggregates = service.source.aggregates(
-                plan.rewritten, plan.question.keys, functionals=count, timeout_ms=limit
+                plan.rewritten, plan.question.keys, functionals=count, timeout_ms=limit, version=claim.version
             )
     mechanism = MECHANISMS[plan.calibration.mechanism]
-    outcome = mechanism.decide(plan.calibration, aggregates.values, noise=service.noise)
+    values = without_offsets(plan.question, aggregates.values)
+    outcome = mechanism.decide(plan.calibration, values, noise=service.noise)
     released = Denial() if outcome.denied else KeySet.of(plan, outcome.passed)
     spending.commit(service, reservation, charging.spent(plan, claim, outcome), released)
     return spending.answer_of(plan, released, version=claim.version, reused=False)

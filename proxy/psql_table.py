@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 def psql_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """The lines of a table: a heading, a rule, one line per row."""
-    printed = [[_visible(cell) for cell in row] for row in (columns, *rows)]
+    printed = [[visible(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(len(row[index]) for row in printed) for index in range(len(columns))]
     heading, *body = (" " + " | ".join(map(str.ljust, row, widths)).rstrip() for row in printed)
     yield heading
@@ -18,6 +18,6 @@ def row_count(number: int) -> str:
     return f"{number:,} row{'' if number == 1 else 's'}"
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """The text on one line, without anything that a terminal would obey."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -97,7 +97,8 @@ class Service:
 
 def open_policy_source(policy: Policy) -> Source:
     """The source that a policy names. Raises KH008."""
-    return open_source(policy.source.url, directory=policy.directory)
+    source = policy.source
+    return open_source(source.url, directory=policy.directory, rollups=source.rollups, scratch=source.scratch)
 
 
 def open_ledger(policy: Policy) -> Ledger:

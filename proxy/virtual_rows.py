@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from accountant.model import NANO
+from planner import stored_parameters
 from planner.errors import CATALOGUE
 from planner.settings import SETTINGS
 from proxy import budget
@@ -19,15 +20,12 @@ def virtual_rows(service: Service, name: str, *, analyst: str, settings: Mapping
         case "queries":
             return _queries(service, analyst)
         case "settings":
-            return tuple(
-                (
-                    setting.name,
-                    settings.get(setting.name) or setting.default(service.catalog.defaults),
-                    setting.default(service.catalog.defaults),
-                    setting.meaning,
-                )
-                for setting in SETTINGS
-            )
+            known = {each.name: (each.default(service.catalog.defaults), each.meaning) for each in SETTINGS}
+            told = stored_parameters.meanings(service.catalog)
+            known |= {
+                each: (usual, told[each]) for each, usual in stored_parameters.settings_of(service.catalog).items()
+            }
+            return tuple((each, settings.get(each) or usual, usual, said) for each, (usual, said) in known.items())
         case "errors":
             return tuple((entry.code, entry.sqlstate, entry.meaning) for entry in CATALOGUE.values())
         case _:

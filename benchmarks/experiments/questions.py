@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.experiments.measures import Measures
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
+from mechanisms.joint_loss import all_at_once
 from mechanisms.protocol import DecisionTask
 
 SHIFT = 0.30
@@ -115,7 +116,7 @@ def task_of(formula: Formula, sensitivities: Sequence[int], *, fnr: float = FNR,
     return DecisionTask(
         formula=formula,
         sensitivities=tuple(sensitivities),
-        affected_together=(frozenset(range(len(sensitivities))),),
+        exposures=all_at_once(len(sensitivities)),
         fnr=fnr,
         fpr=fpr,
     )

@@ -16,6 +16,7 @@ from mechanisms.apportionment.clauses import Constraint
 from mechanisms.apportionment.fair_split import Floats, SplitProgram, fair_split
 from mechanisms.apportionment.tree import closed_form, read_once, tree_bound
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
+from mechanisms.protocol import Exposure
 
 LossCurve = Callable[[int, float, float], tuple[float, float, float]]
 """`loss(functional, fnr share, fpr share)`: epsilon and its slopes (<= 0) in the logarithms of the two shares."""
@@ -39,19 +40,24 @@ class Shares:
 class Objective:
     """What is minimised, and for which contract.
 
-    `used` lists the functionals of the formula; `groups` the sets of them affected together (the loss is the
-    largest sum over a set). `tied` means that the loss depends on the smaller of the two shares alone, as
-    TSLM's does.
+    `used` lists the functionals of the formula; `exposures` the parts by which one unit changes them at once, in the
+    order of `used` (the loss is the largest sum of epsilons times parts). `tied` means that the loss depends on the
+    smaller of the two shares alone, as TSLM's does.
     """
 
     formula: Formula
     used: tuple[int, ...]
     functionals: int
-    groups: tuple[frozenset[int], ...]
+    exposures: tuple[Exposure, ...]
     loss: LossCurve
     fnr: float
     fpr: float
     tied: bool
+
+    @property
+    def plain_sum(self) -> bool:
+        """Whether the loss is the sum of all epsilons."""
+        return len(self.exposures) == 1 and all(part == 1 for part in self.exposures[0])
 
 
 def keyhole_shares(
@@ -71,14 +77,14 @@ def keyhole_shares(
     plain = all(len(part.scenarios[0]) == 1 for constraint in (*fnr, *fpr) for part in constraint.parts)
     rows_fnr = _matrix(objective, fnr, weigh_fnr) / objective.fnr
     rows_fpr = _matrix(objective, fpr, weigh_fpr) / objective.fpr
-    if plain and len(objective.groups) == 1 and not objective.tied and read_once(objective.formula):
+    if plain and objective.plain_sum and not objective.tied and read_once(objective.formula):
         return _read_once_shares(objective)
     return _least_loss(objective, rows_fnr, rows_fpr)
 
 
 def tree_shares(objective: Objective) -> Shares:
     """Tree form: violated sums of leaves become constraints one after the other until the whole tree is satisfied."""
-    if len(objective.groups) == 1 and not objective.tied and read_once(objective.formula):
+    if objective.plain_sum and not objective.tied and read_once(objective.formula):
         return _read_once_shares(objective)
     rows: tuple[list[Floats], list[Floats]] = ([], [])
     bounds = (objective.fnr, objective.fpr)
@@ -166,7 +172,7 @@ def _least_loss(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Sha
     """Minimise the joint loss under linear constraints on the shares, by linearisation in their logarithms."""
     size = len(objective.used)
     rows = _joined(objective, rows_fnr, rows_fpr)
-    members = np.array([[f in group for f in objective.used] for group in objective.groups], dtype=np.float64)
+    parts = np.array(objective.exposures, dtype=np.float64)
 
     def losses(point: Floats) -> tuple[Floats, Floats]:
         epsilons, slopes = np.empty(size), np.zeros_like(point)
@@ -180,7 +186,7 @@ def _least_loss(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Sha
         return epsilons, slopes
 
     def judged(epsilons: Floats) -> float:
-        return float((members @ epsilons).max()) + 1e-3 * float(epsilons.sum())
+        return float((parts @ epsilons).max()) + 1e-3 * float(epsilons.sum())
 
     point = _even_start(rows)
     epsilons, slopes = losses(point)
@@ -190,9 +196,9 @@ def _least_loss(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Sha
         slopes = np.tile(0.5 * (slopes[:size] + slopes[size:]), 2)
     for _ in range(_ROUNDS):
         weights = np.maximum(-slopes, 1e-3 * float(np.abs(slopes).max()) + 1e-300)
-        repeated = members if objective.tied else np.tile(members, (1, 2))
+        repeated = parts if objective.tied else np.tile(parts, (1, 2))
         program = SplitProgram(
-            rows=rows, weights=repeated * weights, offsets=members @ epsilons + (repeated * weights) @ point
+            rows=rows, weights=repeated * weights, offsets=parts @ epsilons + (repeated * weights) @ point
         )
         aim = fair_split(program, start=point, gap=_GAP)
         before = least

@@ -5,6 +5,7 @@ is an error of the batch. Names that start with `keyhole.` are Keyhole's.
 """
 
 import codecs
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.catalog import Value
@@ -20,6 +21,7 @@ from proxy.wire.frontend import Bind, Close, Describe, Execute, Parse
 
 OWN_NAMES = b"keyhole."
 OUTER = b"keyhole.outer"
+REHEARSAL = b"keyhole.rehearsal"
 STATE = b"keyhole.state"
 VALUES = b"keyhole.values"
 REFUSED = b"keyhole.refused"
@@ -94,9 +96,11 @@ class Exchange:
         """Prepare what portals of a question are bound to until it is answered, and tell its name.
 
         Same parameters, same columns, and an error if it is ever run. The original itself cannot be bound: PostgreSQL
-        checks privileges when it makes a portal.
+        checks privileges when it makes a portal. DECLARE gives no rows and can be: it checks them when it runs.
         """
-        fields = () if like.rows is None else like.rows.fields
+        if like.rows is None:
+            return statement
+        fields = like.rows.fields
         types = ", ".join(f"pg_catalog.format_type({field.type}, {field.modifier})" for field in fields)
         self.parse(TYPES, f"SELECT {types}".encode())
         answer = self._run(Bind(TYPES, TYPES, (), (), ()))
@@ -120,6 +124,13 @@ class Exchange:
                 "a whole row of a question cannot be returned",
                 hint="Name the columns: SELECT key FROM (SELECT key FROM ... HAVING ...) AS t.",
             )
+
+    async def rehearse(self, statements: Sequence[bytes]) -> None:
+        """Run statements unseen but for their errors. Raises ShadowFailed where one fails."""
+        for sql in statements:
+            self.parse(REHEARSAL, sql)
+            self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()))
+            await self.settle()
 
     def bind_outer(
         self,

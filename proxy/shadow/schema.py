@@ -14,6 +14,7 @@ from psycopg import sql
 from planner.catalog import Analyst, Catalog, Column, PublicTable, StoredQuestion, Table
 from planner.errors import KeyholeError
 from planner.keys import as_text
+from planner.stored_parameters import with_defaults
 from planner.virtual import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
@@ -180,7 +181,7 @@ def _table_comment(table: Table) -> str:
 
 def _stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
     name = sql.Identifier("public", stored.name)
-    question = sql.SQL(stored.sql.rstrip().rstrip(";"))
+    question = sql.SQL(with_defaults(stored).rstrip().rstrip(";"))
     yield sql.SQL("CREATE TABLE {} AS {} WITH NO DATA").format(name, question)
     yield sql.SQL("COMMENT ON TABLE {} IS {}").format(name, sql.Literal(stored.comment or "stored question"))
     yield _grant("REFERENCES", "public", stored.name)

@@ -13,12 +13,21 @@ _DUCKDB = "duckdb://"
 _CONNECTIONS = 8
 
 
-def open_source(url: str, *, directory: Path, settings: Mapping[str, str] | None = None) -> Source:
+def open_source(
+    url: str,
+    *,
+    directory: Path,
+    settings: Mapping[str, str] | None = None,
+    rollups: int = 0,
+    scratch: str | None = None,
+) -> Source:
     """The source that a policy's `source.url` names.
 
     `duckdb:///sales.duckdb` is a file relative to `directory`, `duckdb:////data/sales.duckdb` an absolute one,
     `duckdb://` no database but files read by `read_parquet` and `read_csv`; all may read files in `directory` and
     beside the database. `postgresql://...` and `postgres://...` are libpq's. `settings` are the engine's own.
+    At most `rollups` rollups are kept: in memory by DuckDB, by PostgreSQL in the schema `scratch` or, without one, in
+    temporary tables.
 
     Raises:
         KeyholeError: KH008 when the URL is of another kind or nothing answers there.
@@ -27,9 +36,9 @@ def open_source(url: str, *, directory: Path, settings: Mapping[str, str] | None
         path = url[len(_DUCKDB) :].removeprefix("/")
         database = None if path in ("", ":memory:") else directory / path
         directories = (directory,) if database is None else (directory, database.parent)
-        return DuckDBSource(database, directories=directories, settings=settings or {})
+        return DuckDBSource(database, directories=directories, settings=settings or {}, rollups=rollups)
     if url.startswith(("postgresql://", "postgres://")):
-        return PostgresSource(url, connections=_CONNECTIONS, settings=settings or {})
+        return PostgresSource(url, connections=_CONNECTIONS, settings=settings or {}, rollups=rollups, scratch=scratch)
     raise KeyholeError(
         "KH008",
         "source.url is neither a DuckDB nor a PostgreSQL one",

@@ -18,7 +18,9 @@ from planner.keys import KeySpace
 from planner.plan import Rewritten
 from planner.sql_literal import identifier, text
 from proxy.sources.alignment import aligned
+from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.protocol import Row, TrueAggregates, answered, as_value, described
+from proxy.sources.rollups import Rollups
 
 _SEALED = {
     "autoinstall_known_extensions": "false",
@@ -63,6 +65,7 @@ class DuckDBSource:
         database: a `.duckdb` file, opened read-only; None for an empty in-memory database over files.
         directories: where `read_parquet`, `read_csv` and views may read files.
         settings: DuckDB settings of the owner, such as `threads` and `memory_limit`.
+        rollups: how many rollups are kept in memory at most.
 
     Raises:
         KeyholeError: KH008 when the database cannot be opened.
@@ -70,8 +73,11 @@ class DuckDBSource:
 
     dialect: Literal["duckdb"] = "duckdb"
 
-    def __init__(self, database: Path | None, *, directories: tuple[Path, ...], settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, database: Path | None, *, directories: tuple[Path, ...], settings: Mapping[str, str], rollups: int = 0
+    ) -> None:
         self._connection = _opened(database, directories=directories, settings=settings)
+        self._rollups = Rollups(DuckDBStore(self._connection), most=rollups)
 
     def relations(self) -> tuple[str, ...]:
         """Tables and views of the database file."""
@@ -115,20 +121,27 @@ class DuckDBSource:
         """Always at once: the engine runs in this process."""
         return nullcontext()
 
-    def aggregates(self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int) -> TrueAggregates:
+    def aggregates(
+        self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
+    ) -> TrueAggregates:
         """The true aggregates of a question. Raises KH501."""
 
-        def query() -> TrueAggregates:
-            with self._cursor() as cursor, _interrupted(cursor.interrupt, timeout_ms=timeout_ms):
-                found = cursor.execute(rewritten.sql).fetchnumpy()
+        def read(sql: str, left_ms: int) -> TrueAggregates:
+            with self._cursor() as cursor, _interrupted(cursor.interrupt, timeout_ms=left_ms):
+                found = cursor.execute(sql).fetchnumpy()
             groups = [found[f"k{i}"] for i in range(len(keys.columns))]
             sums = [found[f"f{i}"] for i in range(functionals)]
             return TrueAggregates(aligned(groups, sums, keys))
 
-        return answered(query)
+        return answered(lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read))
+
+    def settle(self) -> None:
+        """Wait for the rollups."""
+        self._rollups.settle()
 
     def close(self) -> None:
         """Close the database."""
+        self._rollups.close()
         self._connection.close()
 
     @contextmanager
@@ -162,6 +175,7 @@ def _opened(
             config={**_SEALED, **settings},
         )
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        connection.execute(f"ATTACH ':memory:' AS {DATABASE} (READ_WRITE)")
         connection.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
         connection.execute("SET GLOBAL enable_external_access = false")
         connection.execute("SET GLOBAL lock_configuration = true")

@@ -14,7 +14,9 @@ from planner.keys import KeySpace
 from planner.plan import Rewritten
 from planner.sql_literal import identifier
 from proxy.sources.alignment import aligned
+from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Row, TrueAggregates, answered, as_value, described, unreachable
+from proxy.sources.rollups import Rollups
 
 _SETTINGS = {
     "search_path": "public",
@@ -55,6 +57,8 @@ class PostgresSource:
         url: a libpq connection string.
         connections: how many connections are kept at most.
         settings: the owner's server settings on top of Keyhole's own, such as `jit` and `work_mem`.
+        rollups: how many rollups are kept at most.
+        scratch: the schema in which they are kept; None for temporary tables.
 
     Raises:
         KeyholeError: KH008 when the database cannot be reached.
@@ -62,7 +66,15 @@ class PostgresSource:
 
     dialect: Literal["postgres"] = "postgres"
 
-    def __init__(self, url: str, *, connections: int, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections: int,
+        settings: Mapping[str, str],
+        rollups: int = 0,
+        scratch: str | None = None,
+    ) -> None:
         self._settings = {**_SETTINGS, **settings}
         self._turns = threading.BoundedSemaphore(connections)
         _reach(url)
@@ -78,6 +90,8 @@ class PostgresSource:
             kwargs={"prepare_threshold": None, "connect_timeout": int(_OPENING_S)},
             name="keyhole-source",
         )
+        self._store = PostgresStore(url, scratch=scratch, settings=self._settings)
+        self._rollups = Rollups(self._store, most=rollups)
 
     def _configure(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         connection.autocommit = True
@@ -141,17 +155,20 @@ class PostgresSource:
         except (psycopg.Error, PoolTimeout):
             return False
 
-    def aggregates(self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int) -> TrueAggregates:
+    def aggregates(
+        self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
+    ) -> TrueAggregates:
         """The true aggregates of a question. Raises KH501."""
 
-        def query() -> TrueAggregates:
-            with self._timed(timeout_ms) as connection:
-                rows = _run(connection, rewritten.sql)
+        def read(sql: str, left_ms: int) -> TrueAggregates:
+            own = self._store.temporary and sql is not rewritten.sql
+            with self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection:
+                rows = _run(connection, sql)
             columns = list(zip(*rows, strict=True)) or [()] * (len(keys.columns) + functionals)
             split = len(keys.columns)
             return TrueAggregates(aligned(columns[:split], columns[split : split + functionals], keys))
 
-        return answered(query)
+        return answered(lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read))
 
     @contextmanager
     def _timed(self, timeout_ms: int) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
@@ -159,8 +176,13 @@ class PostgresSource:
             connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
             yield connection
 
+    def settle(self) -> None:
+        """Wait for the rollups."""
+        self._rollups.settle()
+
     def close(self) -> None:
-        """Close the pool."""
+        """Close the pool and drop the rollups."""
+        self._rollups.close()
         self._pool.close()
 
 

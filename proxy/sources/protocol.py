@@ -55,12 +55,19 @@ class Source(Protocol):
             KeyholeError: KH501, when nothing answers, or too many ask at the same time. Nothing was spent.
         """
 
-    def aggregates(self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int) -> TrueAggregates:
+    def aggregates(
+        self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
+    ) -> TrueAggregates:
         """The true aggregates of a question.
+
+        With the public data version that it is asked on, the source may keep the rows that count for later questions.
 
         Raises:
             KeyholeError: KH501, the same for every failure and for the timeout, with nothing of the engine in it.
         """
+
+    def settle(self) -> None:
+        """Wait until no rows are prepared for later questions any more."""
 
     def close(self) -> None:
         """Release the connections."""

@@ -94,6 +94,11 @@ public = true
 [views.busy]
 sql = "SELECT store FROM sales GROUP BY store HAVING count(*) > 1000"
 
+[views.selling]
+sql = "SELECT store FROM sales WHERE quantity >= :least GROUP BY store HAVING count(*) > :threshold"
+parameters = {{ threshold = 1000, least = 0 }}
+comment = "stores with more sales than keyhole.param.selling.threshold"
+
 [analysts.ada]
 password = "{verifier}"
 

@@ -87,7 +87,6 @@ REFUSED = [
     "COMMENT ON TABLE sales IS 'x'",
     "LISTEN sales",
     "DECLARE c CURSOR FOR SELECT * FROM sales",
-    f"DECLARE c CURSOR FOR {shop.BUSY}",
     "PREPARE p AS SELECT * FROM sales",
     f"PREPARE p AS {shop.BUSY}",
     "EXPLAIN SELECT * FROM sales",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mechanisms.carried_shares import missing, returning, worst_of_any_rule
 from mechanisms.dppwlm import Dppwlm, DppwlmBounded, worst_rates
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
+from mechanisms.joint_loss import all_at_once
 from mechanisms.noise import system_noise
 from mechanisms.ppwlm import ppwlm_test, published_look
 from mechanisms.protocol import DecisionTask, Look, Unachievable
@@ -84,7 +85,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = 0.05, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        affected_together=(frozenset(range(functionals)),),
+        exposures=all_at_once(functionals),
         fnr=fnr,
         fpr=fpr,
     )

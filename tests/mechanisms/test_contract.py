@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 from mechanisms.contract import EMPTY_PROMISE_NOTE, TREE_NOTE
 from mechanisms.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, evaluate, relaxed
+from mechanisms.joint_loss import all_at_once, sets_at_once
 from mechanisms.keyhole import Keyhole, cheaper_alone
 from mechanisms.nlm import Nlm
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Mechanism, Unachievable
@@ -34,10 +35,9 @@ def question(
     fpr: float = 0.1,
     groups: tuple[frozenset[int], ...] | None = None,
 ) -> DecisionTask:
-    everything = (frozenset(range(len(sensitivities))),)
-    return DecisionTask(
-        formula=formula, sensitivities=sensitivities, affected_together=groups or everything, fnr=fnr, fpr=fpr
-    )
+    size = len(sensitivities)
+    exposures = all_at_once(size) if groups is None else sets_at_once(groups, functionals=size)
+    return DecisionTask(formula=formula, sensitivities=sensitivities, exposures=exposures, fnr=fnr, fpr=fpr)
 
 
 def holds(formula: Formula, true: Iterable[Cut]) -> bool:
@@ -187,7 +187,8 @@ def test_the_loss_is_the_dearest_set_of_exact_epsilons(task: DecisionTask) -> No
         width = 1 if test.block > 1 else task.sensitivities[functional]
         assert test.epsilon >= test.rate * width
         assert test.epsilon <= float(test.rate * width) * (1 + 1e-15)
-    sums = [sum(calibration.tests[f].epsilon for f in group) for group in task.affected_together]
+    epsilons = [test.epsilon for test in calibration.tests]
+    sums = [sum(float(part) * loss for part, loss in zip(one, epsilons, strict=True)) for one in task.exposures]
     assert calibration.worst_case_epsilon == pytest.approx(max(sums), rel=1e-12)
     assert calibration.worst_case_epsilon >= max(sums) * (1 - 1e-15)
 
@@ -303,7 +304,7 @@ def test_malformed_tasks_are_errors() -> None:
         Keyhole().calibrate(question(count(0), (0,)))
     with pytest.raises(ValueError, match="unknown functional"):
         Keyhole().calibrate(question(count(3), (1,)))
-    with pytest.raises(ValueError, match="affected together"):
+    with pytest.raises(ValueError, match="at once"):
         Keyhole().calibrate(question(conj(count(0), count(1)), (1, 1), groups=(frozenset({0}),)))
 
 

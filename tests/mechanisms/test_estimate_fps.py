@@ -10,6 +10,7 @@ from scipy import stats
 
 from mechanisms.estimate_fps import EstimatedFps, estimate_fps, narrower_tolerance, uncertain
 from mechanisms.formula import Cut
+from mechanisms.joint_loss import all_at_once
 from mechanisms.probe import Probe
 from mechanisms.protocol import DecisionTask
 from tests.seeded_noise import SeededNoise
@@ -65,7 +66,7 @@ def test_a_key_just_below_the_threshold_is_returned_though_the_estimate_accepts(
     task = DecisionTask(
         formula=Cut(functional=0, cut=100, above=True, tolerance=40),
         sensitivities=(1,),
-        affected_together=(frozenset((0,)),),
+        exposures=all_at_once(1),
         fnr=0.05,
         fpr=0.1,
     )

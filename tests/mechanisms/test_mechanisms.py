@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers
+from mechanisms.joint_loss import all_at_once
 from mechanisms.noise import system_noise
 from mechanisms.protocol import Calibration, DecisionTask, Unachievable
 from mechanisms.registry import DEFAULT, MECHANISMS, compare
@@ -26,7 +27,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = 0.05, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        affected_together=(frozenset(range(functionals)),),
+        exposures=all_at_once(functionals),
         fnr=fnr,
         fpr=fpr,
         most_positives=2,

@@ -31,7 +31,7 @@ import mechanisms
 from mechanisms.discrete_laplace import mass
 from mechanisms.formula import Cut, Integers
 from mechanisms.gradual_release import refine, release_chain
-from mechanisms.joint_loss import joint_loss
+from mechanisms.joint_loss import all_at_once, joint_loss, sets_at_once
 from mechanisms.noise import system_noise
 from mechanisms.ppwlm import Ppwlm
 from mechanisms.protocol import DecisionTask
@@ -80,7 +80,7 @@ def hockey_stick(here: Floats, there: Floats, epsilon: float) -> float:
 def test_one_value_loses_what_dp_accounting_says(rate: float, sensitivity: int) -> None:
     """Deterministic: the largest loss, and the privacy curve below it, of the product's law."""
     accountant = accountant_of(rate, sensitivity)
-    claimed = float(joint_loss([Fraction(rate) * sensitivity], (frozenset({0}),)))
+    claimed = float(joint_loss([Fraction(rate) * sensitivity], all_at_once(1)))
     assert accountant.get_epsilon_for_delta(0.0) == pytest.approx(claimed, abs=1e-9)
     reach = math.ceil(40 / rate)
     values = range(-reach, reach + sensitivity + 1)
@@ -97,9 +97,9 @@ def test_two_values_lose_what_dp_accounting_composes() -> None:
     first, second = (accountant_of(rate) for rate in rates)
     both = first.compose(second)
     losses = [Fraction(rate) for rate in rates]
-    together = float(joint_loss(losses, (frozenset({0, 1}),)))
+    together = float(joint_loss(losses, all_at_once(2)))
     assert both.get_epsilon_for_delta(0.0) == pytest.approx(together, abs=1e-9)
-    apart = float(joint_loss(losses, (frozenset({0}), frozenset({1}))))
+    apart = float(joint_loss(losses, sets_at_once(((0,), (1,)), functionals=2)))
     assert apart == pytest.approx(max(part.get_epsilon_for_delta(0.0) for part in (first, second)), abs=1e-9)
     values = np.arange(-100, 101)
     here, there = (
@@ -185,7 +185,7 @@ def test_refined_looks_follow_the_path_by_enumeration(distance: int) -> None:
     """60,000 keys through `look_by_look`, each look a refinement: the number returned and the number that stopped at
     each level. False alarm 1e-8 per case (chi-square over levels and answers)."""
     cut = Cut(functional=0, cut=100, above=True, tolerance=12)
-    task = DecisionTask(formula=cut, sensitivities=(1,), affected_together=(frozenset({0}),), fnr=0.05, fpr=0.1)
+    task = DecisionTask(formula=cut, sensitivities=(1,), exposures=all_at_once(1), fnr=0.05, fpr=0.1)
     calibration = Ppwlm(looks=4, first_epsilon=0.05).calibrate(task)
     (test,) = calibration.tests
     looks = (*test.looks, last_look(test))

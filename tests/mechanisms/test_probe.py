@@ -12,6 +12,7 @@ from scipy import stats
 
 from mechanisms.auditor import AuditReport, Neighbours, Transcripts, audit
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate
+from mechanisms.joint_loss import all_at_once
 from mechanisms.probe import PHASES_RESERVED, Probe
 from mechanisms.probe_ent import ProbeEnt
 from mechanisms.protocol import DecisionTask, Mechanism, Outcome
@@ -34,7 +35,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = BETA, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        affected_together=(frozenset(range(functionals)),),
+        exposures=all_at_once(functionals),
         fnr=fnr,
         fpr=fpr,
     )
@@ -80,7 +81,7 @@ def test_shares_follow_theorem_4_5() -> None:
     task = DecisionTask(
         formula=AllOf((above(0), above(1))),
         sensitivities=(1, 3),
-        affected_together=(frozenset((0, 1)),),
+        exposures=all_at_once(2),
         fnr=BETA,
         fpr=ALPHA,
     )

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate
+from mechanisms.joint_loss import all_at_once
 from mechanisms.probe import PHASES_RESERVED
 from mechanisms.probe_ent import ProbeEnt
 from mechanisms.protocol import DecisionTask, Outcome, Unachievable
@@ -28,7 +29,7 @@ def task_of(formula: Formula, functionals: int) -> DecisionTask:
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        affected_together=(frozenset(range(functionals)),),
+        exposures=all_at_once(functionals),
         fnr=BETA,
         fpr=0.1,
     )

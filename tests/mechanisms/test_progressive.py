@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.joint_loss import all_at_once, sets_at_once
 from mechanisms.keyhole import Keyhole
 from mechanisms.noise import system_noise
 from mechanisms.progressive import Progressive
@@ -33,7 +34,7 @@ def task_of(
     return DecisionTask(
         formula=formula,
         sensitivities=sensitivities,
-        affected_together=groups or (frozenset(range(len(sensitivities))),),
+        exposures=sets_at_once(groups or (range(len(sensitivities)),), functionals=len(sensitivities)),
         fnr=0.05,
         fpr=0.1,
     )
@@ -180,7 +181,7 @@ def test_no_keys_and_more_keys_than_one_block() -> None:
 def test_rates_that_promise_nothing_are_refused() -> None:
     with pytest.raises(Unachievable):
         PROGRESSIVE.calibrate(
-            DecisionTask(formula=count(0), sensitivities=(1,), affected_together=(frozenset({0}),), fnr=0.5, fpr=0.5)
+            DecisionTask(formula=count(0), sensitivities=(1,), exposures=all_at_once(1), fnr=0.5, fpr=0.5)
         )
 
 

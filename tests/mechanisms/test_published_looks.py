@@ -11,6 +11,7 @@ from scipy import integrate, stats
 from mechanisms.dppwlm import Dppwlm
 from mechanisms.expected_undecided import expected_undecided, undecided_chances, upper_tail_of_sum
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, evaluate
+from mechanisms.joint_loss import all_at_once, sets_at_once
 from mechanisms.mim import (
     Mim,
     MimBaseline,
@@ -47,7 +48,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = 0.05, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        affected_together=(frozenset(range(functionals)),),
+        exposures=all_at_once(functionals),
         fnr=fnr,
         fpr=fpr,
     )
@@ -184,7 +185,7 @@ def test_loss_is_the_joint_loss_of_the_levels_reached(name: str) -> None:
     formula = AllOf((count(0), count(1)))
     together = mechanism.calibrate(task_of(formula, 2))
     apart_task = DecisionTask(
-        formula=formula, sensitivities=(1, 1), affected_together=(frozenset({0}), frozenset({1})), fnr=0.05, fpr=0.1
+        formula=formula, sensitivities=(1, 1), exposures=sets_at_once(((0,), (1,)), functionals=2), fnr=0.05, fpr=0.1
     )
     apart = mechanism.calibrate(apart_task)
     assert apart.worst_case_epsilon == max(test.epsilon for test in apart.tests)

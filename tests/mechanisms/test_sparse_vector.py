@@ -11,6 +11,7 @@ from scipy import stats
 
 from mechanisms.discrete_laplace import mass, upper_tail
 from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula
+from mechanisms.joint_loss import all_at_once
 from mechanisms.keyhole import Keyhole
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.sparse_vector import (
@@ -32,7 +33,7 @@ def task_of(formula: Formula, *, sensitivity: int = 1, fnr: float = 0.05, fpr: f
     return DecisionTask(
         formula=formula,
         sensitivities=(sensitivity, sensitivity),
-        affected_together=(frozenset((0, 1)),),
+        exposures=all_at_once(2),
         fnr=fnr,
         fpr=fpr,
     )

@@ -8,7 +8,7 @@ from mechanisms.formula import Cut, Formula
 from planner.catalog import Column, RowCap, SqlType, Table
 from planner.condition import ALWAYS, Compare, Condition
 from planner.keys import KeySpace
-from planner.question import Accuracy, Atom, Functional, Measure, Question
+from planner.question import Accuracy, Atom, Functional, Measure, Question, Term
 
 COUNTRIES = ("France", "Germany", "Norway", "Spain")
 MONTHS = (date(2011, 1, 1), date(2011, 2, 1), date(2011, 3, 1))
@@ -54,10 +54,7 @@ def count(condition: Condition = ALWAYS, *, table: Table = ROWS, name: str = "co
     return Functional(
         name=name,
         measure=Measure.ROWS,
-        column=None,
-        condition=condition,
-        scale=1,
-        offset=0,
+        terms=(Term(1, None, condition, 0),),
         sensitivity=most,
         unit_range=(0, most) if clipped else None,
         unit_size=Decimal(1),
@@ -71,10 +68,7 @@ def total(condition: Condition = ALWAYS, *, table: Table = ROWS, name: str = "su
     return Functional(
         name=name,
         measure=Measure.TOTAL,
-        column="amount",
-        condition=condition,
-        scale=1,
-        offset=0,
+        terms=(Term(1, "amount", condition, 1),),
         sensitivity=most,
         unit_range=(0, 500) if clipped else None,
         unit_size=Decimal(1),
@@ -86,14 +80,12 @@ def average(threshold: int, *, rows: int = 50) -> Functional:
     return Functional(
         name=f"avg(amount) - {threshold}",
         measure=Measure.TOTAL,
-        column="amount",
-        condition=ALWAYS,
-        scale=1,
-        offset=threshold,
+        terms=(Term(1, "amount", ALWAYS, 1), Term(-threshold, "amount", ALWAYS, 0)),
         sensitivity=max(threshold, 100 - threshold),
         unit_range=None,
         unit_size=Decimal(1),
         rows=rows,
+        origin=Decimal(threshold),
     )
 
 
@@ -101,10 +93,7 @@ def units(condition: Condition = ALWAYS) -> Functional:
     return Functional(
         name="count(DISTINCT customer_id)",
         measure=Measure.UNITS,
-        column=None,
-        condition=condition,
-        scale=1,
-        offset=0,
+        terms=(Term(1, None, condition, 0),),
         sensitivity=1,
         unit_range=None,
         unit_size=Decimal(1),

@@ -2,7 +2,7 @@
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from planner.condition import ALWAYS, canonical
-from planner.question import Question
+from planner.question import Functional, Question, Term
 
 
 def formula_text(formula: Formula) -> str:
@@ -16,6 +16,23 @@ def formula_text(formula: Formula) -> str:
             return "(" + " or ".join(map(formula_text, children)) + ")" if children else "false"
 
 
+def _scaled(functional: Functional) -> str:
+    """The terms of what is more than a count or sum: `2x-7`, or each with its column."""
+    match functional.terms:
+        case (Term(coefficient=1),):
+            return ""
+        case (Term(scale, column, condition, 1), Term(offset, other, same, 0)) if (column, condition) == (other, same):
+            return f" {scale}x-{-offset}"
+        case terms:
+            return " {" + " ".join(map(_term, terms)) + "}"
+
+
+def _term(term: Term) -> str:
+    column = f" {term.column}" if term.column else ""
+    condition = "" if term.condition == ALWAYS else f" if {canonical(term.condition)}"
+    return f"{term.coefficient:+}{column}{'' if term.power or not term.column else '^0'}{condition}"
+
+
 def question_text(question: Question) -> str:
     """Keys, filter, formula and functionals."""
     keys = ", ".join(
@@ -24,7 +41,7 @@ def question_text(question: Question) -> str:
     where = "" if question.where == ALWAYS else f" where {canonical(question.where)}"
     functionals = []
     for functional in question.functionals:
-        scaled = "" if (functional.scale, functional.offset) == (1, 0) else f" {functional.scale}x-{functional.offset}"
+        scaled = _scaled(functional)
         clipped = "" if functional.unit_range is None else f" in {functional.unit_range[0]}..{functional.unit_range[1]}"
         functionals.append(f"{functional.name}{scaled} delta {functional.sensitivity}{clipped}")
     return f"[{keys}]{where} {formula_text(question.formula)}; " + "; ".join(functionals)

@@ -4,20 +4,25 @@ import json
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from math import log, sqrt
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import AllOf, AnyOf
+from mechanisms.progressive import Progressive
 from planner.asking import ask
 from planner.catalog import Budget, Catalog, Defaults, Table
+from planner.costing import expected_losses
 from planner.embedded import Embedded
 from planner.explain import Left, explain_json, explain_text, guarantee_json, guarantee_sentence
 from planner.plan import Plan
 from planner.planning import plan
 from planner.question import Accuracy, Question
 from tests.planner.questions import ACCURACY, CAPPED, CLIPPED, ROWS, above, below, count, question, total, units
+from tests.seeded_noise import SeededNoise
 
 CATALOG = Catalog(
     tables=(ROWS,),
@@ -60,7 +65,7 @@ def test_explain_shows_formula_functionals_cost_and_sql() -> None:
     assert lines[1] == "  (A and B) or C        minimal; 2 ways to be true, 2 ways to be false"
     assert "A  count(*) > 500 " in lines[2]
     assert "may err between 450 and 500 " in lines[2]
-    assert "one (customer_id, month) counts at most 20 rows" in lines[2]
+    assert "Noise of A: sensitivity 20; one (customer_id, month) counts at most 20 rows" in text
     assert "B  avg(amount) > 20 " in lines[3]
     assert "may err between 18 and 20 for groups of at least 50 rows" in lines[3]
     assert "C  count(DISTINCT customer_id) > 30 " in lines[4]
@@ -193,7 +198,7 @@ def test_a_constant_condition_promises_exactness_for_nothing() -> None:
 def test_beyond_twelve_thresholds_the_typed_tree_is_shown() -> None:
     many = " AND ".join(f"(count(*) > {100 * n} OR sum(amount) > {1000 * n})" for n in range(1, 8))
     lines = explain_text(planned(many), left=None)
-    assert lines[1].endswith("as typed")
+    assert lines[1].endswith("folded, not minimised")
     assert "(A or B) and (C or D)" in lines[1]
 
 
@@ -212,3 +217,146 @@ def test_explain_depends_on_the_plan_alone() -> None:
     made = planned(KPI, table=CLIPPED)
     assert explain_text(made, left=None) == explain_text(planned(KPI, table=CLIPPED), left=None)
     assert explain_json(made, left=None) == explain_json(planned(KPI, table=CLIPPED), left=None)
+
+
+REDUNDANT = f"({KPI}) AND (count(*) > 100 OR count(DISTINCT customer_id) > 10)"
+APART = (
+    "count(*) FILTER (WHERE country = 'France') > 100 OR sum(amount) FILTER (WHERE country = 'Spain') > 2000 "
+    "OR (count(*) >= 300 AND count(*) < 600)"
+)
+PROGRESSIVE = replace(ACCURACY, mechanism="progressive")
+LARGE = " AND ".join(f"(count(*) > {100 * n} OR sum(amount) > {1000 * n})" for n in range(1, 33))
+
+
+def test_the_formula_before_and_after_has_the_same_letters() -> None:
+    made = planned(REDUNDANT, table=CLIPPED)
+    text = "\n".join(explain_text(made, left=None))
+    assert "  (A and B) or C        minimal" in text
+    assert "  As typed: ((A and B) or C) and (D or E)" in text
+    assert "  D  count(*) > 100   does not matter, costs nothing" in text
+    assert "As typed" not in "\n".join(explain_text(planned(KPI, table=CLIPPED), left=None))
+    document = explain_json(made, left=None)
+    assert document["typed_letters"] == "((A and B) or C) and (D or E)"
+    assert [one["letter"] for one in document["idle"]] == ["D", "E"]
+
+
+def test_the_shares_of_the_worst_case_sum_to_it() -> None:
+    for having, table in ((KPI, CLIPPED), (APART, ROWS), (NEGATED, CLIPPED)):
+        document = explain_json(planned(having, table=table, accuracy=PROGRESSIVE), left=None)
+        assert sum(one["share_of_worst_case"] for one in document["functionals"]) == pytest.approx(1)
+        assert document["sets_together"][0]["epsilon"] == pytest.approx(document["worst_case_epsilon"])
+        for one in document["functionals"]:
+            assert one["share_of_worst_case"] == 0 or one["share_of_worst_case"] == pytest.approx(
+                one["epsilon"] / document["worst_case_epsilon"]
+            )
+
+
+def test_who_is_affected_together_is_shown_where_it_is_less_than_the_plain_sum() -> None:
+    made = planned(APART)
+    text = "\n".join(explain_text(made, left=None))
+    assert "  No row changes all of them: the dearest of B + C = " in text
+    assert " is the worst case" in text
+    document = explain_json(made, left=None)
+    assert document["worst_case_epsilon"] < document["separate_sums_epsilon"]
+    assert len(document["sets_together"]) == len(document["affected_together"]) == 2
+    assert "changes all of them" not in "\n".join(explain_text(planned(KPI, table=CLIPPED), left=None))
+
+
+def test_most_groups_lose_less_under_the_progressive_mechanism() -> None:
+    document = explain_json(planned("count(*) > 500", accuracy=PROGRESSIVE), left=None)
+    losses = [one["epsilon"] for one in document["expected_epsilon"]]
+    assert [one["tolerances_short"] for one in document["expected_epsilon"]] == [1, 3, 10]
+    assert document["worst_case_epsilon"] >= losses[0] > losses[1] > losses[2] > 0
+    (functional,) = document["functionals"]
+    assert functional["looks"][0] <= losses[2]
+    assert functional["looks"] == sorted(functional["looks"])
+    text = "\n".join(explain_text(planned("count(*) > 500", accuracy=PROGRESSIVE), left=None))
+    assert "Most groups stop early: 1, 3, 10 tolerances short of the thresholds, one loses about " in text
+    assert "one-shot keyhole " in text
+    alone = explain_json(planned("count(*) > 500"), left=None)
+    assert (alone["expected_epsilon"], alone["one_shot_epsilon"]) == ([], None)
+    assert document["one_shot_epsilon"] == pytest.approx(alone["worst_case_epsilon"])
+
+
+def test_what_a_group_is_expected_to_lose_is_what_runs_lose_on_average() -> None:
+    """2,000 groups at 3 tolerances; the mean of losses between 0 and w differs from its expectation by more than
+    w * sqrt(ln(2 / 1e-6) / (2 * 2000)) with probability below 1e-6 (Hoeffding)."""
+    made = planned("count(*) > 500", accuracy=PROGRESSIVE)
+    tolerance = made.calibration.tests[0].tolerance
+    values = np.full((1, 2000), 500 - 3 * tolerance, dtype=np.int64)
+    outcome = Progressive().decide(made.calibration, values, noise=SeededNoise(7))
+    expected = dict(expected_losses(made))[3]
+    assert abs(outcome.epsilon.mean() - expected) < made.worst_case_epsilon * sqrt(log(2 / 1e-6) / 4000)
+
+
+@pytest.mark.parametrize(("having", "table"), [(LARGE, ROWS), (REDUNDANT, CLIPPED), (APART, ROWS), (NEGATED, CLIPPED)])
+def test_explain_fits_on_a_screen(having: str, table: Table) -> None:
+    lines = explain_text(planned(having, table=table, accuracy=PROGRESSIVE), left=None)
+    assert len(lines) <= 48
+    assert lines[1].startswith("  ")
+    assert len(lines[1]) <= 400
+
+
+def test_a_large_formula_shows_its_dearest_literals_and_the_document_all() -> None:
+    made = planned(LARGE)
+    lines = explain_text(made, left=None)
+    assert "  ... 52 more literals: EXPLAIN (FORMAT JSON)" in lines
+    assert len(explain_json(made, left=None)["literals"]) == 64
+
+
+def test_warnings_about_zero_and_about_the_grid_are_shown_with_what_they_cost() -> None:
+    near = "\n".join(explain_text(planned("count(*) > 5", accuracy=replace(ACCURACY, tolerance="6")), left=None))
+    assert "  Warning: groups without rows lie within the tolerance and may be returned" in near
+    fine = planned("count(*) > 5", accuracy=replace(ACCURACY, tolerance="10%"))
+    text = "\n".join(explain_text(fine, left=None))
+    assert "  Warning: count(*) > 5: the tolerance is below one row and counts as zero" in text
+    step = explain_json(fine, left=None)["with_one_step_epsilon"]
+    assert step == planned("count(*) > 5", accuracy=replace(ACCURACY, tolerance="1")).worst_case_epsilon
+    assert step < fine.worst_case_epsilon
+    assert "  A tolerance of one step where there is none would bring it to " in text
+    assert explain_json(planned("count(*) > 500"), left=None)["with_one_step_epsilon"] is None
+
+
+def test_a_rollup_is_told_where_bounding_chooses_rows() -> None:
+    made = planned("count(*) > 500", table=CAPPED)
+    assert made.rewritten.rollup is not None
+    told = [
+        line for line in explain_text(made, left=None) if line.startswith("  Rollup: bounding is done once per data")
+    ]
+    assert len(told) == 1
+    document = explain_json(made, left=None)
+    assert document["rollup"] == {"build": made.rewritten.rollup.build, "sql": made.rewritten.rollup.sql}
+    plain = planned("count(*) > 500")
+    assert explain_json(plain, left=None)["rollup"] is None
+    assert not any("Rollup" in line for line in explain_text(plain, left=None))
+
+
+def test_what_hinges_on_records_or_shares_of_rows_is_told_in_rows() -> None:
+    """Never as a band of zeros, or as if half of a group's rows were an amount."""
+    rows = replace(ACCURACY, tolerance="max(amount)=2, 10%")
+    extreme = planned("max(amount) > 65")
+    assert "A  max(amount) > 65   one record decides, no slack   " in "\n".join(explain_text(extreme, left=None))
+    assert "may err by 2 rows beyond the threshold" in "\n".join(
+        explain_text(planned("max(amount) > 65", accuracy=rows), left=None)
+    )
+    half = planned("percentile_disc(0.5) WITHIN GROUP (ORDER BY amount) > 65")
+    text = "\n".join(explain_text(half, left=None))
+    assert "may err between 40 and 50 % of the rows for groups of at least 50 rows" in text
+    assert [explain_json(one, left=None)["literals"][0]["may_err_in"] for one in (extreme, half)] == [
+        "rows",
+        "% of rows",
+    ]
+    assert explain_json(planned("count(*) > 5"), left=None)["literals"][0]["may_err_in"] is None
+
+
+def test_parts_are_shown_where_no_row_changes_all_in_full() -> None:
+    made = planned("avg(amount) > 65 OR avg(amount) < 5", accuracy=replace(ACCURACY, tolerance="8"))
+    document = explain_json(made, left=None)
+    assert document["worst_case_epsilon"] < 0.9 * document["separate_sums_epsilon"]
+    assert [len(group["parts"]) for group in document["sets_together"]] == [2, 2]
+    assert document["sets_together"][0]["epsilon"] == pytest.approx(document["worst_case_epsilon"])
+    shares = [one["share_of_worst_case"] for one in document["functionals"]]
+    assert sum(shares) == pytest.approx(1)
+    text = "\n".join(explain_text(made, left=None))
+    assert "  No row changes all of them in full: the dearest of " in text
+    assert "A + 0.06 B = " in text

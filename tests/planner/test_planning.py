@@ -4,10 +4,12 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
+from mechanisms.joint_loss import all_at_once
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import LIMITED, MECHANISMS, compare
 from planner import planning
@@ -171,7 +173,7 @@ def test_the_published_mechanisms_are_compared_on_the_formula_as_typed() -> None
     task = DecisionTask(
         formula=typed,
         sensitivities=tuple(functional.sensitivity for functional in functionals),
-        affected_together=(frozenset({0, 1, 2}),),
+        exposures=all_at_once(3),
         fnr=ACCURACY.fnr,
         fpr=ACCURACY.fpr,
     )
@@ -267,3 +269,32 @@ def test_the_smallest_fnr_fits() -> None:
 
 def test_the_filter_that_is_always_true_is_no_filter() -> None:
     assert plan(replace(asked(), where=ALWAYS), dialect="duckdb") == plan(asked(), dialect="duckdb")
+
+
+def test_two_means_of_one_column_cost_less_than_their_sum() -> None:
+    """No row moves both in full; with narrow tolerances blocks are cheaper, and then both are paid in full."""
+    either = question(AnyOf((above(0, 0, 400), below(1, 0, 400))), average(65), average(5))
+    made = plan(either, dialect="duckdb")
+    assert made.worst_case_epsilon < 0.9 * sum(test.epsilon for test in made.calibration.tests)
+    assert all(test.block == 1 for test in made.calibration.tests)
+    narrow = question(AnyOf((above(0, 0, 3), below(1, 0, 3))), average(65), average(5))
+    made = plan(narrow, dialect="duckdb")
+    assert all(test.block > 1 for test in made.calibration.tests)
+    assert made.worst_case_epsilon == pytest.approx(sum(test.epsilon for test in made.calibration.tests))
+
+
+@pytest.mark.parametrize("mechanism", ["keyhole", "progressive"])
+@pytest.mark.parametrize("tolerance", [0, 3, 30, 100, 400])
+@pytest.mark.parametrize("both", [False, True])
+def test_no_row_loses_more_than_the_plan_says(mechanism: str, tolerance: int, both: bool) -> None:
+    """Every row from 0 to 100, not only those at the corners; a block index moves by a whole step for any change."""
+    literals = (above(0, 0, tolerance), below(1, 0, tolerance), above(2, 300, max(1, tolerance // 4)))
+    formula = AllOf(literals) if both else AnyOf(literals)
+    wanted = replace(ACCURACY, mechanism=mechanism)
+    made = plan(question(formula, average(65), average(5), count(), accuracy=wanted), dialect="duckdb")
+    for value in range(101):
+        loss = Fraction(0)
+        for functional, test in zip(made.question.functionals, made.calibration.tests, strict=True):
+            change = sum(term.coefficient * (value if term.power else 1) for term in functional.terms)
+            loss += test.rate * (-(-abs(change) // test.block))
+        assert loss <= Fraction(made.worst_case_epsilon)

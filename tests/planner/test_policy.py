@@ -184,3 +184,13 @@ def test_finding_lines_never_fails_on_valid_toml(picked: list[str]) -> None:
     except tomllib.TOMLDecodeError:
         return
     assert all(1 <= line <= len(picked) for line in key_lines(text).values())
+
+
+def test_rollups_are_kept_where_the_owner_says() -> None:
+    assert (parsed().source.rollups, parsed().source.scratch) == (4, None)
+    url = 'url = "postgresql://reader@db/hospital"'
+    source = parsed(changed((url, f'{url}\nrollups = 0\nscratch = "copies"'))).source
+    assert (source.rollups, source.scratch) == (0, "copies")
+    for wrong in ('url = "duckdb:///x.duckdb"\nscratch = "copies"', f"{url}\nrollups = -1", f'{url}\nscratch = ""'):
+        with pytest.raises(KeyholeError, match="KH002"):
+            parsed(changed((url, wrong)))

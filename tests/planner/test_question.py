@@ -19,7 +19,7 @@ from planner.condition import evaluate
 from planner.errors import KeyholeError
 from planner.functional import literals
 from planner.guard import holds_at_zero
-from planner.question import Functional, Measure, Question
+from planner.question import Functional, Question
 from tests.planner.asked import asked, refusal
 from tests.planner.catalogs import retail
 from tests.planner.rendering import question_text
@@ -68,17 +68,18 @@ def _total(functional: Functional, rows: list[Row], grids: dict[str, Fraction]) 
     """The functional on unbounded rows whose values lie on the grid."""
     total = 0
     for row in rows:
-        value = row[functional.column] if functional.column else 1
-        if value is None or evaluate(functional.condition, row) is not True:
-            continue
-        if functional.measure is Measure.TOTAL:
+        for term in functional.terms:
+            value = row[term.column] if term.column else 1
+            if value is None or evaluate(term.condition, row) is not True:
+                continue
+            if not term.power:
+                total += term.coefficient
+                continue
             assert isinstance(value, int | Decimal)
-            assert functional.column is not None
-            steps = Fraction(value) / grids[functional.column]
+            assert term.column is not None
+            steps = Fraction(value) / grids[term.column]
             assert steps.denominator == 1
-            total += functional.scale * int(steps) - functional.offset
-        else:
-            total += 1
+            total += term.coefficient * int(steps)
     return total
 
 

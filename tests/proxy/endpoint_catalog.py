@@ -1,5 +1,6 @@
-"""A small catalog for endpoint and shadow tests: one private table, one public one, a stored question."""
+"""A small catalog for endpoint and shadow tests: two private tables, a public one, a stored question."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 from planner.catalog import (
@@ -44,6 +45,14 @@ def endpoint_catalog(
         refresh="static",
         seed="seed",
     )
+    visits = replace(
+        sales,
+        name="visits",
+        relation="visits",
+        columns=(Column("patient_id", SqlType.INTEGER, "integer"), *sales.columns),
+        unit=("patient_id",),
+        rows_per_unit=20,
+    )
     regions = PublicTable(
         name="regions",
         columns=(Column("country", SqlType.TEXT, "text"), Column("region", SqlType.TEXT, "text")),
@@ -51,12 +60,12 @@ def endpoint_catalog(
         digest="regions",
     )
     return Catalog(
-        tables=(sales,),
+        tables=(sales, visits),
         public_tables=(regions,),
         stored_questions=(StoredQuestion("busy", QUESTION + ";"),),
         analysts=tuple(analyst(name) for name in analysts),
         defaults=Defaults(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=50, mechanism="keyhole"),
-        budget=Budget(per_predicate=4.0, per_unit=None, per_query=2.0),
+        budget=Budget(per_predicate=4.0, per_unit=8.0, per_query=2.0),
         database="retail",
         max_keys=1000,
         statement_timeout_ms=timeout_ms,

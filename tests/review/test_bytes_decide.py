@@ -14,7 +14,7 @@ from mechanisms.formula import Cut
 from planner.catalog import Column, SqlType, Table
 from planner.condition import ALWAYS, Compare, Condition, Within
 from planner.keys import KeySpace
-from planner.question import Accuracy, Functional, Measure, Question
+from planner.question import Accuracy, Functional, Measure, Question, Term
 from planner.rewrite import rewrite
 from proxy.sources.duckdb_source import DuckDBSource
 
@@ -38,10 +38,7 @@ def _question(unit: tuple[str, ...], condition: Condition) -> Question:
     functional = Functional(
         name="count(*)",
         measure=Measure.ROWS,
-        column=None,
-        condition=condition,
-        scale=1,
-        offset=0,
+        terms=(Term(1, None, condition, 0),),
         sensitivity=3 if unit else 1,
         unit_range=(0, 3) if unit else None,
         unit_size=1,  # type: ignore[arg-type]

@@ -111,3 +111,7 @@ EXPLAIN (FORMAT JSON) SELECT * FROM busy_months
 --> explaining json
 EXPLAIN (ANALYZE off, FORMAT json) SELECT * FROM (SELECT ward FROM visits GROUP BY 1 HAVING count(*) > 5) t ORDER BY 1
 --> explaining json
+DECLARE c CURSOR FOR SELECT country FROM sales GROUP BY country HAVING count(*) > 5
+--> asking
+SELECT country FROM sales GROUP BY country HAVING count(*) > 5 INTERSECT SELECT country FROM sales WHERE gift GROUP BY country HAVING count(*) > 5
+--> asking

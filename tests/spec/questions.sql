@@ -70,6 +70,19 @@ SELECT country FROM sales WHERE month = '2011-03-01' GROUP BY country HAVING cou
 SELECT country FROM sales GROUP BY country HAVING count(DISTINCT customer_id) FILTER (WHERE month IN ('2011-03-01') AND quantity > 3) > 30
 --> [country 4] f0 > 30 ~3; count(DISTINCT customer_id) FILTER (WHERE month IN ('2011-03-01') AND quantity > 3) delta 1
 SELECT country FROM sales WHERE month = '2011-03-01' OR quantity > 3 GROUP BY country HAVING count(DISTINCT customer_id) > 30
---> KH209 count
+--> [country 4] where ("month" = date '2011-03-01' OR "quantity" > 3) f0 > 30 ~3; count(DISTINCT customer_id) delta 1 in 0..1
 SELECT country FROM sales WHERE month IN ('2011-03-01', '2011-04-01') GROUP BY country HAVING count(DISTINCT customer_id) > 30
---> KH209 count
+--> [country 4] where "month" IN (date '2011-03-01', date '2011-04-01') f0 > 30 ~3; count(DISTINCT customer_id) delta 1 in 0..1
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT age) FILTER (WHERE cost > 5) > 30
+--> [ward 3] f0 > 30 ~3; count(DISTINCT age) FILTER (WHERE cost > 5) delta 1
+SELECT country FROM sales GROUP BY country HAVING count(DISTINCT stock_code) > 200
+--> [country 4] f0 > 200 ~20; count(DISTINCT stock_code) delta 100 in 0..100
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT height) > 10
+--> [ward 3] f0 > 10 ~1; count(DISTINCT height) delta 1
+-- # Joins with public tables: looked-up columns are keys and conditions like the table's own.
+SELECT region FROM sales JOIN regions ON country = name GROUP BY region HAVING count(*) > 1000
+--> [region 3] f0 > 1000 ~100; count(*) delta 100 in 0..100
+SELECT name FROM sales JOIN regions ON country = name WHERE region = 'West' GROUP BY name HAVING count(*) > 1000
+--> [country 2] f0 > 1000 ~100; count(*) delta 100 in 0..100
+SELECT month FROM sales LEFT JOIN regions r ON country = r.name GROUP BY month HAVING count(*) FILTER (WHERE r.region IS NULL) > 1000
+--> [month 13] f0 > 1000 ~100; count(*) FILTER (WHERE r.region IS NULL) delta 100 in 0..100

@@ -91,8 +91,6 @@ PREPARE p AS DELETE FROM regions
 --> KH102 DELETE
 PREPARE p AS SELECT country FROM sales GROUP BY country HAVING count(*) > 5
 --> KH106 SELECT country
-DECLARE c CURSOR FOR SELECT country FROM sales GROUP BY country HAVING count(*) > 5
---> KH106 SELECT country
 DECLARE c CURSOR FOR SELECT * FROM sales
 --> KH103 sales
 EXPLAIN ANALYZE SELECT country FROM sales GROUP BY country HAVING count(*) > 5
@@ -147,10 +145,68 @@ SELECT c FROM sales AS s(c) GROUP BY c HAVING count(*) > 5
 --> KH106 sales
 WITH sales AS (SELECT 1) SELECT * FROM sales
 --> KH106 sales
-SELECT country FROM sales JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
---> KH107 regions
+SELECT country FROM sales JOIN regions ON country = region GROUP BY country HAVING count(*) > 5
+--> KH107 country = region
 SELECT name FROM regions, sales GROUP BY name HAVING count(*) > 5
+--> KH107 regions
+SELECT country FROM sales JOIN regions ON country <> name GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+SELECT country FROM sales CROSS JOIN regions GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+SELECT country FROM sales RIGHT JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+SELECT country FROM sales FULL JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+SELECT country FROM regions LEFT JOIN sales ON country = name GROUP BY country HAVING count(*) > 5
 --> KH107 sales
+SELECT country FROM sales NATURAL JOIN regions GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+SELECT country FROM sales LEFT JOIN regions ON country = name AND region = 'West' GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+SELECT country FROM sales LEFT JOIN regions ON country = name OR region = 'West' GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+SELECT country FROM sales JOIN regions ON customer_id = name GROUP BY country HAVING count(*) > 5
+--> KH107 customer_id
+SELECT country FROM sales JOIN regions USING (country) GROUP BY country HAVING count(*) > 5
+--> KH201 country)
+SELECT country FROM sales JOIN regions ON country = regions.nom GROUP BY country HAVING count(*) > 5
+--> KH201 country = regions.nom
+SELECT country FROM sales JOIN regions ON country = name WHERE region > 'A' GROUP BY country HAVING count(*) > 5
+--> KH205 'A'
+SELECT country FROM sales JOIN regions ON country = name WHERE country = region GROUP BY country HAVING count(*) > 5
+--> KH205 region GROUP
+SELECT region FROM sales s JOIN regions a ON country = a.name JOIN regions b ON country = b.name GROUP BY region HAVING count(*) > 5
+--> KH201 region
+SELECT sales.country FROM sales JOIN regions sales ON country = name GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+SELECT country FROM sales JOIN visits ON country = ward GROUP BY country HAVING count(*) > 5
+--> KH107 visits
+SELECT a.country FROM sales a JOIN sales b ON a.country = b.country GROUP BY a.country HAVING count(*) > 5
+--> KH107 sales b
+SELECT country FROM sales JOIN busy_months b ON sales.country = b.country GROUP BY country HAVING count(*) > 5
+--> KH107 busy_months
+SELECT country FROM sales JOIN keyhole.errors ON country = code GROUP BY country HAVING count(*) > 5
+--> KH107 keyhole.errors
+SELECT country FROM sales JOIN pg_class ON country = relname GROUP BY country HAVING count(*) > 5
+--> KH107 pg_class
+SELECT country FROM sales JOIN (SELECT * FROM regions) r ON country = name GROUP BY country HAVING count(*) > 5
+--> KH107
+SELECT country FROM (sales JOIN regions ON country = name) GROUP BY country HAVING count(*) > 5
+--> KH103
+SELECT country FROM sales, LATERAL (SELECT 1) q GROUP BY country HAVING count(*) > 5
+--> KH107
+SELECT country FROM sales JOIN regions AS r (a, b) ON country = a GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+SELECT country FROM sales JOIN regions TABLESAMPLE SYSTEM (10) ON country = name GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+WITH regions AS (SELECT 1 AS name) SELECT country FROM sales JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
+--> KH107 regions
+WITH sales AS (SELECT name AS country FROM regions) SELECT country FROM sales JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
+--> KH106 sales
+SELECT r.* FROM sales JOIN regions r ON country = name GROUP BY country HAVING count(*) > 5
+--> KH101 r
+SELECT region FROM sales JOIN regions r ON country = name GROUP BY country HAVING count(*) > 5
+--> KH101 region
 SELECT country FROM sales WHERE country IN (SELECT name FROM regions) GROUP BY country HAVING count(*) > 5
 --> KH107 name
 SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT 5)
@@ -175,18 +231,18 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(disease) > 5
 --> KH204 sum(disease)
 SELECT country FROM capped_sales GROUP BY country HAVING count(attributes) > 5
 --> KH204 attributes
-SELECT country FROM sales GROUP BY country HAVING max(amount) > 5
---> KH204 max(amount)
+SELECT country FROM sales GROUP BY country HAVING max(amount) < 5
+--> KH206 max(amount)
 SELECT country FROM sales GROUP BY country HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) > 5
---> KH204 percentile_cont
+--> KH206
 SELECT country FROM sales GROUP BY country HAVING sum(DISTINCT amount) > 5
 --> KH204
 SELECT country FROM sales GROUP BY country HAVING sum(amount * quantity) > 5
 --> KH204 amount
-SELECT country FROM sales GROUP BY country HAVING sum(amount) / count(*) > 5
+SELECT country FROM sales GROUP BY country HAVING sum(quantity) / count(*) > 5
 --> KH204
 SELECT country FROM sales GROUP BY country HAVING sum(amount) > count(*)
---> KH204
+--> KH304
 SELECT country FROM sales GROUP BY country HAVING count(*) / 2 > 5
 --> KH204
 SELECT country FROM sales GROUP BY country HAVING stddev(amount) > 5
@@ -235,10 +291,16 @@ SELECT country FROM sales GROUP BY country HAVING count(*) > quantity
 --> KH208 quantity
 SELECT country FROM sales GROUP BY country HAVING count(*) > current_date
 --> KH208
-SELECT country FROM sales GROUP BY country HAVING count(DISTINCT customer_id) > 5
+SELECT country FROM sales GROUP BY country HAVING count(DISTINCT weight) > 5
 --> KH209 count
-SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT age) > 5
+SELECT country FROM sales GROUP BY country HAVING count(DISTINCT (customer_id, stock_code)) > 5
 --> KH209 count
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT (age, cost)) > 5
+--> KH209 count
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT age + 1) > 5
+--> KH209 count
+SELECT country FROM sales GROUP BY country HAVING count(DISTINCT attributes) > 5
+--> KH204 count
 SELECT country FROM sales WHERE amount > 1 / 0 GROUP BY country HAVING count(*) > 5
 --> KH212 1 / 0
 SELECT country FROM sales WHERE country = 5 GROUP BY country HAVING count(*) > 5
@@ -255,3 +317,11 @@ SELECT country FROM sales WHERE amount > 1e999999999 GROUP BY country HAVING cou
 --> KH212 1e999999999
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 0
 --> KH304 avg(age)
+SELECT country, month FROM sales WHERE gift GROUP BY ROLLUP (country, month) HAVING count(*) > 5
+--> KH106 country, month) HAVING
+SELECT country, month FROM sales GROUP BY country, CUBE (month) HAVING count(*) > 5
+--> KH106
+SELECT country, month FROM sales GROUP BY GROUPING SETS ((country, month), (country), (month), ()) HAVING count(*) > 5 AND sum(amount) > 7
+--> KH106
+SELECT month FROM sales GROUP BY GROUPING SETS (month, ROLLUP (country)) HAVING count(*) > 5
+--> KH106

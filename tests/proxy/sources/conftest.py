@@ -12,6 +12,7 @@ def engines(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("files")
     duck = open_source("duckdb://", directory=folder)
     postgres = open_source(postgres_url, directory=folder)
+    postgres.relations()  # the pool's threads draw from `random` while they connect, which Hypothesis forbids
     with psycopg.connect(postgres_url, autocommit=True) as writer:
         yield Engines(folder=folder, duck=duck, postgres=postgres, writer=writer)
         writer.execute("DROP TABLE IF EXISTS visits, crowd")

@@ -5,16 +5,16 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.catalog import Column, SqlType, Table
+from planner.catalog import Column, Derivation, SqlType, Table
 from planner.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
-from planner.question import Functional, Measure, Question
+from planner.question import Functional, Measure, Question, Term
 
 Row = Mapping[str, Any]
 
@@ -24,6 +24,7 @@ def true_aggregates(question: Question, rows: Sequence[Row]) -> npt.NDArray[np.i
     table, keys = question.table, question.keys
     index = {key: i for i, key in enumerate(keys.key(i) for i in range(keys.size))}
     result = np.zeros((len(question.functionals), keys.size), dtype=np.int64)
+    different: dict[tuple[int, int], set[Any]] = defaultdict(set)
     by_unit: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
     for number, row in enumerate(rows):
         unit = (number,) if table.row_unit else tuple(read(table, row, name) for name in table.unit)
@@ -38,8 +39,24 @@ def true_aggregates(question: Question, rows: Sequence[Row]) -> npt.NDArray[np.i
             if key in index:
                 kept = capped(table, groups[key])
                 for f, functional in enumerate(question.functionals):
+                    if functional.measure is Measure.VALUES:
+                        different[f, index[key]] |= values_that_count(question, functional, kept)
+                        continue
                     result[f, index[key]] += contribution(question, functional, kept)
+    for place, values in different.items():
+        result[place] = len(values)
     return result
+
+
+def values_that_count(question: Question, functional: Functional, rows: Sequence[Row]) -> set[Any]:
+    """The different values of one unit in one key: all, or where totals are clipped the first in the order of md5."""
+    (term,) = functional.terms
+    assert term.column is not None
+    found = {read(question.table, row, term.column) for row in rows if counts(question, term, row)}
+    if question.table.row_unit or question.table.row_cap is not None:
+        return found
+    assert functional.unit_range is not None
+    return set(sorted(found, key=lambda value: digest(question.table, [value]))[: functional.unit_range[1]])
 
 
 def chosen(question: Question, unit: tuple[Any, ...], keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -68,19 +85,9 @@ def capped(table: Table, rows: Sequence[Row]) -> Sequence[Row]:
 def contribution(question: Question, functional: Functional, rows: Sequence[Row]) -> int:
     """What one unit adds to one functional of one key."""
     table = question.table
-    counted = [row for row in rows if counts(question, functional, row)]
-    match functional.measure:
-        case Measure.ROWS:
-            total = len(counted)
-        case Measure.UNITS:
-            return min(len(counted), 1)
-        case Measure.TOTAL:
-            assert functional.column is not None
-            column = table.column(functional.column)
-            total = sum(
-                functional.scale * grid_steps(column, read(table, row, column.name)) - functional.offset
-                for row in counted
-            )
+    total = sum(added(question, term, row) for row in rows for term in functional.terms if counts(question, term, row))
+    if functional.measure is Measure.UNITS:
+        return min(total, 1)
     if table.row_unit or table.row_cap is not None:
         return total
     assert functional.unit_range is not None
@@ -88,13 +95,20 @@ def contribution(question: Question, functional: Functional, rows: Sequence[Row]
     return max(min(low, 0), min(max(high, 0), total))
 
 
-def counts(question: Question, functional: Functional, row: Row) -> bool:
-    value = None if functional.column is None else read(question.table, row, functional.column)
-    if functional.column is not None and (value is None or is_nan(value)):
+def added(question: Question, term: Term, row: Row) -> int:
+    """What a row that counts adds."""
+    if not term.power:
+        return term.coefficient
+    assert term.column is not None
+    column = question.table.column(term.column)
+    return term.coefficient * grid_steps(column, read(question.table, row, column.name))
+
+
+def counts(question: Question, term: Term, row: Row) -> bool:
+    value = None if term.column is None else read(question.table, row, term.column)
+    if term.column is not None and (value is None or is_nan(value)):
         return False
-    return (
-        holds(question.table, question.where, row) is True and holds(question.table, functional.condition, row) is True
-    )
+    return holds(question.table, question.where, row) is True and holds(question.table, term.condition, row) is True
 
 
 def grid_steps(column: Column, value: Any) -> int:
@@ -119,6 +133,7 @@ def read(table: Table, row: Row, name: str) -> Any:
     derivation = table.column(name).derivation
     if derivation is None:
         return row[name]
+    assert isinstance(derivation, Derivation)
     value = row[derivation.column]
     if value is None:
         return None
@@ -156,7 +171,9 @@ def canonical(value: Any) -> str:
             text = value.strftime("%Y-%m-%d %H:%M:%S.%f").zfill(26)
             return text.rstrip("0").rstrip(".") if "." in text else text
         case Decimal():
-            return format(value.normalize(), "f")
+            with localcontext() as context:
+                context.prec = 60
+                return format(value.normalize(), "f")
         case _:
             return str(value)
 

@@ -1,5 +1,6 @@
 """Both engines give the integers that the definition gives, on any rows."""
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ from planner.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not
 from planner.keys import KeySpace
 from planner.question import Accuracy, Measure, Question
 from tests.proxy.sources.oracle import Row, true_aggregates
-from tests.proxy.sources.worlds import UNITS, Engines, columns, crowd, functional, questions, rows
+from tests.proxy.sources.worlds import UNITS, Engines, columns, counted_values, crowd, functional, questions, rows
 
 _GIVEN = settings(
     max_examples=150,
@@ -50,25 +51,8 @@ _CONDITIONS: tuple[Condition, ...] = (
 )
 
 
-@pytest.fixture(scope="module")
-def crowded(engines: Engines) -> dict[str, str]:
-    return engines.load(_CROWD, postgres="crowd")
-
-
-@pytest.mark.parametrize("keys", [("ward", "level"), ("ward", "month"), ("level",), ("born", "flag")], ids=str)
-@pytest.mark.parametrize("groups", [1, 3])
-@pytest.mark.parametrize("cap", [None, 2])
-@pytest.mark.parametrize("unit", [(), *UNITS], ids=str)
-def test_crowd(
-    engines: Engines,
-    crowded: dict[str, str],
-    unit: tuple[str, ...],
-    cap: int | None,
-    groups: int,
-    keys: tuple[str, ...],
-) -> None:
-    if not unit and (cap, groups) != (None, 1):
-        return
+def crowd_question(*, unit: tuple[str, ...], keys: tuple[str, ...], cap: int | None, groups: int) -> Question:
+    """Every measure under several filters, two values of the first key."""
     table = Table(
         name="visits",
         relation="visits",
@@ -92,7 +76,7 @@ def test_crowd(
         for condition in _CONDITIONS[:2]
         for threshold in (None, Fraction(7, 3))
     ]
-    question = Question(
+    return Question(
         table=table,
         keys=KeySpace(columns=columns_, values=(domains[0][:2], *domains[1:])),
         where=Compare("flag", "=", True) if groups == 1 else ALWAYS,
@@ -102,6 +86,39 @@ def test_crowd(
         accuracy=Accuracy(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=1, mechanism="keyhole"),
         warnings=(),
     )
-    expected = true_aggregates(question, _CROWD)
-    for answer in engines.answers(question, crowded):
-        np.testing.assert_array_equal(answer, expected)
+
+
+def different_values(question: Question) -> Question:
+    """The question about the different values of every column, beside units and rows."""
+    counted = [
+        functional(question.table, Measure.VALUES, name, condition)
+        for name in counted_values(question.table)
+        for condition in _CONDITIONS[:2]
+    ]
+    return replace(question, functionals=(*question.functionals[:5], *counted))
+
+
+@pytest.fixture(scope="module")
+def crowded(engines: Engines) -> dict[str, str]:
+    return engines.load(_CROWD, postgres="crowd")
+
+
+@pytest.mark.parametrize("keys", [("ward", "level"), ("ward", "month"), ("level",), ("born", "flag")], ids=str)
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("cap", [None, 2])
+@pytest.mark.parametrize("unit", [(), *UNITS], ids=str)
+def test_crowd(
+    engines: Engines,
+    crowded: dict[str, str],
+    unit: tuple[str, ...],
+    cap: int | None,
+    groups: int,
+    keys: tuple[str, ...],
+) -> None:
+    if not unit and (cap, groups) != (None, 1):
+        return
+    asked = crowd_question(unit=unit, keys=keys, cap=cap, groups=groups)
+    for question in (asked, different_values(asked)):
+        expected = true_aggregates(question, _CROWD)
+        for answer in engines.answers(question, crowded):
+            np.testing.assert_array_equal(answer, expected)

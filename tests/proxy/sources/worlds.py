@@ -21,8 +21,9 @@ from mechanisms.formula import TRUE
 from planner.catalog import Column, Derivation, RowCap, SqlType, Table, Value
 from planner.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within
 from planner.keys import KeySpace
-from planner.question import Accuracy, Functional, Measure, Question
+from planner.question import Accuracy, Functional, Measure, Question, Term
 from planner.rewrite import rewrite
+from planner.row_range import row_range
 from proxy.sources import Source
 from tests.proxy.sources.oracle import Row
 
@@ -224,13 +225,15 @@ def functional(
         sensitivity = max(abs(bound) for bound in unit_range)
     if measure is Measure.UNITS:
         sensitivity = 1
+    if measure is Measure.VALUES and table.determines(table.column(column or "")):
+        sensitivity, unit_range = 1, None if unit_range is None else (0, 1)
+    terms = [Term(scale, column, condition, 1 if measure is Measure.TOTAL else 0)]
+    if offset:
+        terms.append(Term(-offset, column, condition, 0))
     return Functional(
         name=f"{measure}({column})",
         measure=measure,
-        column=column,
-        condition=condition,
-        scale=scale,
-        offset=offset,
+        terms=tuple(terms),
         sensitivity=sensitivity,
         unit_range=unit_range,
         unit_size=unit_size,
@@ -238,10 +241,57 @@ def functional(
     )
 
 
-def functionals(table: Table) -> st.SearchStrategy[Functional]:
+def linear(table: Table, terms: Sequence[Term]) -> Functional:
+    """A functional of any terms: each row adds all those whose condition it satisfies."""
+    ranges: dict[str, tuple[int, int]] = {}
+    for term in terms:
+        if term.column is not None and term.power:
+            column = table.column(term.column)
+            assert column.bounds is not None
+            assert column.grid is not None
+            low, high = (Fraction(bound) / Fraction(column.grid) for bound in column.bounds)
+            ranges[term.column] = (-ceil(-low), ceil(high))
+    low_, high_ = row_range(terms, ranges=ranges, table=table)
+    rows_ = 1
+    if not table.row_unit:
+        rows_ = table.row_cap.rows if table.row_cap is not None else table.rows_per_unit or 1
+    clipped = not table.row_unit and table.row_cap is None
+    return Functional(
+        name="linear",
+        measure=Measure.TOTAL,
+        terms=tuple(terms),
+        sensitivity=max(-low_, high_, 1) * rows_,
+        unit_range=(low_ * rows_, high_ * rows_) if clipped else None,
+        unit_size=Decimal(1),
+        rows=1,
+    )
+
+
+def terms() -> st.SearchStrategy[list[Term]]:
+    """One to three terms, of counts and of values, under conditions of their own."""
+    coefficients = st.sampled_from([1, -1, 3, -7, 1000])
+    filters = st.one_of(st.just(ALWAYS), conditions())
+    counts = st.builds(Term, coefficients, st.sampled_from([None, "cost", "age", "person"]), filters, st.just(0))
+    values = st.builds(
+        Term, coefficients, st.sampled_from(["age", "big", "amount", "long", "cost"]), filters, st.just(1)
+    )
+    return st.lists(st.one_of(counts, values), min_size=1, max_size=3)
+
+
+def counted_values(table: Table) -> list[str]:
+    """Columns whose different values can be counted: a double's have no text by which some could be drawn."""
+    names = ["person", "ward", "age", "big", "amount", "long", "born", "flag", "visited", "month"]
+    return names if table.row_cap is None and not table.row_unit else [*names, "cost"]
+
+
+def functionals(table: Table, *, different: bool) -> st.SearchStrategy[Functional]:
     filters = st.one_of(st.just(ALWAYS), st.just(ALWAYS), conditions())
     measured = st.sampled_from(["age", "big", "amount", "long", "cost"])
+    values = st.builds(
+        functional, st.just(table), st.just(Measure.VALUES), st.sampled_from(counted_values(table)), filters
+    )
     return st.one_of(
+        *([values] if different else []),
         st.builds(
             functional,
             st.just(table),
@@ -258,6 +308,7 @@ def functionals(table: Table) -> st.SearchStrategy[Functional]:
             filters,
             threshold=st.sampled_from([None, None, Fraction(3), Fraction(-7, 2), Fraction(123456, 1000)]),
         ),
+        st.builds(linear, st.just(table), terms()),
     )
 
 
@@ -265,7 +316,7 @@ KEYS = ("ward", "level", "born", "flag", "month", "hour_of", "dow", "doy", "quar
 
 
 @st.composite
-def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS)) -> Question:
+def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS), different: bool = True) -> Question:
     table = draw(tables(units=units))
     names = draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True))
     keys = []
@@ -278,7 +329,7 @@ def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS
         table=table,
         keys=KeySpace(columns=tuple(table.column(name) for name in names), values=tuple(keys)),
         where=draw(st.one_of(st.just(ALWAYS), st.just(ALWAYS), conditions())),
-        functionals=tuple(draw(st.lists(functionals(table), min_size=1, max_size=4))),
+        functionals=tuple(draw(st.lists(functionals(table, different=different), min_size=1, max_size=4))),
         atoms=(),
         formula=TRUE,
         accuracy=Accuracy(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=1, mechanism="keyhole"),

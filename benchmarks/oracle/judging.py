@@ -1,0 +1,135 @@
+"""One statement, judged: what the integers say on each source's own aggregates, and what PostgreSQL says."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
+from typing import Any
+
+import numpy as np
+import psycopg
+
+from benchmarks.oracle.statements import Branch, Statement
+from benchmarks.oracle.worlds import CATALOG, Engines, Key, bounded_name, domain
+from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate
+from planner.asking import ask
+from planner.errors import KeyholeError
+from planner.minimise import minimise
+from planner.offsets import without_offsets
+from planner.outer import Asking
+from planner.question import Question
+from planner.rewrite import rewrite
+from planner.settings import accuracy
+from planner.statement import classify
+
+_TODAY = date(2026, 6, 15)
+
+
+@dataclass
+class Tally:
+    """How many statements were judged, were refused (by code), or mean nothing to PostgreSQL."""
+
+    judged: int = 0
+    joined: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    meaningless: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Keys on which one source's integers and PostgreSQL differ."""
+
+    statement: Statement
+    source: str
+    missing: frozenset[Key]
+    surplus: frozenset[Key]
+
+
+def judge(statement: Statement, engines: Engines, tally: Tally) -> Disagreement | None:
+    """Both sources on one statement; None where they agree with PostgreSQL, or where there is nothing to judge."""
+    try:
+        question = asked(statement.sql)
+    except KeyholeError as error:
+        if error.code in ("KH900", "KH100"):
+            raise
+        tally.refused[error.code] += 1
+        return None
+    if question is None:
+        tally.refused["several"] += 1
+        return None
+    try:
+        held = _truth(statement, engines)
+    except psycopg.Error:
+        tally.meaningless += 1
+        return None
+    tally.judged += 1
+    tally.joined += len(statement.branches) > 1
+    for name, found in _decided(question, engines):
+        if found != held:
+            return Disagreement(statement, name, frozenset(held - found), frozenset(found - held))
+    return None
+
+
+def asked(sql: str) -> Question | None:
+    """The one question that the statement is, with no tolerance; None if it is several. Raises KH1xx, KH2xx."""
+    statement = classify(sql, CATALOG)
+    assert isinstance(statement, Asking)
+    if len(statement.questions) != 1:
+        return None
+    wanted = accuracy({"keyhole.tolerance": "0"}, CATALOG.defaults)
+    return ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=_TODAY)
+
+
+def _decided(question: Question, engines: Engines) -> Iterator[tuple[str, set[Key]]]:
+    keys = [question.keys.key(i) for i in range(question.keys.size)]
+    formulas: dict[str, Formula] = {
+        "as typed": question.formula,
+        "minimised": minimise(question.formula).formula,
+    }
+    for source in engines.sources:
+        there = replace(question, table=replace(question.table, relation=engines.relations[source.dialect]))
+        values = np.zeros((len(question.functionals), len(keys)), dtype=np.int64)
+        if values.size:
+            rewritten = rewrite(there, dialect=source.dialect)
+            values = source.aggregates(
+                rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000
+            ).values
+        compared = without_offsets(question, values)
+        for form, formula in formulas.items():
+            held = evaluate(formula, partial(_literal_holds, compared), keys=len(keys))
+            yield f"{source.dialect}, {form}", {key for key, one in zip(keys, held, strict=True) if one}
+
+
+def _literal_holds(values: Integers, cut: Cut) -> Booleans:
+    return cut.holds(values[cut.functional])
+
+
+def _truth(statement: Statement, engines: Engines) -> set[Key]:
+    held = _branch(statement, statement.branches[0], engines)
+    for operation, branch in zip(statement.operations, statement.branches[1:], strict=True):
+        other = _branch(statement, branch, engines)
+        held = {"UNION": held | other, "INTERSECT": held & other, "EXCEPT": held - other}[operation]
+    return held
+
+
+def _branch(statement: Statement, branch: Branch, engines: Engines) -> set[Key]:
+    """HAVING for each key of the domain over its bounded rows, which may be none; there a ratio to COUNT(*) is NULL."""
+    keys, names = domain(statement.keys), statement.keys
+    values = ", ".join("(" + ", ".join(map(_literal, key)) + ")" for key in keys)
+    ours = " AND ".join(f"v.{name} = d.{name}" for name in names)
+    where = f" AND ({branch.where})" if branch.where else ""
+    having = branch.having.replace("/ count(*)", "/ nullif(count(*), 0)")
+    sql = (
+        f"SELECT {', '.join(f'd.{name}' for name in names)} FROM (VALUES {values}) AS d ({', '.join(names)}), "
+        f"LATERAL (SELECT true AS held FROM {bounded_name(statement.table, names)} v "
+        f"WHERE {ours}{where} HAVING {having}) h WHERE {branch.restriction or 'true'}"
+    )
+    with engines.truth.cursor() as cursor:
+        cursor.execute(sql.encode())
+        return set(cursor.fetchall())
+
+
+def _literal(value: Any) -> str:
+    text = str(value).replace("'", "''")
+    return f"date '{text}'" if isinstance(value, date) else text if isinstance(value, int) else f"'{text}'"

@@ -1,0 +1,126 @@
+"""How long planning takes, without data: `python -m benchmarks.planning`.
+
+Typical questions are drawn from a seed, each with thresholds of its own, so that no plan is found ready made. Large
+ones have 64 literals and are planned as a tree. From the text to the plan: parse, minimise, calibrate, write the SQL.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+
+from mechanisms.keyhole import Keyhole
+from mechanisms.registry import DEFAULT
+from planner import planning, settings
+from planner.asking import ask
+from planner.catalog import Catalog
+from planner.outer import Asking
+from planner.pinned import Pins
+from planner.policy import Policy
+from planner.stand_ins import stand_in_catalog
+from planner.statement import classify
+
+DEMO = Path(__file__).resolve().parents[1] / "deploy" / "demo" / "keyhole.toml"
+QUESTIONS = 500
+REPEATS = 5
+TODAY = date(2011, 12, 10)
+
+
+def typical(count: int, *, seed: int) -> Iterator[str]:
+    """Questions as analysts write them: one to six thresholds on one to four aggregates, often with filters."""
+    drawn = random.Random(seed)
+    for _ in range(count):
+        aggregates = (
+            f"count(*) > {drawn.randrange(50, 5000)}",
+            f"sum(amount) >= {drawn.randrange(500, 90_000)}",
+            f"avg(amount) > {drawn.randrange(5, 90)}",
+            f"count(DISTINCT customer_id) > {drawn.randrange(10, 400)}",
+            f"count(*) FILTER (WHERE amount > {drawn.randrange(1, 90)}) > {drawn.randrange(20, 900)}",
+            f"sum(amount) FILTER (WHERE quantity > {drawn.randrange(1, 10**6)}) > {drawn.randrange(500, 9000)}",
+        )
+        atoms = drawn.sample(aggregates, drawn.choice((1, 1, 1, 2, 2, 3, 4, 6)))
+        formula = atoms[0]
+        for atom in atoms[1:]:
+            negated = "NOT " if atom.startswith("count") and drawn.random() < 0.2 else ""
+            formula = f"({formula}) {drawn.choice(('AND', 'OR'))} {negated}{atom}"
+        where = drawn.choice(("", f" WHERE amount > {drawn.randrange(50)}", " WHERE country IN ('France', 'Spain')"))
+        yield f"SELECT country, month FROM sales{where} GROUP BY country, month HAVING {formula}"
+
+
+def large(shift: int) -> dict[str, str]:
+    """Formulas of 64 literals, by their shape."""
+    numbers = range(1, 33)
+
+    def count(n: int) -> str:
+        return f"count(*) FILTER (WHERE amount > {n}) > {100 * n + shift}"
+
+    formulas = {
+        "64 thresholds on one aggregate, ordered": " OR ".join(f"count(*) > {90 * n + shift}" for n in range(1, 65)),
+        "64 thresholds on two aggregates": " AND ".join(
+            f"(count(*) > {100 * n + shift} OR sum(amount) > {1000 * n})" for n in numbers
+        ),
+        "64 aggregates": " OR ".join(
+            f"({count(n)} AND sum(amount) FILTER (WHERE quantity > {n}) > {1000 * n})" for n in numbers
+        ),
+        "33 aggregates, one of them in every term": " OR ".join(
+            f"({count(n)} AND sum(amount) > {1000 * n})" for n in numbers
+        ),
+    }
+    return {
+        shape: f"SELECT country, month FROM sales GROUP BY country, month HAVING {formula}"
+        for shape, formula in formulas.items()
+    }
+
+
+def catalogs() -> dict[str, Catalog]:
+    """The demo's policy on stand-ins for what its source knows, and the same table with rows as units."""
+    clipped = stand_in_catalog(Policy.load(DEMO), next(typical(1, seed=0)), pins=Pins(), keys=38).catalog
+    (table,) = clipped.tables
+    rows = replace(table, unit=(), rows_per_unit=None, groups_per_unit=1)
+    return {"customer's month": clipped, "row": replace(clipped, tables=(rows,))}
+
+
+def timed(sql: str, catalog: Catalog, *, mechanism: str) -> float:
+    """Milliseconds from text to plan. The text is new, so no plan is found ready made."""
+    accuracy = settings.accuracy({"keyhole.mechanism": mechanism}, catalog.defaults)
+    start = perf_counter()
+    statement = classify(sql, catalog)
+    assert isinstance(statement, Asking)
+    (embedded,) = statement.questions
+    planning.plan(ask(embedded, catalog, accuracy=accuracy, parameters={}, today=TODAY), dialect="duckdb")
+    return 1e3 * (perf_counter() - start)
+
+
+def measure(questions: int, repeats: int) -> Iterator[tuple[str, str, str, float, float]]:
+    """Unit, mechanism, what was planned, median and 95th percentile (or worst) in milliseconds."""
+    for unit, catalog in catalogs().items():
+        for mechanism in (DEFAULT, Keyhole.name):
+            for warm in typical(20, seed=1):
+                timed(in_unit(warm, unit), catalog, mechanism=mechanism)
+            took = [timed(in_unit(sql, unit), catalog, mechanism=mechanism) for sql in typical(questions, seed=2)]
+            yield unit, mechanism, f"{questions} typical questions", median(took), quantiles(took, n=20)[-1]
+            shapes: dict[str, list[float]] = {}
+            for repeat in range(repeats):
+                for shape, sql in large(repeat).items():
+                    shapes.setdefault(shape, []).append(timed(sql, catalog, mechanism=mechanism))
+            for shape, times in shapes.items():
+                yield unit, mechanism, shape, median(times), max(times)
+
+
+def in_unit(sql: str, unit: str) -> str:
+    """A typical question; where rows are units, rows are counted instead of customers."""
+    return sql if unit != "row" else sql.replace("count(DISTINCT customer_id)", "count(quantity)")
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'unit':16}  {'mechanism':11}  {'from text to plan':40}  {'median':>9}  {'95 %, worst':>11}")
+    for unit, mechanism, what, middle, high in measure(QUESTIONS, REPEATS):
+        print(f"{unit:16}  {mechanism:11}  {what:40}  {middle:6.1f} ms  {high:8.1f} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""A HAVING after parsing: comparisons of sums over rows with constants, joined by AND and OR."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import TypeAlias
+
+from planner.key_numbers import KeyNumbers
+from planner.question import Measure
+from planner.row_expression import Part, Values
+
+OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class Slack(StrEnum):
+    """What a tolerance of a comparison is measured in."""
+
+    THRESHOLD = "threshold"  # the analyst's unit; a percentage is one of the threshold
+    ROWS = "rows"  # rows of a group; a percentage is one of a group of min_rows rows, as for percentiles
+    RECORD = "record"  # rows, and only where the tolerance names the aggregate: it hinges on one record
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`S operator at`, where S sums `parts` over the rows of a group, in the analyst's unit.
+
+    `left` is the left side as an analyst would write it, `text` the whole comparison. `threshold` is what a percentage
+    is one of. With `own` every group has a threshold of its own instead, until these are set. A mean or ratio is S
+    divided by a sum that is at least `per_row` for each row that counts for it (None: no division), less `origin`.
+    `values` are the rows without which SQL says NULL. `position` is 1-based in the question's text.
+    """
+
+    text: str
+    left: str
+    names: tuple[str, ...]
+    measure: Measure
+    parts: tuple[Part, ...]
+    operator: str
+    at: Fraction
+    threshold: Fraction
+    origin: Fraction
+    per_row: Fraction | None
+    values: tuple[Values, ...]
+    slack: Slack
+    position: int | None
+    warnings: tuple[str, ...] = ()
+    own: KeyNumbers | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """A conjunction; with no children it is true."""
+
+    children: tuple["Having", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """A disjunction; with no children it is false."""
+
+    children: tuple["Having", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """True exactly where `formula` is not true: where it is false, and where SQL says NULL, as EXCEPT has it."""
+
+    formula: "Having"
+
+
+Having: TypeAlias = Comparison | Every | Some | Outside
+HOLDS = Every(())
+FAILS = Some(())

@@ -1,0 +1,218 @@
+"""The rows that count, kept once for many questions: bounding does not depend on what a question asks.
+
+Which keys of a unit count (at most G), and under a row cap which of its rows, follows from the table, the grouping
+columns and their public domains. A rollup holds exactly those rows, each with the number of rows that its unit has in
+its key, and serves every WHERE, FILTER, aggregate and restriction of keys.
+
+Guarantee: the same integers as `planner.rewrite`'s scan. Where a unit has so few rows in a key that no choice among
+them can reach what its total is clipped to, clipping changes nothing: those rows are summed as they are. Only the
+rows of other units are first added up per unit and clipped.
+
+References: MATHS M6; DESIGN 7 (what bounding costs).
+"""
+
+from dataclasses import replace
+from hashlib import sha256
+
+from planner.bounding import Bounding, not_null
+from planner.catalog import Column, SqlType, Table
+from planner.condition import ALWAYS
+from planner.domain_sql import restriction
+from planner.functional_sql import FunctionalSql
+from planner.keys import KeySpace
+from planner.plan import Rollup
+from planner.question import Measure, Question
+from planner.refresh import parse_refresh
+from planner.row_sql import RowSql
+from planner.row_value import row_value
+from planner.sql_literal import identifier, integer
+from planner.sql_steps import group_by, indented, select, where
+
+_RELATION = "rolled"
+_COUNT = "keyhole_rows"
+_PLACE = "keyhole_place"
+_MEASURE = "keyhole_measure_"
+_MOST = 2**31 - 1
+_NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
+
+
+def rollup(question: Question, row: RowSql) -> Rollup | None:
+    """How the question is answered from the rows that count; None where every row counts, or nothing may be kept.
+
+    Raises:
+        KeyholeError: as `planner.rewrite.rewrite`.
+    """
+    table = question.table
+    undeclared = any(column.domain is None for column in question.keys.columns)
+    taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
+    if table.row_unit or undeclared or taken or parse_refresh(table.refresh).kind == "live" or _spread(question):
+        return None
+    build = "\n".join(_build(Bounding(row, _whole(question))))
+    return Rollup(
+        table=table.name,
+        name=sha256(f"{row.dialect}\n{table.name}\n{build}".encode()).hexdigest()[:24],
+        build=build,
+        indexed=_COUNT,
+        sql="\n".join(_answer(question, row)),
+    )
+
+
+def _spread(question: Question) -> bool:
+    """Whether different values are counted where some units' totals are made apart from others'."""
+    measures = {functional.measure for functional in question.functionals}
+    return Measure.VALUES in measures and (question.table.row_cap is None or Measure.UNITS in measures)
+
+
+def _whole(question: Question) -> KeySpace:
+    """All keys, in an order of columns that does not depend on how GROUP BY is typed."""
+    columns = tuple(sorted(question.keys.columns, key=lambda column: column.name))
+    return KeySpace(columns=columns, values=tuple(column.domain or () for column in columns))
+
+
+def _build(bounding: Bounding) -> list[str]:
+    """The statement whose rows the rollup holds."""
+    row, table = bounding.row, bounding.row.table
+    cap = table.row_cap
+    groups = [column for _, column in bounding.groups]
+    measures, stored = _measures(row), _stored(table)
+    columns = [f"{value} AS {name}" for name, value in measures.values()]
+    columns += [f"{row.column(column.name)} AS {identifier(column.name)}" for column in stored]
+    present = [not_null(row, column) for _, column in bounding.units]
+    present += [restriction(row, c, c.domain or ()) or not_null(row, c) for c in bounding.keys.columns]
+    counted: list[str] = []
+    if cap is not None:
+        unique = table.column(cap.unique)
+        present.append(not_null(row, unique))
+        partition = ", ".join(row.column(column.name) for column in groups)
+        order = bounding.order_of_rows(unique=unique)
+        columns.append(f"row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS {_PLACE}")
+        counted = [f"{_PLACE} <= {cap.rows}"]
+    paired = [f"{identifier(column.name)} AS {alias}" for alias, column in bounding.groups]
+    matched = [f"eligible.{identifier(column.name)} = pairs.{alias}" for alias, column in bounding.groups]
+    steps = [
+        "WITH",
+        "-- rows with a privacy unit and a public key",
+        "eligible AS (",
+        *indented(select(columns), [f"FROM {table.relation}"], where(present)),
+        "),",
+        "-- how many rows each privacy unit has in each key",
+        "pairs AS (",
+        *indented(
+            select([*paired, f"CAST(LEAST(count(*), {_MOST}) AS integer) AS {_COUNT}"]),
+            ["FROM eligible"],
+            where(counted),
+            [group_by(len(paired))],
+        ),
+        ")" + ("," if bounding.chooses else ""),
+    ]
+    if bounding.chooses:
+        units = ", ".join(alias for alias, _ in bounding.units)
+        ranked = f"row_number() OVER (PARTITION BY {units} ORDER BY {bounding.order_of_keys()}) AS {_PLACE}"
+        steps += [
+            f"-- the keys of each privacy unit, in the order of md5; the first {table.groups_per_unit} count",
+            "ranked AS (",
+            *indented([f"SELECT *, {ranked}", "FROM pairs"]),
+            "),",
+            f"chosen AS (SELECT * FROM ranked WHERE {_PLACE} <= {table.groups_per_unit})",
+        ]
+    kept = [f"eligible.{name}" for name, _ in measures.values()]
+    kept += [f"eligible.{identifier(column.name)}" for column in stored]
+    return [
+        *steps,
+        "-- the rows that count",
+        *select([f"pairs.{_COUNT}", *kept]),
+        f"FROM eligible JOIN {'chosen AS pairs' if bounding.chooses else 'pairs'} ON {' AND '.join(matched)}",
+        *where([f"eligible.{condition}" for condition in counted]),
+        f"ORDER BY pairs.{_COUNT}",
+    ]
+
+
+def _measures(row: RowSql) -> dict[str, tuple[str, str]]:
+    """Of each measure, the column that holds its clipped and rounded value, and that value as an integer."""
+    found = {}
+    for i, column in enumerate(row.table.columns):
+        if column.bounds is None or column.sql_type not in _NUMBERS or column.grid is None:
+            continue
+        value = row_value(row, column)
+        largest = max(abs(value.low), abs(value.high))
+        if largest < 2**63:
+            kind = "integer" if largest < 2**31 else "bigint"
+            scaled = value.sql if value.steps == 1 else f"({value.sql}) * {integer(value.steps)}"
+            found[column.name] = (f"{_MEASURE}{i}", f"CAST({scaled} AS {kind})")
+    return found
+
+
+def _stored(table: Table) -> list[Column]:
+    """What a rollup holds of a row; columns of a fixed width come first, where a row store finds them fastest."""
+    usable = [column for column in table.columns if column.sql_type != SqlType.OTHER]
+    return sorted(usable, key=lambda column: column.sql_type in (SqlType.TEXT, SqlType.NUMERIC))
+
+
+def _answer(question: Question, row: RowSql) -> list[str]:
+    """The question over `rolled`, from behind the WITH clause that names it."""
+    table = _rolled(question.table)
+    measures = {column: name for column, (name, _) in _measures(row).items()}
+    bounded = RowSql(table=table, dialect=row.dialect, measures=measures)
+    single = RowSql(table=replace(table, unit=(), row_cap=None), dialect=row.dialect, measures=measures)
+    whole = [FunctionalSql.of(bounded, functional, where=ALWAYS) for functional in question.functionals]
+    light = [FunctionalSql.of(single, functional, where=ALWAYS) for functional in question.functionals]
+    limits = [limit for f in whole if (limit := f.unclipped_rows()) is not None]
+    asked = [] if question.where == ALWAYS else [bounded.holds(question.where)]
+    for column, values in zip(question.keys.columns, question.keys.values, strict=True):
+        if len(values) < len(column.domain or ()):
+            asked.append(restriction(bounded, table.column(column.name), values) or not_null(bounded, column))
+    keys = [f"{bounded.grouped(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
+    sums = [f.sum_rows(added=f.added(), present=f.present()) for f in light]
+    aliases = [f"k{i}" for i in range(len(keys))]
+    if not limits:
+        totals = [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(light, sums, strict=True))]
+        return [
+            "-- the rows that count, summed per key",
+            *_step("scan", keys + totals, _RELATION, asked, len(keys)),
+            "SELECT * FROM scan",
+        ]
+    limit = min([*limits, _MOST - 1])
+    keyed = replace(question.keys, columns=tuple(table.column(name) for name in question.keys.names))
+    groups = Bounding(bounded, keyed).groups
+    units = [f"{bounded.column(column.name)} AS {alias}" for alias, column in groups]
+    adds = [f"{f.sum_rows(added=f.added(), present=f.present())} AS t{i}" for i, f in enumerate(whole)]
+    return [
+        f"-- units with at most {limit} rows in a key: no choice among them is clipped",
+        *_step(
+            "light",
+            keys + [f"{total} AS f{i}" for i, total in enumerate(sums)],
+            _RELATION,
+            [f"{_COUNT} <= {limit}", *asked],
+            len(keys),
+            closing="),",
+        ),
+        "-- integer totals of each other privacy unit in each key",
+        *_step("totals", units + adds, _RELATION, [f"{_COUNT} > {limit}", *asked], len(units), closing="),"),
+        "-- each total clipped, summed per key",
+        *_step(
+            "heavy",
+            aliases + [f"{f.sum_units(f't{i}')} AS f{i}" for i, f in enumerate(whole)],
+            "totals",
+            [],
+            len(keys),
+            closing="),",
+        ),
+        "summed AS (SELECT * FROM light UNION ALL SELECT * FROM heavy)",
+        "-- both, per key",
+        *select(aliases + [f"{f.final(f'sum(f{i})')} AS f{i}" for i, f in enumerate(whole)]),
+        "FROM summed",
+        group_by(len(keys)),
+    ]
+
+
+def _step(
+    name: str, columns: list[str], relation: str, conditions: list[str], groups: int, *, closing: str = ")"
+) -> list[str]:
+    body = indented(select(columns), [f"FROM {relation}"], where(conditions), [group_by(groups)])
+    return [f"{name} AS (", *body, closing]
+
+
+def _rolled(table: Table) -> Table:
+    """The rows that count as a table: what was derived is stored."""
+    columns = tuple(replace(column, derivation=None) for column in table.columns)
+    return replace(table, relation=_RELATION, columns=columns)

@@ -1,0 +1,248 @@
+"""UNION, INTERSECT and EXCEPT between questions: found in a statement, and replaced as one question.
+
+Joined are questions of one table whose select lists are the same keys in the same order, where what each says of keys
+allows it: INTERSECT always, UNION if both restrict keys alike, EXCEPT if the right side restricts them no further than
+the left. Everything else is left apart: each question is answered by itself, and PostgreSQL joins their keys.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from sqlglot import exp
+
+from planner.aggregate import contains_aggregate
+from planner.clauses import at_offset
+from planner.embedded import Embedded, Joined
+from planner.lexer import Token
+from planner.question_text import Edit, Place
+from planner.reference import referenced
+from planner.syntax import bare, name
+
+MOST_COMPARISONS = 48
+_OPERATIONS: dict[type[exp.Expr], Literal["union", "intersect", "except"]] = {
+    exp.Union: "union",
+    exp.Intersect: "intersect",
+    exp.Except: "except",
+}
+_AROUND = ("order", "limit", "offset", "fetch", "with_", "locks")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A question, or some joined to one, with the tokens that it takes up. `first` is its leftmost question."""
+
+    embedded: Embedded
+    first: Place
+    start: int
+    past: int
+    restrictions: frozenset[str]
+    comparisons: int
+
+
+Spans: TypeAlias = Mapping[int, Place]
+
+
+def joined(places: tuple[Place, ...], text: str, tokens: tuple[Token, ...]) -> tuple[tuple[Embedded, Edit], ...]:
+    """The largest set operations that are one question each, with the edit that replaces the whole operation.
+
+    The edit keeps the leftmost question's select list, which names the columns of a set operation.
+    """
+    by_select = {id(place.select): place for place in places}
+    found: list[tuple[Embedded, Edit]] = []
+    for root in _roots(places):
+        for part in _largest(root, by_select, text, tokens):
+            if part.embedded.joined is not None:
+                start, end = tokens[part.start].start, tokens[part.past - 1].end
+                found.append((part.embedded, Edit(start, end, _first_edited(part.first, text))))
+    return tuple(found)
+
+
+def _roots(places: tuple[Place, ...]) -> Iterator[exp.SetOperation]:
+    seen: set[int] = set()
+    for place in places:
+        root: exp.SetOperation | None = None
+        node: exp.Expr | None = place.select.parent
+        while isinstance(node, exp.SetOperation | exp.Subquery):
+            root = node if isinstance(node, exp.SetOperation) else root
+            node = node.parent
+        if root is not None and id(root) not in seen:
+            seen.add(id(root))
+            yield root
+
+
+def _largest(node: exp.Expr, places: Spans, text: str, tokens: tuple[Token, ...]) -> Iterator[_Part]:
+    whole = _part(node, places, text, tokens)
+    if whole is not None:
+        yield whole
+    elif isinstance(node, exp.SetOperation):
+        yield from _largest(node.this, places, text, tokens)
+        yield from _largest(node.expression, places, text, tokens)
+    elif isinstance(node, exp.Subquery):
+        yield from _largest(node.this, places, text, tokens)
+
+
+def _part(node: exp.Expr, places: Spans, text: str, tokens: tuple[Token, ...]) -> _Part | None:
+    """The node as one question, or None if it is none."""
+    match node:
+        case exp.Select():
+            place = places.get(id(node))
+            return None if place is None else _leaf(place, tokens)
+        case exp.Subquery() if not any(value for key, value in node.args.items() if key != "this"):
+            if _cut(node.this):
+                return None
+            inner = _part(node.this, places, text, tokens)
+            return None if inner is None else _enclosed(inner, tokens)
+        case exp.SetOperation() if type(node) in _OPERATIONS and _plain(node):
+            left = None if _cut(node.this) else _part(node.this, places, text, tokens)
+            right = None if _cut(node.expression) else _part(node.expression, places, text, tokens)
+            if left is None or right is None:
+                return None
+            return _operated(_OPERATIONS[type(node)], left, right, text, tokens)
+        case _:
+            return None
+
+
+def _cut(operand: exp.Expr) -> bool:
+    """Whether something is done to the operand's own answer before the operation."""
+    return any(operand.args.get(key) for key in _AROUND)
+
+
+def _plain(node: exp.SetOperation) -> bool:
+    known = ("this", "expression", "distinct", *_AROUND)
+    return bool(node.args.get("distinct")) and not any(value for key, value in node.args.items() if key not in known)
+
+
+def _enclosed(part: _Part, tokens: tuple[Token, ...]) -> _Part:
+    """The part with the parentheses around it, if there are some; the parser adds others where precedence asks."""
+    start, past = part.start - 1, part.past
+    if start < 0 or past >= len(tokens) or not tokens[start].is_symbol("(") or not tokens[past].is_symbol(")"):
+        return part
+    return replace(part, start=start, past=past + 1)
+
+
+def _leaf(place: Place, tokens: tuple[Token, ...]) -> _Part | None:
+    select, embedded = place.select, place.embedded
+    distinct = select.args.get("distinct")
+    if (
+        embedded.stored is not None
+        or embedded.looked_up
+        or embedded.per_unit is not None
+        or (distinct is not None and distinct.args.get("on") is not None)
+    ):
+        return None
+    scope = embedded.scope
+    shown = [referenced(_unaliased(item), scope) for item in select.expressions]
+    if {column and column.name for column in shown} != {key.name for key in embedded.keys}:
+        return None
+    start = at_offset(tokens, embedded.offset)
+    past = at_offset(tokens, embedded.offset + len(embedded.text) - 1) + 1
+    having = select.args["having"].this
+    return _Part(
+        embedded=embedded,
+        first=place,
+        start=start,
+        past=past,
+        restrictions=frozenset(_restrictions(select, embedded)),
+        comparisons=sum(_weight(node) for node in having.walk()),
+    )
+
+
+def _unaliased(item: exp.Expr) -> exp.Expr:
+    return bare(item.this if isinstance(item, exp.Alias) else item)
+
+
+def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
+    """The conjuncts that read keys alone, each as text without qualifiers."""
+    keys = {key.name for key in embedded.keys}
+    for clause in (select.args.get("where"), select.args["having"]):
+        waiting = [] if clause is None else [clause.this]
+        while waiting:
+            node = bare(waiting.pop())
+            if isinstance(node, exp.And):
+                waiting.extend((node.this, node.expression))
+            elif not contains_aggregate(node) and _columns(node) & _columns_of_keys(embedded, keys):
+                yield _unqualified(node)
+
+
+def _columns(node: exp.Expr) -> set[str]:
+    return {name(column.this) for column in node.find_all(exp.Column)}
+
+
+def _columns_of_keys(embedded: Embedded, keys: set[str]) -> set[str]:
+    return keys | {key.derivation.column for key in embedded.keys if key.derivation is not None}
+
+
+def _unqualified(node: exp.Expr) -> str:
+    plain = node.copy()
+    for column in plain.find_all(exp.Column):
+        for part in ("table", "db", "catalog"):
+            column.set(part, None)
+    for identifier in plain.find_all(exp.Identifier):
+        identifier.set("this", name(identifier))
+        identifier.set("quoted", value=True)
+    return plain.sql(dialect="postgres", comments=False)
+
+
+def _weight(node: exp.Expr) -> int:
+    """The most literals that a comparison can become."""
+    match node:
+        case exp.EQ() | exp.NEQ() | exp.Between():
+            return 2
+        case exp.In():
+            return 2 * max(1, len(node.expressions))
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            return 1
+        case _:
+            return 0
+
+
+def _operated(
+    operation: Literal["union", "intersect", "except"], left: _Part, right: _Part, text: str, tokens: tuple[Token, ...]
+) -> _Part | None:
+    if not _alike(left.first, right.first) or left.comparisons + right.comparisons > MOST_COMPARISONS:
+        return None
+    match operation:
+        case "union" if left.restrictions != right.restrictions:
+            return None
+        case "except" if not right.restrictions <= left.restrictions:
+            return None
+    start, past = left.start, right.past
+    first, end = tokens[start].start, tokens[past - 1].end
+    embedded = replace(
+        left.embedded,
+        text=text[first:end],
+        offset=first,
+        joined=Joined(operation=operation, left=left.embedded, right=right.embedded),
+    )
+    return _Part(
+        embedded=embedded,
+        first=left.first,
+        start=start,
+        past=past,
+        restrictions=left.restrictions | right.restrictions if operation == "intersect" else left.restrictions,
+        comparisons=left.comparisons + right.comparisons,
+    )
+
+
+def _alike(left: Place, right: Place) -> bool:
+    """Whether both show the same expressions of the same keys of one table."""
+    first, second = left.embedded, right.embedded
+    return (
+        first.table.name == second.table.name
+        and {key.name for key in first.keys} == {key.name for key in second.keys}
+        and [_unqualified(_unaliased(item)) for item in left.select.expressions]
+        == [_unqualified(_unaliased(item)) for item in right.select.expressions]
+    )
+
+
+def _first_edited(first: Place, text: str) -> tuple[str | int, ...]:
+    """The leftmost question's text after its own edits."""
+    parts: list[str | int] = []
+    at = first.embedded.offset
+    for edit in sorted(first.edits, key=lambda edit: (edit.start, edit.end)):
+        parts.append(text[at : edit.start])
+        parts.extend(edit.replacement)
+        at = edit.end
+    parts.append(text[at : first.embedded.offset + len(first.embedded.text)])
+    return tuple(part for part in parts if part != "")

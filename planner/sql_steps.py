@@ -1,0 +1,26 @@
+"""The steps of a generated statement as lines: select lists, conditions, groups, and their indentation."""
+
+from collections.abc import Iterable
+
+
+def select(columns: list[str]) -> list[str]:
+    """A select list, one column a line."""
+    return ["SELECT", ",\n".join(f"  {column}" for column in columns)]
+
+
+def where(conditions: list[str], *, comment: str | None = None) -> list[str]:
+    """The conjunction of the conditions, told in a comment; nothing where there are none."""
+    if not conditions:
+        return []
+    narrated = [f"-- {comment}"] if comment is not None else []
+    return [*narrated, "WHERE " + " AND ".join(f"({condition})" for condition in conditions)]
+
+
+def group_by(columns: int) -> str:
+    """Groups by the first columns of the select list."""
+    return "GROUP BY " + ", ".join(str(i + 1) for i in range(columns))
+
+
+def indented(*blocks: Iterable[str]) -> list[str]:
+    """The lines of the blocks, moved to the right."""
+    return ["  " + line for block in blocks for text in block for line in text.split("\n")]

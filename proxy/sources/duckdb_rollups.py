@@ -1,0 +1,58 @@
+"""Rollups in memory, in a database of their own beside the one that is read."""
+
+import itertools
+import threading
+from collections.abc import Callable
+
+import duckdb
+
+from planner.plan import Rollup
+from planner.sql_literal import identifier
+
+DATABASE = "keyhole_rollups"
+
+
+class DuckDBStore:
+    """Tables of an attached in-memory database; nothing is written to disk, and the source's own file stays as it is.
+
+    Parameters:
+        connection: of the instance that has `DATABASE` attached.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._numbers = itertools.count()
+        self._interrupt: Callable[[], None] | None = None
+
+    def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
+        """The rollup as a table of its own."""
+        relation = f"{DATABASE}.main.{identifier(f'{rollup.name}_{next(self._numbers)}')}"
+        cursor = self._connection.cursor()
+        timer = threading.Timer(timeout_ms / 1000, cursor.interrupt)
+        timer.daemon = True
+        self._interrupt = cursor.interrupt
+        timer.start()
+        try:
+            cursor.execute(f"CREATE TABLE {relation} AS\n{rollup.build}")
+        finally:
+            self._interrupt = None
+            timer.cancel()
+            cursor.close()
+        return relation
+
+    def drop(self, relation: str) -> None:
+        """Remove the table."""
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(f"DROP TABLE IF EXISTS {relation}")
+        finally:
+            cursor.close()
+
+    def cancel(self) -> None:
+        """Interrupt a build."""
+        interrupt = self._interrupt
+        if interrupt is not None:
+            interrupt()
+
+    def close(self) -> None:
+        """Nothing outlives the instance."""

@@ -1,0 +1,151 @@
+"""Rollups in PostgreSQL: unlogged tables of the owner's scratch schema, or temporary tables of one connection.
+
+All are made by one connection besides the pool's. Tables in the scratch schema are named after that connection, so
+that the next one recognises and drops what a process that crashed has left.
+"""
+
+import itertools
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+
+from planner.plan import Rollup
+from planner.sql_literal import identifier
+from proxy.sources.rollups import Busy
+
+_PREFIX = "keyhole_rollup"
+_OPENING_S = 10
+_SESSION = """
+SELECT pid || '_' || cast(extract(epoch FROM backend_start) * 1000000 AS bigint)
+FROM pg_stat_activity WHERE pid = pg_backend_pid()
+"""
+_LEFT_BEHIND = """
+SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname LIKE 'keyhole\\_rollup\\_%%'
+  AND c.relkind = 'r' AND c.relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user)
+  AND NOT EXISTS (
+    SELECT FROM pg_stat_activity
+    WHERE starts_with(
+      c.relname, 'keyhole_rollup_' || pid || '_' || cast(extract(epoch FROM backend_start) * 1000000 AS bigint) || '_'
+    )
+  )
+"""
+
+_Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class PostgresStore:
+    """Where one source keeps its rollups.
+
+    Parameters:
+        url: a libpq connection string.
+        scratch: the schema in which the role may create tables; None for temporary tables.
+        settings: of the session, as for the connections that questions are asked on.
+    """
+
+    def __init__(self, url: str, *, scratch: str | None, settings: Mapping[str, str]) -> None:
+        self._url = url
+        self._scratch = scratch
+        self._settings = {**settings, "default_transaction_read_only": "off"}
+        self._numbers = itertools.count()
+        self._held = threading.Lock()
+        self._connection: _Connection | None = None
+        self._session = ""
+
+    def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
+        """The rollup as a table, indexed and analysed."""
+        with self._held:
+            connection = self._open()
+            with connection.transaction():
+                connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
+                relation = self._name()
+                kind = "TEMPORARY" if self._scratch is None else "UNLOGGED"
+                # the text is Keyhole's own: identifiers quoted, constants typed, no parameters
+                _run(connection, f"CREATE {kind} TABLE {relation} AS\n{rollup.build}")
+                _run(connection, f"CREATE INDEX ON {relation} ({identifier(rollup.indexed)})")
+                _run(connection, f"ANALYZE {relation}")
+            return relation
+
+    @contextmanager
+    def reading(self, *, timeout_ms: int) -> Iterator[_Connection]:
+        """The connection that sees temporary rollups, for reading. Raises `Busy` while another thread has it."""
+        if not self._held.acquire(blocking=False):
+            raise Busy
+        try:
+            if self._connection is None:
+                raise Busy
+            with self._connection.transaction():
+                self._connection.execute("SET TRANSACTION READ ONLY")
+                self._connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
+                yield self._connection
+        finally:
+            self._held.release()
+
+    @property
+    def temporary(self) -> bool:
+        """Whether only `reading` sees the rollups."""
+        return self._scratch is None
+
+    def drop(self, relation: str) -> None:
+        """Remove a rollup once nobody reads it."""
+        with self._held:
+            _run(self._open(), f"DROP TABLE IF EXISTS {relation}")
+
+    def cancel(self) -> None:
+        """Cancel what the connection does."""
+        connection = self._connection
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.cancel()
+
+    def close(self) -> None:
+        """Drop what this connection made, and close it."""
+        with self._held:
+            if self._connection is None:
+                return
+            try:
+                for relation in self._mine():
+                    _run(self._connection, f"DROP TABLE IF EXISTS {relation}")
+            finally:
+                self._connection.close()
+                self._connection = None
+
+    def _open(self) -> _Connection:
+        if self._connection is None or self._connection.closed:
+            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_OPENING_S)
+            connection.prepare_threshold = None
+            for name, value in self._settings.items():
+                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            self._session = connection.execute(_SESSION).fetchall()[0][0]
+            self._connection = connection
+            for relation in self._left_behind():
+                _run(connection, f"DROP TABLE IF EXISTS {relation}")
+        return self._connection
+
+    def _name(self) -> str:
+        name = identifier(f"{_PREFIX}_{self._session}_{next(self._numbers)}")
+        return name if self._scratch is None else f"{identifier(self._scratch)}.{name}"
+
+    def _left_behind(self) -> list[str]:
+        if self._scratch is None or self._connection is None:
+            return []
+        return [name for (name,) in self._connection.execute(_LEFT_BEHIND, (self._scratch,))]
+
+    def _mine(self) -> list[str]:
+        if self._scratch is None or self._connection is None:
+            return []
+        found = self._connection.execute(
+            "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables "
+            "WHERE schemaname = %s AND starts_with(tablename, %s)",
+            (self._scratch, f"{_PREFIX}_{self._session}_"),
+        )
+        return [name for (name,) in found]
+
+
+def _run(connection: _Connection, sql: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)

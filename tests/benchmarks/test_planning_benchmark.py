@@ -1,0 +1,38 @@
+"""The planning benchmark plans what it says: every question is one that Keyhole takes. Nothing is timed."""
+
+from benchmarks.planning import TODAY, catalogs, in_unit, large, measure, typical
+from mechanisms.formula import cuts
+from mechanisms.registry import DEFAULT
+from planner import planning, settings
+from planner.asking import ask
+from planner.outer import Asking
+from planner.statement import classify
+
+
+def test_every_unit_and_mechanism_is_measured() -> None:
+    rows = list(measure(2, 1))
+    assert len({(unit, mechanism) for unit, mechanism, *_ in rows}) == 4
+    assert len(rows) == 4 * (1 + len(large(0)))
+    assert all(0 < middle <= high for *_, middle, high in rows if high)
+
+
+def test_the_large_formulas_have_sixty_four_literals_and_typical_ones_up_to_six() -> None:
+    for unit, catalog in catalogs().items():
+        accuracy = settings.accuracy({"keyhole.mechanism": DEFAULT}, catalog.defaults)
+        for sql in (*large(0).values(), *(in_unit(one, unit) for one in typical(30, seed=3))):
+            statement = classify(sql, catalog)
+            assert isinstance(statement, Asking)
+            question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
+            literals = len(list(cuts(question.formula)))
+            assert literals == 64 if sql in large(0).values() else 1 <= literals <= 12
+
+
+def test_ordered_thresholds_fold_into_one() -> None:
+    catalog = catalogs()["row"]
+    accuracy = settings.accuracy({}, catalog.defaults)
+    statement = classify(large(0)["64 thresholds on one aggregate, ordered"], catalog)
+    assert isinstance(statement, Asking)
+    question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
+    made = planning.plan(question, dialect="duckdb")
+    assert made.minimised.exact
+    assert len(list(cuts(made.minimised.formula))) == 1

@@ -1,0 +1,188 @@
+"""Thresholds that a key determines: what becomes of statements, what is the same question, and what is taken off."""
+
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mechanisms.formula import cuts
+from planner.asking import ask
+from planner.catalog import Catalog, Column, PublicTable, SqlType, Table
+from planner.errors import KeyholeError
+from planner.explain import explain_text
+from planner.offsets import LIMIT, without_offsets
+from planner.planning import plan
+from planner.question import Accuracy, Question
+from planner.statement import Asking, classify
+from tests.planner.catalogs import retail
+from tests.planner.rendering import formula_text
+from tests.planner.spec import pairs
+
+VISITS = Table(
+    name="visits",
+    relation="visits",
+    columns=(
+        Column("room", SqlType.TEXT, "text", domain=("a", "b", "c", "d")),
+        Column("hour", SqlType.INTEGER, "integer", domain=(0, 1, 2)),
+        Column("age", SqlType.INTEGER, "integer", bounds=(Decimal(0), Decimal(100)), grid=Decimal(1)),
+    ),
+    unit=(),
+    groups_per_unit=1,
+    rows_per_unit=None,
+    row_cap=None,
+    refresh="static",
+    seed="rooms",
+)
+ROOMS = PublicTable(
+    name="rooms",
+    columns=(
+        Column("room", SqlType.TEXT, "text"),
+        Column("capacity", SqlType.INTEGER, "integer"),
+        Column("share", SqlType.NUMERIC, "numeric"),
+        Column("factor", SqlType.DOUBLE, "double precision"),
+        Column("building", SqlType.TEXT, "text"),
+    ),
+    rows=(
+        ("a", 20, Decimal("0.5"), Decimal("0.5"), "x"),
+        ("b", 100, Decimal("0.25"), Decimal("0.5"), "x"),
+        ("c", None, None, None, "y"),
+        ("d", 200, Decimal("0.75"), Decimal("0.5"), "y"),
+    ),
+    digest="rooms",
+)
+BUILDINGS = PublicTable(
+    name="buildings",
+    columns=(Column("id", SqlType.TEXT, "text"), Column("quota", SqlType.INTEGER, "integer")),
+    rows=(("x", 50), ("y", 80)),
+    digest="buildings",
+)
+CATALOG: Catalog = replace(retail(), tables=(VISITS,), public_tables=(ROOMS, BUILDINGS), stored_questions=())
+ACCURACY = Accuracy(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=1, mechanism="keyhole")
+JOINED = "FROM visits v JOIN rooms r ON v.room = r.room"
+
+
+def _asked(sql: str) -> Question:
+    statement = classify(sql, CATALOG)
+    assert isinstance(statement, Asking)
+    return ask(statement.questions[0], CATALOG, accuracy=ACCURACY, parameters={}, today=date(2026, 1, 1))
+
+
+def _outcome(sql: str) -> str:
+    try:
+        question = _asked(sql)
+    except KeyholeError as error:
+        return error.code
+    keys = ", ".join(
+        f"{name} {len(values)}" for name, values in zip(question.keys.names, question.keys.values, strict=True)
+    )
+    taken = "; ".join(
+        one.name
+        if one.offsets is None
+        else f"{one.name} less {' '.join(map(str, one.offsets.steps))} by {one.offsets.key}"
+        for one in question.functionals
+    )
+    return f"[{keys}] {formula_text(question.formula)}; {taken}"
+
+
+@pytest.mark.parametrize(("sql", "expected"), pairs("per_key.sql"))
+def test_corpus(sql: str, expected: str) -> None:
+    assert _outcome(sql) == expected
+
+
+SAME = [
+    f"SELECT v.room {JOINED} GROUP BY v.room, r.capacity HAVING count(*) > 0.8 * r.capacity",
+    f"SELECT v.room, r.capacity {JOINED} GROUP BY v.room, r.capacity HAVING NOT 0.8 * r.capacity >= count(*)",
+    f"SELECT v.room {JOINED} WHERE r.capacity IS NOT NULL GROUP BY v.room HAVING count(*) / 0.8 > max(r.capacity)",
+    f"SELECT v.room {JOINED} GROUP BY v.room, capacity HAVING 1.0 * count(*) / capacity > 0.8",
+    "SELECT x.room FROM visits x, rooms y WHERE x.room = y.room GROUP BY 1, y.capacity"
+    " HAVING count(*) > y.capacity * 0.8",
+]
+OTHER = [
+    f"SELECT v.room {JOINED} GROUP BY v.room, r.capacity HAVING count(*) > 0.9 * r.capacity",
+    f"SELECT v.room {JOINED} WHERE r.room <> 'd' GROUP BY v.room, r.capacity HAVING count(*) > 0.8 * r.capacity",
+    f"SELECT v.room {JOINED} WHERE r.capacity IS NOT NULL GROUP BY v.room HAVING count(*) > 16",
+    f"SELECT v.room {JOINED} GROUP BY v.room, r.capacity HAVING count(*) > 0.8 * r.capacity + 4 * r.share",
+]
+
+
+def test_one_question_has_one_fingerprint_and_others_have_others() -> None:
+    prints = [plan(_asked(sql), dialect="postgres").fingerprint for sql in SAME + OTHER]
+    assert len(set(prints[: len(SAME)])) == 1
+    assert len(set(prints)) == 1 + len(OTHER)
+
+
+def test_another_pin_is_another_question() -> None:
+    changed = replace(ROOMS, rows=(("a", 30, *ROOMS.rows[0][2:]), *ROOMS.rows[1:]), digest="other")
+    catalog = replace(CATALOG, public_tables=(changed, BUILDINGS))
+    statement = classify(SAME[0], catalog)
+    assert isinstance(statement, Asking)
+    other = ask(statement.questions[0], catalog, accuracy=ACCURACY, parameters={}, today=date(2026, 1, 1))
+    first = plan(_asked(SAME[0]), dialect="postgres")
+    assert plan(other, dialect="postgres").fingerprint != first.fingerprint
+
+
+def test_thresholds_that_differ_by_a_constant_share_one_noisy_value() -> None:
+    sql = f"SELECT v.room {JOINED} GROUP BY v.room, r.capacity HAVING count(*) BETWEEN r.capacity AND r.capacity + 30"
+    question = _asked(sql)
+    assert len(question.functionals) == 1
+    assert len({cut.cut for cut in cuts(question.formula)}) == 2
+
+
+def test_what_a_key_determines_costs_what_one_threshold_costs() -> None:
+    own = plan(_asked(SAME[0]), dialect="postgres")
+    one = plan(_asked(OTHER[2]), dialect="postgres")
+    assert own.worst_case_epsilon == one.worst_case_epsilon
+
+
+def test_different_thresholds_of_one_sum_add_up() -> None:
+    """One unit moves them together."""
+    sql = (
+        f"SELECT v.room {JOINED} GROUP BY v.room, r.capacity HAVING count(*) > r.capacity OR count(*) < r.capacity / 2"
+    )
+    made = plan(_asked(sql), dialect="postgres")
+    assert made.calibration.task.exposures == ((Fraction(1), Fraction(1)),)
+    assert made.worst_case_epsilon >= sum(test.epsilon for test in made.calibration.tests) * (1 - 1e-9)
+
+
+def test_what_is_taken_off_follows_the_key_and_never_widens_a_difference() -> None:
+    sql = f"SELECT v.hour, v.room {JOINED} GROUP BY v.hour, v.room, r.capacity HAVING count(*) > r.capacity"
+    question = _asked(sql)
+    assert question.keys.names == ("hour", "room")
+    values = np.arange(9, dtype=np.int64).reshape(1, 9) * 50
+    offsets = (0, 80, 180)
+    assert without_offsets(question, values).tolist() == [[50 * i - offsets[i % 3] for i in range(9)]]
+    extreme = np.array([[2**63 - 1, -(2**63), LIMIT, -LIMIT, 0, 1, 2, 3, 4]], dtype=np.int64)
+    moved = extreme.copy()
+    moved[0, 2:] += 1
+    before, after = without_offsets(question, extreme), without_offsets(question, moved)
+    assert np.all(np.abs(after - before) <= 1)
+    assert np.all(np.abs(before) <= LIMIT)
+
+
+def test_explain_says_what_the_thresholds_are() -> None:
+    lines = explain_text(plan(_asked(SAME[0]), dialect="postgres"), left=None)
+    assert any(
+        "count(*) > 0.8 * r.capacity (16 to 160)   may err by 1 below each group's own threshold" in line
+        for line in lines
+    )
+    assert any("10% of 16, the least of the groups' thresholds" in line for line in lines)
+
+
+def test_hints_for_own_thresholds_work() -> None:
+    without = f"SELECT v.room {JOINED} GROUP BY v.room, r.capacity HAVING count(*) = 0.125 * r.capacity"
+    with pytest.raises(KeyholeError) as refused:
+        _asked(without)
+    written = (refused.value.hint or "").removeprefix("Write ").removesuffix(".")
+    assert _asked(without.replace("count(*) = 0.125 * r.capacity", written)).keys.size == 3
+    zero = "SELECT hour FROM visits GROUP BY hour HAVING count(*) > 100 * hour"
+    with pytest.raises(KeyholeError) as refused:
+        _asked(zero)
+    tolerance = (refused.value.hint or "").split("'")[1]
+    statement = classify(zero, CATALOG)
+    assert isinstance(statement, Asking)
+    wanted = replace(ACCURACY, tolerance=tolerance)
+    found = ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
+    assert plan(found, dialect="postgres").worst_case_epsilon > 0

@@ -1,0 +1,163 @@
+"""Parameters of stored questions: typed constants that a session may set, refused where they are anything else."""
+
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from planner import stored_parameters
+from planner.asking import ask
+from planner.catalog import Catalog, StoredParameter, StoredQuestion, Value
+from planner.embedded import Embedded
+from planner.errors import KeyholeError
+from planner.fault import Fault
+from planner.identity import fingerprint
+from planner.question import Question
+from planner.settings import accuracy
+from planner.statement import SetKeyhole, classify
+from planner.stored_parameters import check, given, numbered, settings_of, with_defaults
+from tests.planner.asked import TODAY, asking
+from tests.planner.catalogs import retail
+
+DEFAULTS: dict[str, Value] = {
+    "threshold": 40,
+    "age": Decimal("65.5"),
+    "insured": True,
+    "since": date(2026, 1, 3),
+    "disease": "it's",
+}
+SQL = (
+    "SELECT ward FROM visits WHERE age > :age AND insured = :insured AND day >= :since::date AND disease = :disease "
+    "GROUP BY ward HAVING count(*) > :threshold AND count(age) > :threshold"
+)
+SETTING = "keyhole.param.crowded.threshold"
+
+
+def _catalog(sql: str = SQL, defaults: dict[str, Value] | None = None) -> Catalog:
+    defaults = DEFAULTS if defaults is None else defaults
+    parameters = tuple(StoredParameter(name, value) for name, value in defaults.items())
+    return replace(
+        retail(), stored_questions=(StoredQuestion("crowded", numbered(sql, defaults), parameters=parameters),)
+    )
+
+
+def _question(**settings: str) -> Question:
+    catalog = _catalog()
+    (question,) = asking("SELECT * FROM crowded", catalog).questions
+    values = given(question, {f"keyhole.param.crowded.{name}": value for name, value in settings.items()})
+    return ask(question, catalog, accuracy=accuracy({}, catalog.defaults), parameters=values, today=TODAY)
+
+
+def test_defaults_are_the_constants_of_the_question() -> None:
+    by_hand = (
+        SQL.replace(":threshold", "40")
+        .replace(":age", "65.5")
+        .replace(":insured", "true")
+        .replace(":since", "'2026-01-03'")
+        .replace(":disease", "'it''s'")
+    )
+    (question,) = asking(by_hand).questions
+    asked = ask(question, retail(), accuracy=accuracy({}, retail().defaults), parameters={}, today=TODAY)
+    assert fingerprint(_question()) == fingerprint(asked)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("threshold", "60"), ("age", "70"), ("insured", "off"), ("since", "2026-01-05"), ("disease", "flu")],
+)
+def test_a_session_s_value_makes_another_question(name: str, value: str) -> None:
+    assert fingerprint(_question(**{name: value})) != fingerprint(_question())
+    assert fingerprint(_question(**{name: ""})) == fingerprint(_question())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("threshold", "60.5"),
+        ("threshold", "1; SELECT 1"),
+        ("threshold", "1 OR true"),
+        ("age", "NaN"),
+        ("age", "1e9"),
+        ("insured", "maybe"),
+        ("since", "yesterday"),
+        ("disease", "\x00"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(name: str, value: str) -> None:
+    with pytest.raises(KeyholeError, match="KH402") as error:
+        _question(**{name: value})
+    hint = error.value.hint or ""
+    assert isinstance(classify(hint, _catalog()), SetKeyhole)
+
+
+def test_a_text_is_a_constant_whatever_it_holds() -> None:
+    assert "' OR true --" in fingerprint_text(_question(disease="' OR true --"))
+
+
+def fingerprint_text(question: Question) -> str:
+    return repr(question.where)
+
+
+def test_set_is_checked_when_it_is_typed() -> None:
+    catalog = _catalog()
+    assert classify(f"SET {SETTING} = 60", catalog) == SetKeyhole(SETTING, "60", local=False)
+    assert classify(f"SET LOCAL {SETTING} TO DEFAULT", catalog) == SetKeyhole(SETTING, None, local=True)
+    for bad, code in (("= 'x'", "KH402"), ("= -x", "KH402")):
+        with pytest.raises(KeyholeError, match=code):
+            classify(f"SET {SETTING} {bad}", catalog)
+    with pytest.raises(KeyholeError, match="KH403"):
+        check("keyhole.param.crowded.nope", "1", catalog)
+    with pytest.raises(KeyholeError, match="KH403"):
+        check("keyhole.param.busy.threshold", None, retail())
+    accuracy({SETTING: "60"}, catalog.defaults)
+
+
+def test_settings_and_meanings() -> None:
+    assert settings_of(_catalog()) == {
+        "keyhole.param.crowded.threshold": "40",
+        "keyhole.param.crowded.age": "65.5",
+        "keyhole.param.crowded.insured": "true",
+        "keyhole.param.crowded.since": "2026-01-03",
+        "keyhole.param.crowded.disease": "it's",
+    }
+    assert stored_parameters.meanings(_catalog())[SETTING] == "parameter of the stored question crowded, a whole number"
+
+
+def test_the_shadow_sees_the_defaults() -> None:
+    (stored,) = _catalog().stored_questions
+    assert with_defaults(stored) == SQL.replace(":threshold", "(40)").replace(":age", "(65.5)").replace(
+        ":insured", "true"
+    ).replace(":since", "date '2026-01-03'").replace(":disease", "'it''s'")
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SELECT :a", []),
+        ("SELECT 1", ["a"]),
+        ("SELECT $1, :a", ["a"]),
+        ("SELECT :b", ["a"]),
+    ],
+)
+def test_undeclared_and_unused_names_are_faults(sql: str, names: list[str]) -> None:
+    with pytest.raises(Fault):
+        numbered(sql, names)
+
+
+def test_strings_comments_and_casts_hold_no_parameters() -> None:
+    sql = "SELECT ':a' AS \":a\", x::a /* :a */ -- :a\n, $$:a$$, y > :a"
+    assert numbered(sql, ["a"]) == sql.replace("> :a", "> $1")
+
+
+def test_a_parameter_outside_where_and_having_is_refused() -> None:
+    catalog = _catalog("SELECT ward, :x FROM visits GROUP BY ward HAVING count(*) > 5", {"x": 1})
+    with pytest.raises(KeyholeError, match="KH106"):
+        classify("SELECT * FROM crowded", catalog)
+
+
+def test_the_client_s_own_parameters_are_not_the_owner_s() -> None:
+    statement = asking("SELECT * FROM crowded WHERE ward > $1", _catalog())
+    (question,) = statement.questions
+    assert isinstance(question, Embedded)
+    assert dict(given(question, {})) == dict(enumerate(DEFAULTS.values(), start=1))

@@ -1,0 +1,267 @@
+"""Rows that count, kept for later questions: the same integers, never another version's, and no trace of failures."""
+
+import itertools
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from planner.condition import Compare
+from planner.keys import KeySpace
+from planner.question import Measure, Question
+from planner.rewrite import rewrite
+from proxy.sources import Source, open_source
+from tests.proxy.sources.oracle import Row, true_aggregates
+from tests.proxy.sources.test_same_integers import crowd_question, different_values
+from tests.proxy.sources.worlds import UNITS, Engines, crowd, functional, questions, rows
+
+_GIVEN = settings(
+    max_examples=60,
+    phases=[Phase.explicit, Phase.generate],
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+_SCRATCH = "keyhole_scratch"
+_VERSIONS = map(str, itertools.count())
+_CROWD = crowd(seed=11, size=400)
+
+
+@pytest.fixture(scope="module")
+def scratch(postgres_url: str) -> Iterator[str]:
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(f"DROP SCHEMA IF EXISTS {_SCRATCH} CASCADE; CREATE SCHEMA {_SCRATCH}")
+        yield _SCRATCH
+        owner.execute(f"DROP SCHEMA {_SCRATCH} CASCADE")
+
+
+@pytest.fixture(scope="module", params=["scratch", "temporary"])
+def keeping(request: pytest.FixtureRequest, engines: Engines, postgres_url: str, scratch: str) -> Iterator[Engines]:
+    """Both engines with room for two rollups each."""
+    kept = scratch if request.param == "scratch" else None
+    postgres = open_source(postgres_url, directory=engines.folder, rollups=2, scratch=kept)
+    postgres.relations()  # the pool's threads draw from `random` while they connect, which Hypothesis forbids
+    duck = open_source("duckdb://", directory=engines.folder, rollups=2)
+    yield replace(engines, duck=duck, postgres=postgres)
+    postgres.close()
+    duck.close()
+
+
+def _ask(source: Source, question: Question, relation: str, *, version: str) -> npt.NDArray[np.int64]:
+    table = replace(question.table, relation=relation)
+    rewritten = rewrite(replace(question, table=table), dialect=source.dialect)
+    count = len(question.functionals)
+    return source.aggregates(rewritten, question.keys, functionals=count, timeout_ms=60_000, version=version).values
+
+
+def _sources(engines: Engines) -> list[Source]:
+    return [engines.duck, engines.postgres]
+
+
+def _tables(engines: Engines) -> int:
+    found = engines.writer.execute("SELECT count(*) FROM pg_tables WHERE schemaname = %s", (_SCRATCH,)).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+@_GIVEN
+@given(question=questions(units=UNITS, different=False), found=rows(most=60))
+def test_a_rollup_gives_what_the_scan_gave(keeping: Engines, question: Question, found: list[Row]) -> None:
+    """Asked again when the table is gone: the integers can come from the rollup alone."""
+    expected, version = true_aggregates(question, found), next(_VERSIONS)
+    relations = keeping.load(found)
+    for source in _sources(keeping):
+        np.testing.assert_array_equal(
+            _ask(source, question, relations[source.dialect], version=version), expected, err_msg="scan"
+        )
+        source.settle()
+    _remove(keeping, relations)
+    for source in _sources(keeping):
+        np.testing.assert_array_equal(
+            _ask(source, question, relations[source.dialect], version=version), expected, err_msg="rollup"
+        )
+
+
+def _remove(engines: Engines, relations: dict[str, str]) -> None:
+    Path(relations["duckdb"].split("'")[1]).unlink()
+    engines.writer.execute("DROP TABLE visits")
+
+
+@pytest.fixture(scope="module")
+def crowded(engines: Engines) -> dict[str, str]:
+    return engines.load(_CROWD, postgres="crowd")
+
+
+@pytest.mark.parametrize("groups", [1, 3, 500])
+@pytest.mark.parametrize("cap", [None, 2])
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_one_rollup_serves_every_filter_and_restriction(
+    keeping: Engines, crowded: dict[str, str], unit: tuple[str, ...], cap: int | None, groups: int
+) -> None:
+    """Many rows a unit, so that totals are clipped; GROUP BY in either order."""
+    asked = crowd_question(unit=unit, keys=("ward", "level"), cap=cap, groups=groups)
+    swapped = KeySpace(columns=asked.keys.columns[::-1], values=asked.keys.values[::-1])
+    later = [
+        asked,
+        replace(asked, where=Compare("age", ">", 5)),
+        replace(asked, where=Compare("person", "=", "ann"), keys=swapped),
+        replace(asked, keys=KeySpace(columns=asked.keys.columns, values=(("süd",), (1, 5)))),
+    ]
+    for source in _sources(keeping):
+        relation = crowded[source.dialect]
+        names = {rewrite(one, dialect=source.dialect).rollup for one in later}
+        assert len({rollup.name for rollup in names if rollup is not None}) == 1
+        _ask(source, asked, relation, version="crowd")
+        source.settle()
+        for one in later:
+            np.testing.assert_array_equal(_ask(source, one, relation, version="crowd"), true_aggregates(one, _CROWD))
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_the_rows_that_count_serve_different_values_too(keeping: Engines, crowded: dict[str, str], groups: int) -> None:
+    """Under a row cap; where units' totals are clipped, or units are counted beside, nothing is kept."""
+    asked = different_values(crowd_question(unit=("code",), keys=("ward", "level"), cap=2, groups=groups))
+    assert rewrite(asked, dialect="duckdb").rollup is None
+    served = replace(asked, functionals=asked.functionals[5:])
+    expected, version = true_aggregates(served, _CROWD), next(_VERSIONS)
+    for source in _sources(keeping):
+        assert rewrite(served, dialect=source.dialect).rollup is not None
+        for _ in range(2):
+            found = _ask(source, served, crowded[source.dialect], version=version)
+            np.testing.assert_array_equal(found, expected)
+            source.settle()
+    clipped = different_values(crowd_question(unit=("code",), keys=("ward", "level"), cap=None, groups=groups))
+    assert rewrite(replace(clipped, functionals=clipped.functionals[5:]), dialect="duckdb").rollup is None
+
+
+def test_another_version_reads_the_table_again(keeping: Engines) -> None:
+    question = crowd_question(unit=("person",), keys=("ward",), cap=None, groups=1)
+    before, after = _CROWD[:200], _CROWD[200:]
+    first, second = next(_VERSIONS), next(_VERSIONS)
+    for source in _sources(keeping):
+        relation = keeping.load(before)[source.dialect]
+        _ask(source, question, relation, version=first)
+        source.settle()
+        moved = keeping.load(after)
+        if source.dialect == "duckdb":
+            Path(moved["duckdb"].split("'")[1]).replace(relation.split("'")[1])
+        old, new = (true_aggregates(question, found) for found in (before, after))
+        assert (old != new).any()
+        np.testing.assert_array_equal(_ask(source, question, relation, version=first), old)
+        np.testing.assert_array_equal(_ask(source, question, relation, version=second), new)
+        source.settle()
+        np.testing.assert_array_equal(_ask(source, question, relation, version=second), new)
+
+
+def test_threads_at_once(keeping: Engines, crowded: dict[str, str]) -> None:
+    """Several threads want the same two rollups; each is built once, and every answer is right."""
+    asked = [crowd_question(unit=("code",), keys=(key,), cap=2, groups=1) for key in ("ward", "flag")]
+    expected = [true_aggregates(question, _CROWD) for question in asked]
+    version = next(_VERSIONS)
+    for source in _sources(keeping):
+        wrong: list[int] = []
+
+        def ask(source: Source = source, wrong: list[int] = wrong) -> None:
+            for turn in range(6):
+                found = _ask(source, asked[turn % 2], crowded[source.dialect], version=version)
+                wrong.extend([turn] if (found != expected[turn % 2]).any() else [])
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        source.settle()
+        assert wrong == []
+    assert _tables(keeping) <= 2
+
+
+def _counting(unit: tuple[str, ...] = ("person",)) -> Question:
+    asked = crowd_question(unit=unit, keys=("ward",), cap=None, groups=1)
+    return replace(asked, functionals=(functional(asked.table, Measure.ROWS, None, Compare("age", ">", 5)),))
+
+
+def test_a_schema_that_cannot_be_written(engines: Engines, crowded: dict[str, str], postgres_url: str) -> None:
+    """A missing schema, one without CREATE, and no right to temporary tables: the scan answers every time."""
+    question = _counting()
+    expected = true_aggregates(question, _CROWD)
+    role, parts = "keyhole_rollup_reader", urlsplit(postgres_url)
+    url = urlunsplit(parts._replace(netloc=f"{role}:{role}@{parts.netloc.rpartition('@')[2]}"))
+    writer = engines.writer
+    database = writer.info.dbname
+    writer.execute(f"DROP ROLE IF EXISTS {role}; CREATE ROLE {role} LOGIN PASSWORD '{role}'; CREATE SCHEMA closed")
+    writer.execute(f"GRANT SELECT ON crowd TO {role}; GRANT USAGE ON SCHEMA closed TO {role}")
+    writer.execute(f'REVOKE TEMPORARY ON DATABASE "{database}" FROM PUBLIC')
+    try:
+        for scratch in ("absent", "closed", None):
+            source = open_source(url, directory=engines.folder, rollups=2, scratch=scratch)
+            try:
+                for _ in range(3):
+                    np.testing.assert_array_equal(_ask(source, question, crowded["postgres"], version="1"), expected)
+                    source.settle()
+            finally:
+                source.close()
+    finally:
+        writer.execute(f'GRANT TEMPORARY ON DATABASE "{database}" TO PUBLIC; DROP OWNED BY {role}; DROP ROLE {role}')
+        writer.execute("DROP SCHEMA closed")
+
+
+def test_a_rollup_that_vanishes(engines: Engines, crowded: dict[str, str], postgres_url: str, scratch: str) -> None:
+    question = _counting()
+    expected = true_aggregates(question, _CROWD)
+    source = open_source(postgres_url, directory=engines.folder, rollups=2, scratch=scratch)
+    try:
+        _ask(source, question, crowded["postgres"], version="1")
+        source.settle()
+        for (name,) in engines.writer.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (scratch,)):
+            engines.writer.execute(f'DROP TABLE {scratch}."{name}"')
+        for _ in range(2):
+            np.testing.assert_array_equal(_ask(source, question, crowded["postgres"], version="1"), expected)
+    finally:
+        source.close()
+
+
+def test_the_scratch_schema_is_left_empty(
+    engines: Engines, crowded: dict[str, str], postgres_url: str, scratch: str
+) -> None:
+    """Closing drops what was kept; what a lost connection left behind goes with the next one's first rollup."""
+    question = _counting()
+
+    def kept() -> Source:
+        source = open_source(postgres_url, directory=engines.folder, rollups=2, scratch=scratch)
+        _ask(source, question, crowded["postgres"], version="1")
+        source.settle()
+        return source
+
+    before = _tables(engines)
+    lost = kept()
+    assert _tables(engines) == before + 1
+    engines.writer.execute(
+        "SELECT pg_terminate_backend(CAST(split_part(tablename, '_', 3) AS integer), 5000) FROM pg_tables "
+        "WHERE schemaname = %s ORDER BY tablename",
+        (scratch,),
+    )
+    lost.close()
+    assert _tables(engines) == before + 1
+    found = kept()
+    assert _tables(engines) == 1
+    found.close()
+    assert _tables(engines) == 0
+
+
+def test_nothing_is_kept_where_bounding_chooses_nothing() -> None:
+    asked = crowd_question(unit=("person",), keys=("ward",), cap=None, groups=1)
+    rolled = rewrite(asked, dialect="duckdb").rollup
+    assert rolled is not None
+    for table in (
+        replace(asked.table, unit=(), rows_per_unit=None),
+        replace(asked.table, refresh="live"),
+    ):
+        functionals = (functional(table, Measure.ROWS, None, Compare("age", ">", 5)),)
+        assert rewrite(replace(asked, table=table, functionals=functionals), dialect="duckdb").rollup is None

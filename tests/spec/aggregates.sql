@@ -1,0 +1,391 @@
+-- # What can be asked: every aggregate of a HAVING, on the row as unit, with clipped totals, and under a cap of rows.
+-- # Counts.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
+--> [ward 3] f0 > 40 ~4; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING COUNT(1) > 40
+--> [ward 3] f0 > 40 ~4; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count('x') > 40
+--> KH212 'x')
+SELECT ward FROM visits GROUP BY ward HAVING count(age) > 40
+--> [ward 3] f0 > 40 ~4; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(ALL age) > 40
+--> [ward 3] f0 > 40 ~4; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(disease) > 40
+--> [ward 3] f0 > 40 ~4; count(disease) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(visits.age) > 40
+--> [ward 3] f0 > 40 ~4; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(NULL) > 40
+--> KH204 count(NULL)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) > 40
+--> [ward 3] f0 > 40 ~4; count(*) FILTER (WHERE insured) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE NOT insured) > 40
+--> [ward 3] f0 > 40 ~4; count(*) FILTER (WHERE NOT insured) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(age) FILTER (WHERE disease = 'flu') > 40
+--> [ward 3] f0 > 40 ~4; count(age) FILTER (WHERE disease = 'flu') delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE false) > 40
+--> KH204 count(*)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE disease LIKE 'in_luen%') > 40
+--> [ward 3] f0 > 40 ~4; count(*) FILTER (WHERE disease LIKE 'in_luen%') delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(CASE WHEN disease IN ('flu', 'cold') THEN 1 END) > 40
+--> [ward 3] f0 > 40 ~4; count(CASE WHEN disease IN ('flu', 'cold') THEN 1 END) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(CASE WHEN disease = 'flu' THEN 1 ELSE NULL END) > 40
+--> [ward 3] f0 > 40 ~4; count(CASE WHEN disease = 'flu' THEN 1 ELSE NULL END) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(CASE disease WHEN 'flu' THEN age END) > 40
+--> [ward 3] f0 > 40 ~4; count(CASE disease WHEN 'flu' THEN age END) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(coalesce(age, 0)) > 40
+--> [ward 3] f0 > 40 ~4; count(coalesce(age, 0)) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(coalesce(age, 0)) - count(age) > 40
+--> [ward 3] f0 > 40 ~4; count(coalesce(age, 0)) - count(age) {+1 if ("age" IS NULL OR NOT ("age" IS NULL)) -1 age^0} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(*) - count(disease) > 40
+--> [ward 3] f0 > 40 ~4; count(*) - count(disease) {+1 -1 disease^0} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(age + 1) > 40
+--> [ward 3] f0 > 40 ~4; count(age + 1) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(ward) > 40
+--> [ward 3] f0 > 40 ~4; count(ward) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(age, cost) > 40
+--> KH204 count(age,
+SELECT ward FROM visits GROUP BY ward HAVING count(visits) > 40
+--> KH201 visits)
+SELECT ward FROM visits GROUP BY ward HAVING count() > 40
+--> [ward 3] f0 > 40 ~4; count(*) delta 1
+SELECT country FROM sales GROUP BY country HAVING count(*) FILTER (WHERE quantity >= 10) > 400
+--> [country 4] f0 > 400 ~40; count(*) FILTER (WHERE quantity >= 10) delta 100 in 0..100
+SELECT country FROM capped_sales GROUP BY country HAVING count(stock_code) > 400
+--> [country 4] f0 > 400 ~40; count(stock_code) delta 5
+-- # Distinct units.
+SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) > 30
+--> [country 4, month 13] f0 > 30 ~3; count(DISTINCT customer_id) delta 1
+SELECT month FROM sales GROUP BY month HAVING count(DISTINCT customer_id) > 30
+--> [month 13] f0 > 30 ~3; count(DISTINCT customer_id) delta 1
+SELECT month FROM sales GROUP BY month HAVING count(DISTINCT (customer_id, month)) >= 30
+--> [month 13] f0 > 29 ~3; count(DISTINCT customer_id, month) delta 1
+SELECT month FROM sales GROUP BY month HAVING count(DISTINCT ROW(customer_id, month)) >= 30
+--> KH209 count(DISTINCT
+SELECT month FROM sales GROUP BY month HAVING count(DISTINCT customer_id) FILTER (WHERE gift) > 30
+--> [month 13] f0 > 30 ~3; count(DISTINCT customer_id) FILTER (WHERE gift) delta 1
+SELECT month FROM capped_sales GROUP BY month HAVING count(DISTINCT customer_id) > 30 AND count(*) > 100
+--> [month 13] (f0 > 30 ~3 and f1 > 100 ~10); count(DISTINCT customer_id) delta 1; count(*) delta 5
+SELECT month FROM sales GROUP BY month HAVING 100.0 * count(DISTINCT customer_id) / count(*) > 30
+--> KH204 100.0
+SELECT month FROM sales GROUP BY month HAVING count(*) > 2 * count(DISTINCT customer_id)
+--> KH204 count(*)
+SELECT country FROM sales GROUP BY country HAVING count(DISTINCT customer_id) > 30
+--> [country 4] f0 > 30 ~3; count(DISTINCT customer_id) delta 1 in 0..1
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT visit_id) > 30
+--> [ward 3] f0 > 30 ~3; count(DISTINCT visit_id) delta 1
+-- # Sums.
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) > 4000
+--> [ward 3] f0 > 4000 ~400; sum(age) delta 110
+SELECT ward FROM visits GROUP BY ward HAVING SUM(ALL age) >= 4000
+--> [ward 3] f0 > 3999 ~400; sum(age) delta 110
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) > 4000.25
+--> [ward 3] f0 > 8000 ~800; sum(cost) delta 10000
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) = 4000
+--> [ward 3] (f0 > 3999 ~400 and f0 <= 4000 ~400); sum(age) delta 110
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 4000
+--> KH206 sum(age)
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 4000 AND count(age) >= 10
+--> [ward 3] (f0 <= 3999 ~400 and f1 > 9 ~1); sum(age) delta 110; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING coalesce(sum(age), 0) < 4000
+--> [ward 3] f0 <= 3999 ~400; coalesce(sum(age), 0) delta 110
+SELECT ward FROM visits GROUP BY ward HAVING coalesce(sum(cost), 0) > 4000
+--> [ward 3] f0 > 8000 ~800; coalesce(sum(cost), 0) delta 10000
+SELECT ward FROM visits GROUP BY ward HAVING sum(coalesce(age, 40)) > 4000
+--> [ward 3] f0 > 4000 ~400; sum(coalesce(age, 40)) {+1 age +40 if "age" IS NULL} delta 110
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) FILTER (WHERE insured) > 4000
+--> [ward 3] f0 > 4000 ~400; sum(age) FILTER (WHERE insured) delta 110
+SELECT ward FROM visits GROUP BY ward HAVING sum(CASE WHEN insured THEN cost ELSE 0 END) > 4000
+--> [ward 3] f0 > 8000 ~800; sum(CASE WHEN insured THEN cost ELSE 0 END) delta 10000
+SELECT ward FROM visits GROUP BY ward HAVING sum(CASE WHEN insured THEN cost END) FILTER (WHERE age > 65) > 4000
+--> [ward 3] f0 > 8000 ~800; sum(CASE WHEN insured THEN cost END) FILTER (WHERE age > 65) delta 10000
+SELECT ward FROM visits GROUP BY ward HAVING sum(CASE WHEN age < 18 THEN 1 WHEN age < 65 THEN 2 ELSE 3 END) > 4000
+--> [ward 3] f0 > 4000 ~400; sum(CASE WHEN age < 18 THEN 1 WHEN age < 65 THEN 2 ELSE 3 END) {+1 if "age" < 18 +2 if ("age" < 65 AND ("age" >= 18 OR "age" IS NULL)) +3 if (("age" >= 18 OR "age" IS NULL) AND ("age" >= 65 OR "age" IS NULL))} delta 3
+SELECT ward FROM visits GROUP BY ward HAVING sum(CASE disease WHEN 'flu' THEN cost WHEN 'cold' THEN cost / 2 ELSE 0 END) > 4000
+--> [ward 3] f0 > 16000 ~1600; sum(CASE disease WHEN 'flu' THEN cost WHEN 'cold' THEN cost / 2 ELSE 0 END) {+2 cost if "disease" = 'flu' +1 cost if ("disease" = 'cold' AND ("disease" <> 'flu' OR "disease" IS NULL))} delta 20000
+SELECT ward FROM visits GROUP BY ward HAVING sum(1) > 40
+--> [ward 3] f0 > 40 ~4; sum(1) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING sum(0) > 40
+--> KH204 sum(0)
+SELECT ward FROM visits GROUP BY ward HAVING sum(insured::int) > 40
+--> [ward 3] f0 > 40 ~4; sum(CAST(insured AS INT)) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING sum((age > 65)::integer) > 40
+--> [ward 3] f0 > 40 ~4; sum(CAST((age > 65) AS INT)) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING sum(CAST(insured AND age > 65 AS int)) > 40
+--> [ward 3] f0 > 40 ~4; sum(CAST(insured AND age > 65 AS INT)) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING sum(age * 2) > 4000
+--> [ward 3] f0 > 2000 ~200; sum(age * 2) delta 110
+SELECT ward FROM visits GROUP BY ward HAVING sum(age + cost) > 4000
+--> [ward 3] f0 > 8000 ~800; sum(age + cost) {+2 age if NOT ("cost" IS NULL) +1 cost if NOT ("age" IS NULL)} delta 10220
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost - 10 * age) > 4000 AND count(age) > 10 AND count(cost) > 10
+--> [ward 3] (f0 > 8000 ~800 and f1 > 10 ~1 and f2 > 10 ~1); sum(cost - 10 * age) {+1 cost if NOT ("age" IS NULL) -20 age if NOT ("cost" IS NULL)} delta 10000; count(age) delta 1; count(cost) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost / 100) > 40
+--> [ward 3] f0 > 8000 ~800; sum(cost / 100) delta 10000
+SELECT ward FROM visits GROUP BY ward HAVING sum(age::numeric / 2) > 40
+--> [ward 3] f0 > 80 ~8; sum(CAST(age AS DECIMAL) / 2) delta 110
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost * 1.19) > 4000
+--> [ward 3] f0 > 6722 ~672; sum(cost * 1.19) delta 10000
+SELECT ward FROM visits GROUP BY ward HAVING sum(NULL) > 40
+--> KH204 sum(NULL)
+SELECT ward FROM visits GROUP BY ward HAVING sum(-age) < -4000
+--> [ward 3] f0 <= -4001 ~400; sum(-age) {-1 age} delta 110
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > 10000
+--> [country 4] f0 > 1000000 ~100000; sum(amount) delta 150000 in -100000..150000
+SELECT country FROM sales GROUP BY country HAVING sum(amount * 2) > 10000
+--> [country 4] f0 > 500000 ~50000; sum(amount * 2) delta 150000 in -100000..150000
+SELECT country FROM capped_sales GROUP BY country HAVING sum(amount) > 10000
+--> [country 4] f0 > 1000000 ~100000; sum(amount) delta 250000
+SELECT country FROM sales GROUP BY country HAVING sum(quantity) FILTER (WHERE gift AND amount < 5) > 10000
+--> [country 4] f0 > 10000 ~1000; sum(quantity) FILTER (WHERE gift AND amount < 5) delta 1000 in 0..1000
+SELECT ward FROM visits GROUP BY ward HAVING sum(age / 2) > 40
+--> KH204 age
+SELECT ward FROM visits GROUP BY ward HAVING sum(age * cost) > 4000
+--> KH204 age
+SELECT ward FROM visits GROUP BY ward HAVING sum(power(age, 2)) > 4000
+--> KH204 power(age,
+SELECT ward FROM visits GROUP BY ward HAVING sum(age % 2) > 40
+--> KH204 age
+SELECT ward FROM visits GROUP BY ward HAVING sum(ward) > 40
+--> KH204 sum(ward)
+SELECT ward FROM visits GROUP BY ward HAVING sum(arrived) > 40
+--> KH204 sum(arrived)
+SELECT ward FROM visits GROUP BY ward HAVING sum(DISTINCT age) > 40
+--> KH204 sum(DISTINCT
+-- # Means.
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 65
+--> [ward 3] f0 > 0 ~325; avg(age) - 65 1x-65 delta 65
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65
+--> KH206 avg(age)
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65 AND count(*) >= 100
+--> KH206 avg(age)
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65 AND count(age) >= 100
+--> [ward 3] (f0 > -1 ~325 and f1 > 99 ~10); avg(age) - 65 1x-65 delta 65; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) < 65
+--> [ward 3] f0 <= -1 ~325; avg(age) - 65 1x-65 delta 65
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) BETWEEN 30 AND 40 AND count(age) > 20
+--> [ward 3] (f0 > -1 ~150 and f1 <= 0 ~200 and f2 > 20 ~2); avg(age) - 30 1x-30 delta 80; avg(age) - 40 1x-40 delta 70; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING avg(cost) > 99.95
+--> [ward 3] f0 > 0 ~9995; avg(cost) - 99.95 10x-1999 delta 98001
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) FILTER (WHERE insured) > 65
+--> [ward 3] f0 > 0 ~325; avg(age) FILTER (WHERE insured) - 65 1x-65 delta 65
+SELECT ward FROM visits GROUP BY ward HAVING avg(age)::int > 65
+--> KH204 avg(age)::int
+SELECT ward FROM visits GROUP BY ward HAVING avg(age)::numeric > 65
+--> [ward 3] f0 > 0 ~325; avg(age) - 65 1x-65 delta 65
+SELECT ward FROM visits GROUP BY ward HAVING avg(age)::float8 > 65
+--> [ward 3] f0 > 0 ~325; avg(age) - 65 1x-65 delta 65
+SELECT ward FROM visits GROUP BY ward HAVING avg(age::float) > 65
+--> [ward 3] f0 > 0 ~325; avg(CAST(age AS DOUBLE PRECISION)) - 65 1x-65 delta 65
+SELECT ward FROM visits GROUP BY ward HAVING avg(CASE WHEN insured THEN age END) > 65
+--> [ward 3] f0 > 0 ~325; avg(CASE WHEN insured THEN age END) - 65 1x-65 delta 65
+SELECT ward FROM visits GROUP BY ward HAVING avg(CASE WHEN insured THEN 1.0 ELSE 0 END) > 0.5
+--> [ward 3] f0 > 0 ~5; avg(CASE WHEN insured THEN 1.0 ELSE 0 END) - 0.5 {+2 if "insured" = true -1} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING avg(insured::int) > 0.5
+--> [ward 3] f0 > 0 ~5; avg(CAST(insured AS INT)) - 0.5 {+2 if "insured" = true -1 if ("insured" = false OR "insured" = true)} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING avg(coalesce(cost, 0)) > 100
+--> [ward 3] f0 > 0 ~1000; avg(coalesce(cost, 0)) - 100 {+1 cost -200 if ("cost" IS NULL OR NOT ("cost" IS NULL))} delta 9800
+SELECT ward FROM visits GROUP BY ward HAVING coalesce(avg(cost), 0) > 100
+--> [ward 3] f0 > 0 ~1000; avg(cost) - 100 1x-200 delta 9800
+SELECT ward FROM visits GROUP BY ward HAVING coalesce(avg(cost), 0) < 100
+--> KH204 coalesce(avg(cost),
+SELECT ward FROM visits GROUP BY ward HAVING avg(cost - 100) > 5
+--> [ward 3] f0 > 0 ~50; avg(cost - 100) - 5 1x-210 delta 9790
+SELECT ward FROM visits GROUP BY ward HAVING 2 * avg(age) + 10 > 140
+--> [ward 3] f0 > 0 ~325; avg(age) - 65 1x-65 delta 65
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) + avg(cost) > 140
+--> KH204 avg(age)
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > avg(cost)
+--> KH204 avg(age)
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 200
+--> [ward 3] f0 > 0 ~1000; avg(age) - 200 1x-200 delta 200
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > -1
+--> [ward 3] f0 > 0 ~5; avg(age) - -1 1x--1 delta 111
+SELECT ward FROM visits GROUP BY ward HAVING avg(height) > 1.8
+--> KH203 avg(height)
+SELECT ward FROM visits GROUP BY ward HAVING round(avg(age)) >= 65 AND count(age) > 20
+--> [ward 3] (f0 > -1 ~645 and f1 > 20 ~2); avg(age) - 64.5 2x-129 delta 129; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING round(avg(cost), 2) > 99.99
+--> KH206 round(avg(cost),
+SELECT ward FROM visits GROUP BY ward HAVING floor(avg(age)) = 65 AND count(age) > 20
+--> [ward 3] (f0 > -1 ~325 and f1 <= -1 ~330 and f2 > 20 ~2); avg(age) - 65 1x-65 delta 65; avg(age) - 66 1x-66 delta 66; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING ceil(avg(age)) > 65
+--> [ward 3] f0 > 0 ~325; avg(age) - 65 1x-65 delta 65
+SELECT country FROM sales GROUP BY country HAVING avg(amount) > 20 AND avg(quantity) > 3
+--> [country 4] (f0 > 0 ~10000 and f1 > 0 ~15); avg(amount) - 20 1x-2000 delta 5200000 in -5200000..4800000; avg(quantity) - 3 1x-3 delta 10300 in -10300..9700
+SELECT country FROM capped_sales GROUP BY country HAVING avg(amount) BETWEEN 20 AND 30 AND count(amount) >= 50
+--> [country 4] (f0 > -1 ~10000 and f1 <= 0 ~15000 and f2 > 49 ~5); avg(amount) - 20 1x-2000 delta 260000; avg(amount) - 30 1x-3000 delta 265000; count(amount) delta 5
+SELECT ward FROM visits GROUP BY ward HAVING avg(DISTINCT age) > 65
+--> KH204 avg(DISTINCT
+-- # Ratios, shares and percentages.
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / count(*) > 100
+--> [ward 3] f0 > 0 ~1000; sum(cost) / count(*) - 100 {+1 cost -200} delta 9800
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / count(cost) > 100
+--> [ward 3] f0 > 0 ~1000; sum(cost) / count(cost) - 100 1x-200 delta 9800
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) / count(*) > 65
+--> KH204 sum(age)
+SELECT ward FROM visits GROUP BY ward HAVING sum(age)::numeric / count(*) > 65
+--> [ward 3] f0 > 0 ~325; sum(age) / count(*) - 65 {+1 age -65} delta 65
+SELECT ward FROM visits GROUP BY ward HAVING CAST(sum(age) AS double precision) / count(*) > 65
+--> [ward 3] f0 > 0 ~325; sum(age) / count(*) - 65 {+1 age -65} delta 65
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) * 1.0 / count(*) > 65
+--> [ward 3] f0 > 0 ~325; sum(age) / count(*) - 65 {+1 age -65} delta 65
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) / count(*) > 0.5
+--> KH204 count(*)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured)::numeric / count(*) > 0.5
+--> [ward 3] f0 > 0 ~5; count(*) FILTER (WHERE insured) / count(*) - 0.5 {+2 if "insured" = true -1} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING 100.0 * count(*) FILTER (WHERE insured) / count(*) > 50
+--> [ward 3] f0 > 0 ~5; 100 * count(*) FILTER (WHERE insured) / count(*) - 50 {+2 if "insured" = true -1} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING 100 * count(*) FILTER (WHERE insured) / count(*)::float > 50
+--> [ward 3] f0 > 0 ~5; 100 * count(*) FILTER (WHERE insured) / count(*) - 50 {+2 if "insured" = true -1} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) > 0.5 * count(*)
+--> KH304 count(*)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 2 > count(*)
+--> KH304 count(*)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 100.0 / nullif(count(*), 0) > 50
+--> [ward 3] f0 > 0 ~5; 100 * count(*) FILTER (WHERE insured) / count(*) - 50 {+2 if "insured" = true -1} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING round(100.0 * count(*) FILTER (WHERE insured) / count(*), 1) > 50
+--> KH206 round(100.0
+SELECT ward FROM visits GROUP BY ward HAVING round(100.0 * sum(CASE WHEN insured THEN 1 ELSE 0 END) / count(*), 1) >= 50 AND count(*) > 50
+--> [ward 3] (f0 > -1 ~4995 and f1 > 50 ~5); 100 * sum(CASE WHEN insured THEN 1 ELSE 0 END) / count(*) - 49.95 {+2000 if "insured" = true -999} delta 1001; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age > 65) / nullif(count(age), 0)::numeric > 0.2
+--> [ward 3] f0 > 0 ~5; count(*) FILTER (WHERE age > 65) / count(age) - 0.2 {+5 if "age" > 65 -1 age^0} delta 4
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / sum(cost) > 0.5
+--> KH204 sum(cost)
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) > 0.5 * sum(cost)
+--> KH304 sum(cost)
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) > 0.5 * coalesce(sum(cost), 0) + 50
+--> [ward 3] f0 > 200 ~20; sum(cost) FILTER (WHERE insured) - 0.5 * coalesce(sum(cost), 0) {+2 cost if "insured" = true -1 cost} delta 10000
+SELECT ward FROM visits GROUP BY ward HAVING count(*) / count(DISTINCT ward) > 5
+--> KH204 count(*)
+SELECT country FROM sales GROUP BY country HAVING sum(amount) / count(*) > 20
+--> [country 4] f0 > 0 ~10000; sum(amount) / count(*) - 20 {+1 amount -2000} delta 5200000 in -5200000..4800000
+SELECT country FROM sales GROUP BY country HAVING sum(amount) / sum(quantity) > 20
+--> KH204 sum(quantity)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) / 7 > 10
+--> KH204 count(*)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) / 7.0 > 10
+--> [ward 3] f0 > 70 ~7; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(*) / 0 > 10
+--> KH212 count(*)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) % 2 = 1
+--> KH204 count(*)
+-- # Two aggregates.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) > count(*) FILTER (WHERE NOT insured) + 20
+--> [ward 3] f0 > 20 ~2; count(*) FILTER (WHERE insured) - count(*) FILTER (WHERE NOT insured) {+1 if "insured" = true -1 if "insured" = false} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) * 0.2 > count(*) + 100
+--> [ward 3] f0 > 1000 ~100; sum(cost) - 5 * count(*) {+1 cost -10} delta 9990
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) - sum(age) > 1000 AND count(age) > 5 AND count(cost) > 5
+--> [ward 3] (f0 > 2000 ~200 and f1 > 5 ~0 and f2 > 5 ~0); sum(cost) - sum(age) {+1 cost -2 age} delta 10000; count(age) delta 1; count(cost) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) > 10 * sum(age) + 500
+--> KH206 sum(cost)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) * count(*) > 400
+--> KH204 count(*)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > count(*)
+--> KH204 count(*)
+SELECT ward FROM visits GROUP BY ward HAVING count(*) - count(*) FILTER (WHERE insured) >= 40
+--> [ward 3] f0 > 39 ~4; count(*) - count(*) FILTER (WHERE insured) {+1 -1 if "insured" = true} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING sqrt(count(*)) > 5
+--> KH204 sqrt(count(*))
+SELECT ward FROM visits GROUP BY ward HAVING greatest(count(*), 5) > 50
+--> KH204 greatest(count(*),
+SELECT ward FROM visits GROUP BY ward HAVING abs(sum(cost)) > 50
+--> KH204 abs(sum(cost))
+SELECT ward FROM visits GROUP BY ward HAVING count(*) ^ 2 > 400
+--> KH204 count(*)
+SELECT ward FROM visits GROUP BY ward HAVING mod(count(*), 2) = 0
+--> KH204 mod(count(*),
+-- # Extremes, percentiles, truth.
+SELECT ward FROM visits GROUP BY ward HAVING max(age) > 100
+--> [ward 3] f0 > 0 ~0; count(*) FILTER (WHERE "age" > 100) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING max(age) >= 100 OR min(age) < 1
+--> [ward 3] (f0 > 0 ~0 or f1 > 0 ~0); count(*) FILTER (WHERE "age" >= 100) delta 1; count(*) FILTER (WHERE "age" < 1) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING max(age) < 100
+--> KH206 max(age)
+SELECT ward FROM visits GROUP BY ward HAVING max(age) < 100 AND count(age) > 10
+--> [ward 3] (f0 <= 0 ~0 and f1 > 10 ~1); count(*) FILTER (WHERE "age" >= 100) delta 1; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING min(age) >= 18 AND count(age) > 10
+--> [ward 3] (f0 <= 0 ~0 and f1 > 10 ~1); count(*) FILTER (WHERE "age" < 18) delta 1; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING max(age) = 100
+--> [ward 3] (f0 > 0 ~0 and f1 <= 0 ~0); count(*) FILTER (WHERE "age" >= 100) delta 1; count(*) FILTER (WHERE "age" > 100) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING max(arrived) > '2026-01-05'
+--> [ward 3] f0 > 0 ~0; count(*) FILTER (WHERE "arrived" > timestamp '2026-01-05 00:00:00') delta 1
+SELECT ward FROM visits GROUP BY ward HAVING min(day) < date '2026-01-03'
+--> [ward 3] f0 > 0 ~0; count(*) FILTER (WHERE "day" < date '2026-01-03') delta 1
+SELECT ward FROM visits GROUP BY ward HAVING max(disease) > 'flu'
+--> KH205 'flu'
+SELECT ward FROM visits GROUP BY ward HAVING max(age) FILTER (WHERE insured) > 100
+--> [ward 3] f0 > 0 ~0; count(*) FILTER (WHERE ("age" > 100 AND "insured" = true)) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING max(age) - min(age) > 50
+--> KH204 max(age)
+SELECT ward FROM visits GROUP BY ward HAVING max(age + 1) > 50
+--> KH204 age
+SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(0.5) WITHIN GROUP (ORDER BY age) > 65
+--> [ward 3] f0 > 0 ~10; count(*) FILTER (WHERE "age" > 65) - 0.5 * count(*) FILTER (WHERE NOT ("age" IS NULL)) {+2 if "age" > 65 -1 if NOT ("age" IS NULL)} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(0.9) WITHIN GROUP (ORDER BY cost) FILTER (WHERE insured) >= 1000
+--> [ward 3] f0 > 0 ~50; count(*) FILTER (WHERE ("cost" >= 1000 AND "insured" = true)) - 0.1 * count(*) FILTER (WHERE ("insured" = true AND NOT ("cost" IS NULL))) {+10 if ("cost" >= 1000 AND "insured" = true) -1 if ("insured" = true AND NOT ("cost" IS NULL))} delta 9
+SELECT ward FROM visits GROUP BY ward HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY age) > 65 AND count(age) > 20
+--> [ward 3] (f0 > -1 ~10 and f1 > 20 ~2); count(*) FILTER (WHERE "age" > 65) - 0.5 * count(*) FILTER (WHERE NOT ("age" IS NULL)) {+2 if "age" > 65 -1 if NOT ("age" IS NULL)} delta 1; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY age) > 65
+--> KH206 percentile_cont(0.5)
+SELECT ward FROM visits GROUP BY ward HAVING percentile_cont(0.1) WITHIN GROUP (ORDER BY age DESC) > 65 AND count(age) > 20
+--> [ward 3] (f0 > -1 ~50 and f1 > 20 ~2); count(*) FILTER (WHERE "age" > 65) - 0.1 * count(*) FILTER (WHERE NOT ("age" IS NULL)) {+10 if "age" > 65 -1 if NOT ("age" IS NULL)} delta 9; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(0.1) WITHIN GROUP (ORDER BY age DESC) > 65
+--> KH204 age
+SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(1.5) WITHIN GROUP (ORDER BY age) > 65
+--> KH204 percentile_disc(1.5)
+SELECT ward FROM visits GROUP BY ward HAVING median(age) > 65 AND count(age) > 20
+--> [ward 3] (f0 > -1 ~10 and f1 > 20 ~2); count(*) FILTER (WHERE "age" > 65) - 0.5 * count(*) FILTER (WHERE NOT ("age" IS NULL)) {+2 if "age" > 65 -1 if NOT ("age" IS NULL)} delta 1; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING mode() WITHIN GROUP (ORDER BY age) > 65
+--> KH204 mode()
+SELECT ward FROM visits GROUP BY ward HAVING bool_or(age > 100)
+--> [ward 3] f0 > 0 ~0; count(*) FILTER (WHERE "age" > 100) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING bool_and(age > 18) AND count(age) > 20
+--> [ward 3] (f0 <= 0 ~0 and f1 > 20 ~2); count(*) FILTER (WHERE "age" <= 18) delta 1; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING every(insured)
+--> KH206 insured)
+SELECT ward FROM visits GROUP BY ward HAVING NOT bool_or(insured) AND count(insured) > 20
+--> [ward 3] (f0 <= 0 ~0 and f1 > 20 ~2); count(*) FILTER (WHERE "insured" = true) delta 1; count(insured) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING bool_or(insured) = true
+--> [ward 3] f0 > 0 ~0; count(*) FILTER (WHERE "insured" = true) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING bool_or(insured) IS NOT TRUE
+--> KH207 bool_or(insured)
+-- # What is not a sum over rows.
+SELECT ward FROM visits GROUP BY ward HAVING stddev(age) > 10
+--> KH204 stddev(age)
+SELECT ward FROM visits GROUP BY ward HAVING variance(cost) > 10
+--> KH204 variance(cost)
+SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) / avg(age) > 0.5
+--> KH204 stddev_pop(age)
+SELECT ward FROM visits GROUP BY ward HAVING corr(age, cost) > 0.5
+--> KH204 corr(age,
+SELECT ward FROM visits GROUP BY ward HAVING string_agg(disease, ',') = 'flu'
+--> KH204 disease,
+SELECT ward FROM visits GROUP BY ward HAVING array_agg(age) IS NOT NULL
+--> KH207 array_agg(age)
+SELECT ward FROM visits GROUP BY ward HAVING array_length(array_agg(age), 1) > 5
+--> KH204 array_length(array_agg(age),
+SELECT ward FROM visits GROUP BY ward HAVING count(*) OVER () > 5
+--> KH204 count(*)
+SELECT ward FROM visits GROUP BY ward HAVING grouping(ward) = 0
+--> KH204 grouping(ward)
+SELECT ward FROM visits GROUP BY ward HAVING any_value(age) > 5
+--> KH204 any_value(age)
+SELECT ward FROM visits GROUP BY ward HAVING my_aggregate(age) > 5
+--> KH205 my_aggregate(age)
+SELECT ward FROM visits GROUP BY ward HAVING approx_count_distinct(age) > 5
+--> KH204 approx_count_distinct(age)
+SELECT country FROM sales GROUP BY country HAVING sum(weight) > 5
+--> KH203 sum(weight)
+SELECT country FROM sales GROUP BY country HAVING avg(customer_id) > 5
+--> KH203 avg(customer_id)
+SELECT country FROM sales GROUP BY country HAVING count(attributes) > 5
+--> KH204 attributes)
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT disease) > 30
+--> [ward 3] f0 > 30 ~3; count(DISTINCT disease) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT disease) FILTER (WHERE insured) BETWEEN 30 AND 40
+--> [ward 3] (f0 > 29 ~3 and f0 <= 40 ~4); count(DISTINCT disease) FILTER (WHERE insured) delta 1
+SELECT country FROM sales GROUP BY country HAVING count(DISTINCT stock_code) > 300
+--> [country 4] f0 > 300 ~30; count(DISTINCT stock_code) delta 100 in 0..100
+SELECT country FROM capped_sales GROUP BY country HAVING count(DISTINCT stock_code) > 300
+--> [country 4] f0 > 300 ~30; count(DISTINCT stock_code) delta 5
+SELECT country FROM sales GROUP BY country HAVING count(DISTINCT weight) > 300
+--> KH209 count(DISTINCT
