@@ -363,10 +363,11 @@ def _nondeterministic(name: str) -> Fault:
 
 
 def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable, ...]) -> str:
-    """What an answer depends on besides the question: source, tables, pinned data. Never a password."""
+    """What an answer depends on besides the question: source, its reader (whom row security may show other rows),
+    tables, pinned data. Never a password."""
     url = urlsplit(policy.source.url)
     identity = {
-        "source": [url.scheme, url.hostname, url.port, url.path, url.query],
+        "source": [url.scheme, url.username, url.hostname, url.port, url.path, url.query],
         "tables": [asdict(table) for table in tables],
         "public": [table.digest for table in public],
     }

@@ -128,13 +128,19 @@ def _constant(value: Value) -> str:
         case int():
             return str(value)
         case Decimal():
-            return format(value.normalize(), "f")
+            return _plain(value)
         case datetime():
             return f"timestamp '{value.isoformat(sep=' ')}'"
         case date():
             return f"date '{value.isoformat()}'"
         case _:
             return "'" + value.replace("'", "''") + "'"
+
+
+def _plain(value: Decimal) -> str:
+    """All digits but trailing zeros; `normalize` would round to the context's precision and make two numbers one."""
+    text = format(value, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _column(name: str) -> str:
@@ -237,7 +243,7 @@ def disjoint(first: Condition, second: Condition) -> bool:
         terms = _terms(And((first, second)), wanted="true")
     except _TooManyTerms:
         return False
-    return not any(_possible(term) or _possible(tuple(_as_double(literal) for literal in term)) for term in terms)
+    return not any(map(_possible, terms))
 
 
 def _as_double(literal: Condition) -> Condition:
@@ -293,7 +299,10 @@ def _possible(term: Term) -> bool:
         inner = literal.condition if isinstance(literal, Not) else literal
         assert isinstance(inner, Compare | Within | Like | IsNull)
         by_column.setdefault(inner.column, []).append(literal)
-    return all(_column_possible(column, literals) for column, literals in by_column.items())
+    return all(
+        _column_possible(column, literals) or _column_possible(column, [_as_double(literal) for literal in literals])
+        for column, literals in by_column.items()
+    )
 
 
 def _column_possible(column: str, literals: list[Condition]) -> bool:

@@ -15,7 +15,8 @@ class Asking:
 
     `outer` is its text: strings, and indices into `embedded` where a relation goes. If `constantly_empty`, its result
     does not depend on any answer, as in LIMIT 0 or WHERE false: the relations may be left empty and nothing is asked.
-    `rehearsal` are statements that fail, for free, where this one would fail for another reason than its question.
+    `rehearsal` are statements that undo this one once it has run over no keys, where running it so shows, for free,
+    whether it would fail for another reason than its question.
     """
 
     embedded: tuple[Embedded | EmbeddedVirtual, ...]

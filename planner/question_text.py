@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.aggregate import contains_aggregate
-from planner.catalog import Catalog, Column, Table
+from planner.catalog import Catalog, Column, SqlType, Table
 from planner.clauses import Clauses, at_offset, clauses, closing, opening
 from planner.determined import lookup_sql
 from planner.embedded import Embedded, UnitQuery
@@ -329,7 +329,8 @@ def _part_edits(place: _Reading, node: exp.Expr, keys: tuple[Column, ...]) -> li
     if column is not None:
         first, last = _span(place, node)
         spelled = place.tokens[first].value
-        cast = {"date_trunc": "::timestamp", "extract": "::numeric", "date_part": "::double precision"}
+        truncated = "::timestamptz" if _is_of_date(column, place.scope.table) else "::timestamp"
+        cast = {"date_trunc": truncated, "extract": "::numeric", "date_part": "::double precision"}
         text = f"{quoted(place.scope.alias)}.{quoted(column.name)}{cast.get(spelled, '')}"
         return [Edit(place.tokens[first].start, place.tokens[last].end, (text,))]
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _renamed(place, node, keys):
@@ -340,6 +341,12 @@ def _part_edits(place: _Reading, node: exp.Expr, keys: tuple[Column, ...]) -> li
         start = offset(node.args.get("catalog") or node.args["db"])
         return [Edit(start, offset(node.args["table"]), ())]
     return [edit for child in node.iter_expressions() for edit in _part_edits(place, child, keys)]
+
+
+def _is_of_date(column: Column, table: Table) -> bool:
+    """Whether the column is derived from a date, which PostgreSQL truncates as midnight in the session's zone."""
+    base = None if column.derivation is None else column.derivation.column
+    return any(known.name == base and known.sql_type is SqlType.DATE for known in table.columns)
 
 
 def _has_names_of_its_own(scope: Scope) -> bool:

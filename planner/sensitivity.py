@@ -35,7 +35,8 @@ def exposures(question: Question) -> tuple[Exposure, ...]:
     A count of different values changes, with each row that comes or goes, by at most what counting the row would.
 
     **Everything else** (units counted, totals clipped per unit, different values of which a unit has one at most) is
-    charged in full: one unit with a row in each of two disjoint filters changes both by up to their whole sensitivity.
+    charged in full: one unit with a row in each of two disjoint filters changes both by up to their whole sensitivity,
+    whether or not some row moves a row sum.
 
     References: MATHS M6. Proof: docs/proofs/joint_loss.md.
     """
@@ -56,7 +57,7 @@ def exposures(question: Question) -> tuple[Exposure, ...]:
         return sets
     apart = _apart_pairs(question, summed)
     rows = 1 if question.table.row_cap is None else question.table.row_cap.rows
-    found: list[Exposure] = []
+    found: list[Exposure] = [tuple(Fraction(index not in summed) for index in range(len(functionals)))]
     for corner in corners:
         parts = [Fraction(1)] * len(functionals)
         for index, change in zip(summed, corner, strict=True):

@@ -234,14 +234,13 @@ def _held(word: str, what: str, text: str, found: tuple[Token, ...], catalog: Ca
 def _declare(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
     """A cursor over a question: the question is answered when the cursor is declared, and FETCH reads the answer.
 
-    Declared over nothing first, it shows whether its name is free.
+    Declared over no keys first, and closed, it shows whether its name is free.
     """
     result = _held("for", "a cursor", text, found, catalog)
-    start = _after(found, "for")
-    if not isinstance(result, Asking) or start is None:
+    if not isinstance(result, Asking):
         return result
     name = text[found[1].start : found[1].end]
-    return replace(result, rehearsal=(f"{text[: found[start].start]} SELECT 1", f"CLOSE {name}"))
+    return replace(result, rehearsal=(f"CLOSE {name}",))
 
 
 def _prepare(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:

@@ -21,8 +21,8 @@ class Prepared:
     """A planned statement: what the shadow will run, and what `Asker.release` needs.
 
     `sql` takes the client's parameters under their own numbers, then `arrays` parameters of type text[]. Its columns
-    have the names and types of the original's. `tag` replaces the shadow's command tag (EXPLAIN). `rehearsal` must run
-    in the shadow before anything is released.
+    have the names and types of the original's. `tag` replaces the shadow's command tag (EXPLAIN). `rehearsal`, if
+    not empty, must run in the shadow before anything is released, after `sql` over no keys.
     """
 
     sql: str

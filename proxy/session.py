@@ -239,7 +239,8 @@ class Session:
                 )
             )
             await self._exchange.prepare(self._encode(prepared.sql), like.types, arrays=prepared.arrays, like=like)
-            await self._exchange.rehearse([self._encode(sql) for sql in prepared.rehearsal])
+            rehearsal = [self._encode(sql) for sql in prepared.rehearsal]
+            await self._exchange.rehearse(portal.bound, rehearsal, arrays=prepared.arrays, codec=text)
             released = await self._work(partial(self._asker.release, prepared))
         except KeyholeError as error:
             raise error.moved(offset=part.offset) from None

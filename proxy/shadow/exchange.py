@@ -125,8 +125,16 @@ class Exchange:
                 hint="Name the columns: SELECT key FROM (SELECT key FROM ... HAVING ...) AS t.",
             )
 
-    async def rehearse(self, statements: Sequence[bytes]) -> None:
-        """Run statements unseen but for their errors. Raises ShadowFailed where one fails."""
+    async def rehearse(self, bound: Bind, statements: Sequence[bytes], *, arrays: int, codec: codecs.CodecInfo) -> None:
+        """Bind what was prepared over no keys, unseen but for errors: PostgreSQL checks privileges when it does.
+
+        With `statements`, also run it over no keys, and then them. Raises ShadowFailed where one fails.
+        """
+        self.bind_outer(REHEARSAL, bound, ((),) * arrays, codec=codec)
+        if statements:
+            self._hidden(Execute(REHEARSAL, 0).encode(), Ending.EXECUTE)
+        self._hidden(Close(b"P", REHEARSAL).encode(), Ending.CLOSE)
+        await self.settle()
         for sql in statements:
             self.parse(REHEARSAL, sql)
             self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()))

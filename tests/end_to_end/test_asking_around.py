@@ -79,6 +79,29 @@ def test_a_cursor_that_cannot_be_declared_costs_nothing(on_duckdb: House) -> Non
         assert connection.execute("FETCH ALL FROM busy").fetchall() == shop.BUSY_STORES
 
 
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        (f"SELECT * FROM ({shop.BUSY.replace('1000', '1105')}) q, pg_authid", errors.InsufficientPrivilege),
+        (
+            f"SELECT name FROM stores WHERE name IN ({shop.BUSY.replace('1000', '1106')}) FOR UPDATE",
+            errors.InsufficientPrivilege,
+        ),
+        (
+            f"DECLARE c CURSOR FOR SELECT * FROM ({shop.BUSY.replace('1000', '1107')}) q, pg_authid",
+            errors.InsufficientPrivilege,
+        ),
+        (f"SELECT 1 / 0 FROM ({shop.BUSY.replace('1000', '1108')}) q", errors.DivisionByZero),
+    ],
+)
+def test_what_postgresql_would_not_run_costs_nothing(on_duckdb: House, sql: str, error: type[psycopg.Error]) -> None:
+    """Privileges and constants are checked over no keys, before anything is spent."""
+    with on_duckdb.connect() as connection, unchanged(on_duckdb):
+        connection.execute("BEGIN")
+        with pytest.raises(error):
+            connection.execute(sql.encode())
+
+
 def test_a_stored_question_is_asked_once_for_each_value(house: House) -> None:
     with house.connect() as connection:
         connection.execute("SET keyhole.param.selling.least = 1")

@@ -201,3 +201,21 @@ def test_conditions_mean_what_postgresql_means(postgres_url: str) -> None:
         for condition in conditions:
             found = connection.execute(f"SELECT {canonical(condition)} FROM r ORDER BY k".encode()).fetchall()
             assert [evaluate(condition, row) for row in rows] == [truth for (truth,) in found], canonical(condition)
+
+
+def test_every_digit_of_a_number_counts() -> None:
+    """Numbers that differ beyond 28 digits are different numbers: no rounding in what tells conditions apart."""
+    one, other = (Compare("x", ">", Decimal(f"1.{'0' * 31}{digit}")) for digit in (1, 9))
+    assert canonical(one) != canonical(other)
+    assert canonical(Compare("x", ">", Decimal("1.50"))) == canonical(Compare("x", ">", Decimal("1.5")))
+    assert canonical(Compare("x", ">", Decimal("1E+2"))) == '"x" > 100'
+    assert canonical(Compare("x", ">", Decimal("0.00"))) == '"x" > 0'
+
+
+def test_each_column_is_taken_as_a_double_or_exactly() -> None:
+    """A row may satisfy what only an exact column can and, beside it, what only a double precision column can."""
+    exact = And((Compare("x", ">", Decimal("0.1")), Compare("x", "<=", Decimal("0.1000000000000000000001"))))
+    double = And((Compare("y", ">=", Decimal("0.10000000000000000000001")), Compare("y", "<=", Decimal("0.1"))))
+    assert not disjoint(exact, ALWAYS)
+    assert not disjoint(double, ALWAYS)
+    assert not disjoint(exact, double)

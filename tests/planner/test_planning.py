@@ -19,6 +19,7 @@ from planner.errors import KeyholeError
 from planner.keys import KeySpace
 from planner.planning import plan, smallest_fnr, smallest_tolerance
 from planner.question import Question
+from tests.planner.asked import asked as sql_question
 from tests.planner.questions import (
     ACCURACY,
     CAPPED,
@@ -298,3 +299,30 @@ def test_no_row_loses_more_than_the_plan_says(mechanism: str, tolerance: int, bo
             change = sum(term.coefficient * (value if term.power else 1) for term in functional.terms)
             loss += test.rate * (-(-abs(change) // test.block))
         assert loss <= Fraction(made.worst_case_epsilon)
+
+
+def test_thresholds_that_differ_in_a_late_digit_are_charged_apart() -> None:
+    """A row between the two thresholds moves both functionals, however close they are; so both losses add up."""
+    having = "count(*) FILTER (WHERE cost > 1.{0}1) > 50 AND count(*) FILTER (WHERE cost > 1.{0}9) - count(*) > -40"
+    wide, narrow = (
+        plan(
+            sql_question(f"SELECT ward FROM visits GROUP BY ward HAVING {having.format('0' * zeros)}"),
+            dialect="postgres",
+        )
+        for zeros in (1, 31)
+    )
+    assert narrow.calibration.task.exposures == wide.calibration.task.exposures == all_at_once(2)
+    assert narrow.worst_case_epsilon == wide.worst_case_epsilon
+
+
+def test_questions_that_differ_in_a_late_digit_are_different_questions() -> None:
+    one, other = (
+        plan(
+            sql_question(
+                f"SELECT ward FROM visits WHERE cost > 1.{'0' * 31}{digit} GROUP BY ward HAVING count(*) > 50"
+            ),
+            dialect="postgres",
+        )
+        for digit in (1, 9)
+    )
+    assert one.fingerprint != other.fingerprint

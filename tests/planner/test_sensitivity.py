@@ -189,6 +189,13 @@ def test_under_a_cap_every_row_moves_its_part() -> None:
     assert exposures(question(TRUE, *capped, table=CAPPED)) == exposures(question(TRUE, average(65), average(5)))
 
 
+def test_counted_units_are_together_beside_a_sum_that_no_row_moves() -> None:
+    never = And((Compare("amount", ">", 50), Compare("amount", "<=", 50)))
+    dead = linear([Term(1, "amount", never, 1), Term(-4, "amount", never, 0)], table=CAPPED)
+    parts = exposures(question(TRUE, units(FRANCE), dead, units(SPAIN), table=CAPPED))
+    assert parts == sets_at_once([[0, 2], [1]], functionals=3)
+
+
 def test_clipped_totals_are_charged_in_full() -> None:
     clipped = [replace(average(at), unit_range=(-at, 100 - at)) for at in (65, 5)]
     assert exposures(question(TRUE, *clipped, table=CLIPPED)) == ((Fraction(1), Fraction(1)),)

@@ -177,3 +177,5 @@ SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT patient_id) > 300 EX
 --> A; B
 SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT patient_id) > 300 INTERSECT SELECT ward FROM visits WHERE cost > 50 GROUP BY ward HAVING count(*) > 750
 --> A
+SELECT pg_typeof(t.date_trunc)::text FROM (SELECT date_trunc('month', s.day) FROM sales s GROUP BY 1 HAVING count(*) > 1000) t
+--> timestamp with time zone; timestamp with time zone
