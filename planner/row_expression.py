@@ -81,17 +81,17 @@ class RowExpression:
         )
 
     @property
-    def missing(self) -> Condition:
-        """The rows where the expression is NULL, seen from a row where `values.condition` is known."""
+    def missing(self) -> Condition | None:
+        """The rows where the expression is NULL; None where they are no condition on one column."""
         return _complement(self.values)
 
 
-def _complement(values: Values) -> Condition:
+def _complement(values: Values) -> Condition | None:
     if values.column is not None and values.condition == ALWAYS:
         return IsNull(values.column)
     if values.column is None and values.condition in (ALWAYS, NEVER):
         return NEVER if values.condition == ALWAYS else ALWAYS
-    raise NotImplementedError
+    return None
 
 
 def row_expression(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
@@ -211,10 +211,10 @@ def _coalesced(nodes: Sequence[exp.Expr], scope: Scope, given: Given) -> RowExpr
     for node in nodes:
         one = _read(node, scope, given)
         found.append(one.where(missing) if missing != ALWAYS else one)
-        try:
-            missing = all_of((missing, one.missing))
-        except NotImplementedError:
-            raise _unsupported(node, "inside COALESCE is not supported") from None
+        null = one.missing
+        if null is None:
+            raise _unsupported(node, "inside COALESCE is not supported")
+        missing = all_of((missing, null))
         if missing == NEVER:
             break
     return _together(found)

@@ -129,9 +129,9 @@ def test_every_rest_request_is_documented_once(service: Service) -> None:
 
 
 def flags_of(subcommand: str) -> set[tuple[str, ...]]:
-    group = typer.main.get_command(command)
-    called = group if not subcommand else group.commands[subcommand]  # type: ignore[attr-defined]
-    return {tuple(option.opts) for option in called.params if option.opts[0].startswith("-")}
+    group = typer.main.get_group(command)
+    options = group.commands[subcommand].params if subcommand else group.params
+    return {tuple(option.opts) for option in options if option.opts[0].startswith("-")}
 
 
 def test_every_command_and_flag_is_documented_once() -> None:
@@ -140,7 +140,7 @@ def test_every_command_and_flag_is_documented_once() -> None:
         for heading, text in sections(ASKING).items()
         if (match := re.fullmatch(r"`keyhole( \w+|)`", heading))
     }
-    commands = typer.main.get_command(command).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_group(command).commands
     assert set(documented) == {"", *commands}
     for subcommand, flags in documented.items():
         assert len(flags) == len(set(flags))

@@ -4,6 +4,7 @@ Where a collation calls texts equal, the engine names their group after one of t
 group to another key, two units could share one bound, and disjoint filters could count one row twice.
 """
 
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -41,7 +42,7 @@ def _question(unit: tuple[str, ...], condition: Condition) -> Question:
         terms=(Term(1, None, condition, 0),),
         sensitivity=3 if unit else 1,
         unit_range=(0, 3) if unit else None,
-        unit_size=1,  # type: ignore[arg-type]
+        unit_size=Decimal(1),
         rows=1,
     )
     return Question(
