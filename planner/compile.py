@@ -6,7 +6,7 @@ from dataclasses import asdict
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from planner.catalog import (
     Analyst,
@@ -366,8 +366,9 @@ def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable
     """What an answer depends on besides the question: source, its reader (whom row security may show other rows),
     tables, pinned data. Never a password."""
     url = urlsplit(policy.source.url)
+    options = [option for option in parse_qsl(url.query, keep_blank_values=True) if "password" not in option[0].lower()]
     identity = {
-        "source": [url.scheme, url.username, url.hostname, url.port, url.path, url.query],
+        "source": [url.scheme, url.username, url.hostname, url.port, url.path, options],
         "tables": [asdict(table) for table in tables],
         "public": [table.digest for table in public],
     }

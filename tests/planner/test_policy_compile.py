@@ -133,6 +133,8 @@ def test_the_digest_follows_what_answers_depend_on() -> None:
     base = compiled().digest
     assert compiled(changed(("epsilon_per_query = 2.0", "epsilon_per_query = 1.0"))).digest == base
     assert compiled(changed(("reader@db", "reader:secret@db"))).digest == base
+    assert compiled(changed(("reader@db/hospital", "reader@db/hospital?password=secret"))).digest == base
+    assert compiled(changed(("reader@db/hospital", "reader@db/hospital?options=-crole"))).digest != base
     assert compiled(changed(("reader@db", "other@db"))).digest != base
     for old, new in (("rows_per_unit = 20", "rows_per_unit = 21"), ("@db/", "@other/"), ('"C"]', '"D"]')):
         assert compiled(changed((old, new))).digest != base
