@@ -15,6 +15,7 @@ exp(epsilon) P'(E)` for every event of an `epsilon`-private mechanism.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from scipy import stats
@@ -200,7 +201,8 @@ def audit_all(
     mechanisms: Iterable[Mechanism] = (),
     progress: Callable[[str], None] | None = None,
 ) -> tuple[AuditReport, ...]:
-    """Audit every mechanism on four questions: one condition, coarse units, two conditions joined by AND and by OR.
+    """Audit every mechanism on five questions: one condition, coarse units, two conditions joined by AND and by OR, and
+    one whose rows move sums by parts of their sensitivities or, where filters are disjoint, not at all.
 
     Parameters:
         samples: as for `audit`; 100000 finds noise that is a quarter too small where keys are decided one by one, and
@@ -229,14 +231,23 @@ def audit_tasks() -> dict[str, DecisionTask]:
     first = Cut(functional=0, cut=20, above=True, tolerance=4)
     second = Cut(functional=1, cut=30, above=False, tolerance=4)
     together, apart = all_at_once(2), sets_at_once(((0,), (1,)), functionals=2)
+    sums = tuple(Cut(functional=f, cut=40, above=True, tolerance=8) for f in range(3))
+    whole, half, nothing = Fraction(1), Fraction(1, 2), Fraction(0)
+    parts: tuple[Exposure, ...] = ((whole, half, nothing), (half, whole, nothing), (nothing, nothing, whole))
 
-    def task(formula: Formula, sensitivities: tuple[int, ...], exposures: tuple[Exposure, ...]) -> DecisionTask:
+    def task(
+        formula: Formula,
+        sensitivities: tuple[int, ...],
+        exposures: tuple[Exposure, ...],
+        blocks: frozenset[int] | None = None,
+    ) -> DecisionTask:
         return DecisionTask(
             formula=formula,
             sensitivities=sensitivities,
             exposures=exposures,
             fnr=0.05,
             fpr=0.1,
+            blocks=blocks,
             most_positives=1,
         )
 
@@ -245,6 +256,7 @@ def audit_tasks() -> dict[str, DecisionTask]:
         "coarse units": task(first, (3,), all_at_once(1)),
         "both of two": task(AllOf((first, second)), (1, 1), together),
         "either of two apart": task(AnyOf((first, second)), (1, 1), apart),
+        "parts of sums": task(AllOf(sums), (4, 4, 4), parts, blocks=frozenset()),
     }
 
 

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import exp, expm1
 
 MARGIN = 1e-9
 
@@ -42,21 +43,7 @@ class _Wave:
 
     def summed(self, *, rate: float, distance: int, first: float, last: float) -> float:
         """The sum over `first <= z <= last` of the wave times `exp(-rate * abs(z - distance))`, `abs(slope) < rate`."""
-        if self.weight == 0.0:
-            return 0.0
-        total = 0.0
-        below = min(last, distance)
-        if first <= below:
-            exponent = self.slope * (below - self.reference) - rate * (distance - below)
-            total += math.exp(exponent) * _geometric(self.slope + rate, below - first + 1)
-        above = max(first, distance + 1)
-        if above <= last:
-            exponent = self.slope * (above - self.reference) - rate * (above - distance)
-            total += math.exp(exponent) * _geometric(rate - self.slope, last - above + 1)
-        return self.weight * total
-
-    def mirrored(self) -> "_Wave":
-        return _Wave(weight=self.weight, slope=-self.slope, reference=-self.reference)
+        return _summed((self,), rate=rate, distance=distance, first=first, last=last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +56,21 @@ class _Incoming:
     below: _Wave
     above: _Wave
 
-    def at_most(self, last: int, *, rate: float, distance: int) -> float:
+    def at_most(self, last: float, *, rate: float, distance: int) -> float:
         """`P(undecided before, and z_j <= last)` at a true distance."""
-        outer = self.below.summed(rate=rate, distance=distance, first=-math.inf, last=min(last, self.low - 1))
-        inner = sum(
-            wave.summed(rate=rate, distance=distance, first=self.low, last=min(last, self.high)) for wave in self.inside
-        )
+        total = self.below.summed(rate=rate, distance=distance, first=-math.inf, last=min(last, self.low - 1))
+        total += _summed(self.inside, rate=rate, distance=distance, first=self.low, last=min(last, self.high))
         if last > self.high:
-            inner += self.above.summed(rate=rate, distance=distance, first=self.high + 1, last=last)
-        return _normal(rate) * (outer + inner)
+            total += self.above.summed(rate=rate, distance=distance, first=self.high + 1, last=last)
+        return _normal(rate) * total
 
-    def mirrored(self) -> "_Incoming":
-        return _Incoming(
-            low=-self.high,
-            high=-self.low,
-            inside=tuple(wave.mirrored() for wave in self.inside),
-            below=self.above.mirrored(),
-            above=self.below.mirrored(),
-        )
+    def at_least(self, first: float, *, rate: float, distance: int) -> float:
+        """`P(undecided before, and z_j >= first)` at a true distance, accurate where it is tiny."""
+        total = self.above.summed(rate=rate, distance=distance, first=max(first, self.high + 1), last=math.inf)
+        total += _summed(self.inside, rate=rate, distance=distance, first=max(first, self.low), last=self.high)
+        if first < self.low:
+            total += self.below.summed(rate=rate, distance=distance, first=first, last=self.low - 1)
+        return _normal(rate) * total
 
     def through(self, zone: Zone, *, finer: float) -> "_Incoming":
         """`g` of the next look, of rate `finer`, when `zone` (within this one) leaves the look undecided."""
@@ -105,9 +89,7 @@ class _Incoming:
         waves.append(_Wave(weight=spread * right, slope=rate, reference=zone.high))
 
         def leaking(edge: int) -> float:
-            return spread * sum(
-                wave.summed(rate=rate, distance=edge, first=zone.low, last=zone.high) for wave in self.inside
-            )
+            return spread * _summed(self.inside, rate=rate, distance=edge, first=zone.low, last=zone.high)
 
         return _Incoming(
             low=zone.low,
@@ -152,14 +134,6 @@ class Crossing:
             incoming.append(incoming[-1].through(zone, finer=rates[place + 1]))
         return Crossing(zones=tuple(zones), last_rate=last_rate, _incoming=tuple(incoming))
 
-    def mirrored(self) -> "Crossing":
-        """The same test seen from the other side: decided true becomes decided false."""
-        return Crossing(
-            zones=tuple(Zone(rate=zone.rate, low=-zone.high, high=-zone.low) for zone in self.zones),
-            last_rate=self.last_rate,
-            _incoming=tuple(incoming.mirrored() for incoming in self._incoming),
-        )
-
     def early_rejections(self, distance: int) -> tuple[float, ...]:
         """Per early look, the probability of being decided false there."""
         return tuple(
@@ -167,18 +141,26 @@ class Crossing:
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
+    def early_acceptances(self, distance: int) -> tuple[float, ...]:
+        """Per early look, the probability of being decided true there."""
+        return tuple(
+            incoming.at_least(zone.high + 1, rate=zone.rate, distance=distance)
+            for zone, incoming in zip(self.zones, self._incoming, strict=False)
+        )
+
     def last_at_most(self, value: int, distance: int) -> float:
         """The probability of being undecided at all early looks, with a last noisy value of at most `value`."""
         return self._incoming[-1].at_most(value, rate=self.last_rate, distance=distance)
+
+    def last_at_least(self, value: int, distance: int) -> float:
+        """The probability of being undecided at all early looks, with a last noisy value of at least `value`."""
+        return self._incoming[-1].at_least(value, rate=self.last_rate, distance=distance)
 
     def undecided(self, distance: int) -> tuple[float, ...]:
         """Per early look, the probability of still being undecided after it."""
         return tuple(
             _normal(zone.rate)
-            * sum(
-                wave.summed(rate=zone.rate, distance=distance, first=zone.low, last=zone.high)
-                for wave in incoming.inside
-            )
+            * _summed(incoming.inside, rate=zone.rate, distance=distance, first=zone.low, last=zone.high)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
@@ -192,6 +174,21 @@ def _normal(rate: float) -> float:
     return -math.expm1(-rate) / (1.0 + math.exp(-rate))
 
 
-def _geometric(rate: float, terms: float) -> float:
-    """`1 + exp(-rate) + ...`, with so many terms."""
-    return math.expm1(-rate * terms) / math.expm1(-rate)
+def _summed(waves: Sequence[_Wave], *, rate: float, distance: int, first: float, last: float) -> float:
+    """The sum of several waves' `summed`."""
+    below = last if last < distance else distance
+    above = first if first > distance else distance + 1
+    terms_below, terms_above = below - first + 1, last - above + 1
+    total = 0.0
+    for wave in waves:
+        part = 0.0
+        if terms_below > 0:
+            fall = wave.slope + rate
+            exponent = wave.slope * (below - wave.reference) - rate * (distance - below)
+            part += exp(exponent) * (expm1(-fall * terms_below) / expm1(-fall))
+        if terms_above > 0:
+            fall = rate - wave.slope
+            exponent = wave.slope * (above - wave.reference) - rate * (above - distance)
+            part += exp(exponent) * (expm1(-fall * terms_above) / expm1(-fall))
+        total += wave.weight * part
+    return total

@@ -72,10 +72,26 @@ def optimal_loss(task: DecisionTask) -> LossCurve:
 
 def single_literals(task: DecisionTask) -> frozenset[int]:
     """The functionals with one distinct literal, whose noise may live on block indices if the task allows it."""
-    if not task.blocks:
-        return frozenset()
     literals = [cut.functional for cut in dict.fromkeys(cuts(task.formula))]
-    return frozenset(functional for functional in literals if literals.count(functional) == 1)
+    alone = frozenset(functional for functional in literals if literals.count(functional) == 1)
+    return alone if task.blocks is None else alone & task.blocks
+
+
+def better_in_blocks(calibration: Calibration, *, by: float) -> frozenset[int]:
+    """The functionals with noise on block indices where noise on the sum would cost more than `by` times as much."""
+    found = set()
+    for functional, test in enumerate(calibration.tests):
+        if test.block > 1:
+            plain, _, _ = least_epsilon(
+                sensitivity=calibration.task.sensitivities[functional],
+                tolerance=test.tolerance,
+                fnr=test.fnr,
+                fpr=test.fpr,
+                allow_block=False,
+            )
+            if plain > by * test.epsilon:
+                found.add(functional)
+    return frozenset(found)
 
 
 def cheaper_alone(calibration: Calibration) -> dict[int, float]:

@@ -58,9 +58,10 @@ class DecisionTask:
     the sum of epsilons times their parts (joint loss). One exposure of ones is the plain sum. Every functional has a
     positive part in at least one.
 
-    `blocks` is false where a unit that changes some functionals by a part alone would move their block indices by more
-    than the exposures say: an index moves by a whole step however little the sum does. Noise on block indices would
-    break the maximum there, but for functionals whose part is 1 in every exposure.
+    `blocks` are the functionals whose noise may live on block indices; None for all. A unit that changes some of the
+    others by a part alone would move their block indices by more than the exposures say: an index moves by a whole step
+    however little the sum does. Noise on block indices would break the maximum there, but for functionals whose part is
+    1 in every exposure.
 
     `most_positives` limits how many keys a sparse vector may return; None leaves it to the mechanism. `knowledge` is
     what is publicly known of each functional's values, for MiM; empty when nothing is.
@@ -71,7 +72,7 @@ class DecisionTask:
     exposures: tuple[Exposure, ...]
     fnr: float
     fpr: float
-    blocks: bool = True
+    blocks: frozenset[int] | None = None
     most_positives: int | None = None
     knowledge: tuple[Knowledge | None, ...] = ()
 

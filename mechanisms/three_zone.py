@@ -166,7 +166,8 @@ def _exact_at(
         return None
     test = _with_looks(replace(union, rate=rate), tolerance, fnr, fpr, schedule)
     crossing = crossing_of(test)
-    limit = fnr * (1.0 - MARGIN) - sum(crossing.early_rejections(1))
+    early = sum(crossing.early_rejections(1))
+    limit = fnr * (1.0 - MARGIN) - early
     boundary = _first_above(
         limit,
         lambda value: crossing.last_at_most(value, 1),
@@ -181,9 +182,10 @@ def _exact_at(
     rejecting = min(1.0, max(0.0, (limit - below) / (at - below))) if at > below else 0.0
     tie = Fraction(math.ceil((1.0 - rejecting) * (1 << _TIE_BITS)), 1 << _TIE_BITS)
     found = replace(test, shift=-boundary, tie=tie)
-    missed_at_one, wrong_at_edge = _rejected(crossing, found, 1), _accepted(crossing, found, -tolerance)
+    missed_at_one = early + ((1.0 - float(tie)) * at + float(tie) * below)
     kept = 1.0 - 0.75 * MARGIN
-    return found if missed_at_one <= fnr * kept and wrong_at_edge <= fpr * kept else None
+    met = missed_at_one <= fnr * kept and _accepted(crossing, found, -tolerance) <= fpr * kept
+    return found if met else None
 
 
 def _first_above(
@@ -228,7 +230,7 @@ def exact_rejection(test: FunctionalTest, distance: int) -> float:
 
 
 def exact_acceptance(test: FunctionalTest, distance: int) -> float:
-    """The probability of being decided true, accurate where it is tiny; the mirror of `exact_rejection`."""
+    """The probability of being decided true, accurate where it is tiny."""
     return _accepted(crossing_of(test), test, distance)
 
 
@@ -240,11 +242,10 @@ def _rejected(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
 
 
 def _accepted(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
-    mirrored = crossing.mirrored()
-    boundary = test.shift
-    last = float(test.tie) * mirrored.last_at_most(boundary, -distance)
-    last += (1.0 - float(test.tie)) * mirrored.last_at_most(boundary - 1, -distance)
-    return sum(mirrored.early_rejections(-distance)) + last
+    boundary = -test.shift
+    last = float(test.tie) * crossing.last_at_least(boundary, distance)
+    last += (1.0 - float(test.tie)) * crossing.last_at_least(boundary + 1, distance)
+    return sum(crossing.early_acceptances(distance)) + last
 
 
 def missed(test: FunctionalTest, distance: int) -> float:

@@ -47,39 +47,32 @@ def least_rate(*, tolerance: int, fnr: float, fpr: float) -> LeastRate:
     log_fnr, log_fpr = math.log(fnr), math.log(fpr)
     low, high = 0.0, max(-log_fnr, (math.log1p(-fnr) - log_fpr) / (tolerance + 1))
     rate = min(high, max((-log_fnr - log_fpr - 2.0 * math.log(2.0)) / (tolerance + 1), 0.25 * high))
-    step = _FalsePositives.at(rate, tolerance, fnr)
+    logarithm, odds, fall = _false_positives(rate, tolerance, fnr, log_fnr)
     for _ in range(200):
-        excess = step.logarithm - log_fpr
+        excess = logarithm - log_fpr
         if excess > 0.0:
             low = rate
         else:
             high = rate
         if abs(excess) <= 1e-13 or high - low <= 1e-15 * high:
             break
-        newton = rate + excess / step.fall
+        newton = rate + excess / fall
         rate = newton if low < newton < high else 0.5 * (low + high)
-        step = _FalsePositives.at(rate, tolerance, fnr)
-    return LeastRate(rate=rate, slope_fnr=-step.odds / step.fall, slope_fpr=-1.0 / step.fall)
+        logarithm, odds, fall = _false_positives(rate, tolerance, fnr, log_fnr)
+    return LeastRate(rate=rate, slope_fnr=-odds / fall, slope_fpr=-1.0 / fall)
 
 
-@dataclass(frozen=True, slots=True)
-class _FalsePositives:
-    """ln of the false-positive rate at `c - tolerance` when the false-negative rate is exactly the share."""
+def _false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) -> tuple[float, float, float]:
+    """ln of the false-positive rate at `c - tolerance` when the false-negative rate is exactly the share.
 
-    logarithm: float
-    odds: float
-    fall: float
-
-    @staticmethod
-    def at(rate: float, tolerance: int, fnr: float) -> "_FalsePositives":
-        lead = -rate - math.log1p(math.exp(-rate)) - math.log(fnr)
-        steps = 0 if lead <= 0.0 else tolerance + 1 if lead >= rate * (tolerance + 1) else math.ceil(lead / rate)
-        rejected = min(fnr * math.exp(rate * steps), 1.0 - 1e-16)
-        rest = tolerance + 1 - steps
-        odds = rejected / (1.0 - rejected)
-        return _FalsePositives(
-            logarithm=-rate * rest + math.log1p(-rejected), odds=odds, fall=max(rest + odds * steps, 1e-12)
-        )
+    With it the odds of rejection there, and how fast the logarithm falls in the rate.
+    """
+    lead = -rate - math.log1p(math.exp(-rate)) - log_fnr
+    steps = 0 if lead <= 0.0 else tolerance + 1 if lead >= rate * (tolerance + 1) else math.ceil(lead / rate)
+    rejected = min(fnr * math.exp(rate * steps), 1.0 - 1e-16)
+    rest = tolerance + 1 - steps
+    odds = rejected / (1.0 - rejected)
+    return -rate * rest + math.log1p(-rejected), odds, max(rest + odds * steps, 1e-12)
 
 
 def block_tolerance(*, sensitivity: int, tolerance: int) -> int:

@@ -109,12 +109,27 @@ def aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
             raise unsupported(call.node)
 
 
+_VARIANCES: dict[type[exp.Expr], str] = {
+    exp.Variance: "variance",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+}
+
+
 def unsupported(call: exp.Expr) -> KeyholeError:
     """KH204 for an aggregate that is none of the supported ones, with what to ask instead."""
     column = next((str(found.name) for found in call.find_all(exp.Column)), "x")
-    if isinstance(call, exp.Variance | exp.VariancePop | exp.Stddev | exp.StddevSamp | exp.StddevPop):
-        detail = "A variance compares squares with the square of a sum, which is no sum over rows."
-        hint = f"Ask how many rows are far from the middle: count(*) FILTER (WHERE {column} > 100) > 40."
+    if type(call) in _VARIANCES:
+        detail = "A variance or standard deviation, times a constant, is compared with a constant, and not rounded."
+        hint = f"Compare it alone: {_VARIANCES[type(call)]}({column}) > 10."
+    elif isinstance(call, exp.Max | exp.Min):
+        detail = "max and min pick one value and are no sums over rows: each is compared with a constant, by itself."
+        hint = f"Ask max({column}) > 80 AND min({column}) < 20."
+    elif isinstance(call, exp.Median) or isinstance(call.this, exp.PercentileCont | exp.PercentileDisc):
+        detail = "Percentiles pick one value and are no sums over rows: each is compared with a constant, by itself."
+        hint = "Compare it with a constant: percentile_disc(0.5) WITHIN GROUP (ORDER BY x) > 50."
     else:
         detail = "HAVING may use count, sum, avg, max, min, percentiles, bool_and and bool_or, each with FILTER."
         hint = "Ask for example count(*) FILTER (WHERE ...) >= m, sum(x) > t or avg(x) > t."
@@ -134,7 +149,7 @@ def _count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
         raise KeyholeError("KH204", "count of several columns is not supported", position=position(node))
     if isinstance(argument, exp.Distinct):
         return _distinct(node, argument, call, within)
-    if isinstance(argument, exp.Star):
+    if isinstance(argument, exp.Star | exp.Boolean) or (isinstance(argument, exp.Literal) and argument.is_string):
         values, text = Values(None, ALWAYS), "*"
     else:
         values = row_expression(argument, within.scope, within.given).values

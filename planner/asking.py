@@ -48,7 +48,7 @@ def ask(
 def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
     embedded, per_unit = resolved(embedded, given)
     what = said(embedded, given)
-    made = atoms(what.formula, table=embedded.table, accuracy=accuracy)
+    made = atoms(what.formula, table=embedded.table, where=what.where, accuracy=accuracy)
     if what.keys.size > catalog.max_keys:
         raise KeyholeError(
             "KH210",

@@ -6,8 +6,8 @@ from math import floor
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts, relaxed
 from planner.catalog import Table
-from planner.comparison import Comparison, Every, Having, Outside, Slack, Some
-from planner.condition import canonical
+from planner.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
+from planner.condition import Condition, canonical
 from planner.decimals import decimal
 from planner.errors import KeyholeError
 from planner.functional import functional, grid, literals
@@ -25,8 +25,9 @@ from planner.guard import (
 from planner.key_numbers import KeyNumbers
 from planner.offsets import LIMIT, offsets
 from planner.question import Accuracy, Atom, Functional, Measure
-from planner.row_range import row_range_without
+from planner.row_range import row_range, row_range_without
 from planner.tolerance import Amount, Step, Tolerances, allowed, tolerances
+from planner.variance_centres import around_centres
 
 MOST_LITERALS = 64
 
@@ -48,21 +49,27 @@ class _Collected:
     """The functionals and comparisons met so far, in order."""
 
     table: Table
+    where: Condition
     accuracy: Accuracy
     tolerances: Tolerances
     functionals: dict[tuple[object, ...], Functional] = field(default_factory=dict)
     comparisons: dict[str, tuple[Comparison, int, Fraction, Formula]] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
 
+    def warn(self, text: str) -> None:
+        """Say it once."""
+        self.warnings[text] = None
 
-def atoms(formula: Having, *, table: Table, accuracy: Accuracy) -> Atoms:
-    """The functionals, atoms and literals of a formula.
+
+def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy) -> Atoms:
+    """The functionals, atoms and literals of a formula over the rows that satisfy `where`.
 
     Guarantee: on exact values the formula of literals holds exactly where SQL's formula is true, for every group with
     rows, and a group without rows counts as one whose counts are 0 and whose sums and averages are NULL.
     Raises KH203-KH206, KH208, KH211, KH304, KH402.
     """
-    collected = _Collected(table=table, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
+    collected = _Collected(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
+    formula = around_centres(formula, table=table, accuracy=accuracy, warn=collected.warn)
     if _size(formula) > MOST_LITERALS:
         raise _too_long()
     guarded = _guarded(formula, collected)
@@ -93,7 +100,7 @@ def atoms(formula: Having, *, table: Table, accuracy: Accuracy) -> Atoms:
 
 def _size(formula: Having) -> int:
     match formula:
-        case Comparison():
+        case Comparison() | Spread():
             return 1
         case Outside(inner):
             return _size(inner)
@@ -123,6 +130,8 @@ def _guarded(formula: Having, collected: _Collected) -> GuardedFormula:
     match formula:
         case Comparison():
             return _literals(formula, collected)
+        case Spread():
+            raise KeyholeError("KH900", f"{formula.text} has no centres", position=formula.position)
         case Every(children):
             return GuardedAll(tuple(_guarded(child, collected) for child in children))
         case Some(children):
@@ -135,7 +144,9 @@ def _guarded(formula: Having, collected: _Collected) -> GuardedFormula:
 
 
 def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
-    made, size = functional(comparison, table=collected.table, min_rows=collected.accuracy.min_rows)
+    made, size = functional(
+        comparison, table=collected.table, min_rows=collected.accuracy.min_rows, where=collected.where
+    )
     at = comparison.at / size
     if comparison.own is not None:
         if not comparison.own.numbers:
@@ -165,7 +176,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
         collected.warnings[f"{text}: {comparison.left} comes in {step} and never equals the threshold"] = None
     else:
         collected.comparisons.setdefault(text, (comparison, index, size, formula))
-    return Guarded(formula, values, text, comparison.position)
+    return Guarded(formula, values, comparison.part_of or text, comparison.position)
 
 
 def _ranged(comparison: Comparison, own: KeyNumbers) -> Comparison:
@@ -183,13 +194,16 @@ def _ranged(comparison: Comparison, own: KeyNumbers) -> Comparison:
 def _absences(comparison: Comparison, made: Functional, table: Table) -> tuple[Absence, ...]:
     """What the sum can be in groups where the comparison is NULL."""
     ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
-    return tuple(
-        Absence(
-            values,
-            row_range_without(made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table),
+    found: list[Absence] = []
+    for values in comparison.values:
+        low, high = row_range_without(
+            made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table
         )
-        for values in comparison.values
-    )
+        if values.least > 1:  # there may be a row that counts
+            least, most = row_range(made.terms, ranges=ranges, table=table)
+            low, high = min(low, least), max(high, most)
+        found.append(Absence(values, (low, high)))
+    return tuple(found)
 
 
 def _constant_count(made: Functional, formula: Formula) -> Formula | None:
@@ -202,6 +216,8 @@ def _constant_count(made: Functional, formula: Formula) -> Formula | None:
 
 def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: _Collected) -> int:
     """The tolerance in integer steps. Raises KH304."""
+    if comparison.allowed is not None:
+        return floor(comparison.allowed / size)
     found = collected.tolerances
     if comparison.slack is Slack.RECORD:
         amount = replace(found, default=None).amount(comparison.names)

@@ -12,7 +12,7 @@ from functools import reduce
 
 from sqlglot import exp
 
-from planner.aggregate import GroupScope, contains_aggregate
+from planner.aggregate import GroupScope, contains_aggregate, unsupported
 from planner.catalog import Column, SqlType, Value
 from planner.condition import (
     And,
@@ -22,8 +22,8 @@ from planner.condition import (
     all_of,
     canonical,
     columns,
-    evaluate,
     fixed_columns,
+    truth_of,
 )
 from planner.constant import Given, uses_clock
 from planner.determined import by_key
@@ -94,6 +94,8 @@ def _select(leaf: Embedded, *, within: Embedded) -> exp.Select:
     """The leaf's tree; every character keeps the position that it has in the whole question's text."""
     select = parse(" " * (leaf.offset - within.offset) + leaf.text)
     assert isinstance(select, exp.Select)
+    if select.args.get("group") is None or select.args.get("having") is None:
+        raise KeyholeError("KH100", "the clauses of the question stand in another order than SQL's")
     return select
 
 
@@ -145,7 +147,8 @@ def _restricted(
     for key in sorted(keys, key=lambda key: key.name != name):
         found = by_key(column, key, values[key.name])
         if found is not None:
-            return {key.name: tuple(v for v in values[key.name] if evaluate(condition, {name: found[v]}) is True)}
+            holds = truth_of(condition, name)
+            return {key.name: tuple(value for value in values[key.name] if holds(found[value]) is True)}
     return None
 
 
@@ -164,6 +167,8 @@ def _conjuncts(clause: exp.Expr | None) -> Iterator[exp.Expr]:
 
 def _on_keys(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Given) -> Condition:
     """A conjunct of HAVING that reads one key and no aggregate, as if it stood in WHERE."""
+    if (unknown := node.find(exp.Anonymous)) is not None:
+        raise unsupported(unknown)
     condition = row_condition(node, scope, given)
     names = columns(condition)
     read = [scope.table.column(name) for name in names]

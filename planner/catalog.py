@@ -59,6 +59,7 @@ class Column:
     `declared` is the PostgreSQL type with its modifier, as the shadow declares it. `domain` makes it a key.
     `bounds`, `grid`, `per_unit` make it a measure (user's units). `immutable`: values never change between versions.
     `prunable`: a range of it spares the source reading other rows; it decides how SQL is written, never what it means.
+    `ledger`: what the ledger calls it, where that is not its name (of a looked-up column: what it is looked up by).
     """
 
     name: str
@@ -72,6 +73,19 @@ class Column:
     immutable: bool = False
     prunable: bool = True
     comment: str | None = None
+    ledger: str = ""
+
+    @property
+    def label(self) -> str:
+        """What the ledger calls it: its name, and how it is derived or from which pinned data it is looked up, so that
+        another derivation or pin under the same name is another column."""
+        match self.derivation:
+            case Lookup(column=base, source=pinned):
+                return f"{self.ledger or base}.{pinned.partition(' ')[0]}={pinned}"
+            case Derivation(function=function, part=part, column=base):
+                return self.ledger or f"{self.name}={function}({part} {base})"
+            case None:
+                return self.ledger or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +97,29 @@ class RowCap:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitRoot:
+    """The table that gives a group of tables with the same privacy units their name in the ledger, and its unit."""
+
+    table: str
+    unit: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One of several private tables joined on their unit; `columns` are its columns as the joined table calls them."""
+
+    table: "Table"
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """One private table. An empty `unit` means the row is the privacy unit and needs no bounding.
 
     `rows_per_unit` clips a unit's COUNT per key (default bounding); `row_cap` is the other way. `relation` is how the
-    source names the data (a table name there, or a file function of DuckDB), written by the owner.
+    source names the data (a table name there, or a file function of DuckDB), written by the owner. `root` is set where
+    the owner promises that the units are those of another table, in the same order of columns. With `members` the
+    table is their join on the unit, and has no relation of its own.
     """
 
     name: str
@@ -100,6 +132,8 @@ class Table:
     refresh: str
     seed: str
     comment: str | None = None
+    root: UnitRoot | None = None
+    members: tuple[Member, ...] = ()
 
     def column(self, name: str, *, position: int | None = None) -> Column:
         """The exposed column of that name. Raises KH201."""
@@ -125,6 +159,19 @@ class Table:
             return self.determines(self.column(column.derivation.column))
         stored = [unit.name for unit in units if unit.derivation is None]
         return column.derivation.column in stored or any(unit.derivation == column.derivation for unit in units)
+
+    @property
+    def ledger(self) -> UnitRoot:
+        """Under which table and unit the ledger keeps what questions cost: one for all tables with the same units."""
+        return self.root or UnitRoot(self.name, self.unit)
+
+    def declared(self, column: str) -> str:
+        """The place of a column in the policy."""
+        for member in self.members:
+            for stored, named in member.columns:
+                if named == column:
+                    return f"tables.{member.table.name}.columns.{stored}"
+        return f"tables.{self.name}.columns.{column}"
 
     @property
     def row_unit(self) -> bool:

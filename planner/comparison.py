@@ -5,6 +5,9 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias
 
+from planner.catalog import Column
+from planner.condition import Condition
+from planner.decimals import decimal
 from planner.key_numbers import KeyNumbers
 from planner.question import Measure
 from planner.row_expression import Part, Values
@@ -28,7 +31,8 @@ class Comparison:
     `left` is the left side as an analyst would write it, `text` the whole comparison. `threshold` is what a percentage
     is one of. With `own` every group has a threshold of its own instead, until these are set. A mean or ratio is S
     divided by a sum that is at least `per_row` for each row that counts for it (None: no division), less `origin`.
-    `values` are the rows without which SQL says NULL. `position` is 1-based in the question's text.
+    `values` are the rows without which SQL says NULL. `position` is 1-based in the question's text. `allowed` is the
+    tolerance in the unit of S where it is settled already, `part_of` what the analyst wrote where this is a part of it.
     """
 
     text: str
@@ -46,6 +50,38 @@ class Comparison:
     position: int | None
     warnings: tuple[str, ...] = ()
     own: KeyNumbers | None = None
+    allowed: Fraction | None = None
+    part_of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A variance or standard deviation of `scale * column + shift` against a constant, in the analyst's unit.
+
+    `sample` divides by one row less than there are, `root` says that the standard deviation is compared. Rows are those
+    of `condition` among those of `where`. `argument` is what is taken the variance of, and `suffix` the FILTER, as an
+    analyst would write them; `left` is the whole left side.
+    """
+
+    left: str
+    names: tuple[str, ...]
+    argument: str
+    suffix: str
+    column: Column
+    scale: Fraction
+    shift: Fraction
+    condition: Condition
+    where: Condition
+    sample: bool
+    root: bool
+    operator: str
+    threshold: Fraction
+    position: int | None
+
+    @property
+    def text(self) -> str:
+        """The comparison as an analyst would write it."""
+        return f"{self.left} {self.operator} {decimal(self.threshold)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +105,6 @@ class Outside:
     formula: "Having"
 
 
-Having: TypeAlias = Comparison | Every | Some | Outside
+Having: TypeAlias = Comparison | Spread | Every | Some | Outside
 HOLDS = Every(())
 FAILS = Some(())

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +21,7 @@ from planner.catalog import (
     StoredParameter,
     StoredQuestion,
     Table,
+    UnitRoot,
     Value,
 )
 from planner.derivation import derived_type, parse_derivation, possible
@@ -28,7 +29,7 @@ from planner.domain import KEY_TYPES, counted, domain_digest, encoded, listed, t
 from planner.fault import Fault, nearest
 from planner.pinned import PinnedDomain, Pins
 from planner.policy import ColumnSection, KeySection, Policy, TableSection
-from planner.policy_rules import FILES, NAME_PART
+from planner.policy_rules import FILES, NAME_PART, unit_root
 from planner.sql_types import SourceColumn as SourceColumn
 from planner.sql_types import sql_type, zoned
 from planner.stored_parameters import numbered
@@ -52,7 +53,7 @@ def compile_catalog(
         if name not in schema:
             fault = Fault("KH006", "the source has no such table", hint=nearest(name, schema))
             raise policy.refuse(("tables", name), fault)
-    tables = tuple(_table(policy, name, schema[name], pins, directory) for name in policy.private_tables)
+    tables = _rooted(policy, [_table(policy, name, schema[name], pins, directory) for name in policy.private_tables])
     budget, accuracy = policy.budget, policy.accuracy
     return Catalog(
         tables=tables,
@@ -175,6 +176,36 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         seed=section.seed or f"keyhole/{name}",
         comment=section.comment,
     )
+
+
+def _rooted(policy: Policy, tables: list[Table]) -> tuple[Table, ...]:
+    """The tables, those with the units of another one under its name in the ledger."""
+    by_name = {table.name: table for table in tables}
+
+    def rooted(table: Table) -> Table:
+        other = policy.tables[table.name].same_unit_as
+        root = by_name[unit_root(policy, table.name) or table.name]
+        if other is None:
+            return table
+        place = ("tables", table.name, "same_unit_as")
+        for column in (*table.columns, *root.columns):
+            if "." in column.name:
+                hint = "Expose a view of the source that gives the column a name without dots."
+                problem = f'the column "{column.name}" could be taken for another table\'s'
+                raise policy.refuse(place, Fault("KH005", problem, hint=hint))
+        for own, same in zip(table.unit, root.unit, strict=True):
+            kinds = table.column(own).sql_type, root.column(same).sql_type
+            if kinds[0] is not kinds[1]:
+                problem = f"{own} is of type {kinds[0].value}, {root.name}.{same} of type {kinds[1].value}"
+                hint = "Expose a view of the source that gives both the same type, or remove same_unit_as."
+                raise policy.refuse(place, Fault("KH005", problem, hint=hint))
+        units = dict(zip(table.unit, (root.column(name).label for name in root.unit), strict=True))
+        columns = tuple(
+            replace(column, ledger=units.get(column.name, f"{table.name}.{column.label}")) for column in table.columns
+        )
+        return replace(table, columns=columns, root=UnitRoot(root.name, root.unit))
+
+    return tuple(map(rooted, tables))
 
 
 def _named_columns(

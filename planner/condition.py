@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
+from hashlib import sha256
 from itertools import pairwise, product
 from typing import Any, TypeAlias
 
@@ -70,6 +72,8 @@ class Or:
 
 
 Condition: TypeAlias = Compare | Within | Like | IsNull | Not | And | Or
+
+MOST_SPELLED = 500
 
 ALWAYS = And(())
 NEVER = Or(())
@@ -148,22 +152,45 @@ def _column(name: str) -> str:
 
 
 def canonical(condition: Condition) -> str:
-    """A text that is equal for conditions which differ in order, nesting and repetition alone."""
+    """A text that is equal for conditions which differ in order, nesting and repetition alone, and only for these.
+
+    Of a list of more than `MOST_SPELLED` values it has their number and the sha256 of their texts.
+    """
+    return _text(condition, most=MOST_SPELLED)
+
+
+def spelled(condition: Condition) -> str:
+    """The condition as SQL: `canonical` with all values of all lists."""
+    return _text(condition, most=None)
+
+
+def _text(condition: Condition, *, most: int | None) -> str:
     match condition:
         case Compare(column, operator, value):
             return f"{_column(column)} {operator} {_constant(value)}"
         case Within(column, values):
-            return f"{_column(column)} IN ({', '.join(sorted(_constant(value) for value in values))})"
+            listed = _listed(values) if most is None or len(values) <= most else _digest(values)
+            return f"{_column(column)} IN ({listed})"
         case Like(column, pattern):
             return f"{_column(column)} LIKE {_constant(pattern)}"
         case IsNull(column):
             return f"{_column(column)} IS NULL"
         case Not(inner):
-            return f"NOT ({canonical(inner)})"
+            return f"NOT ({_text(inner, most=most)})"
         case And(parts):
-            return _joined(" AND ", parts, And, empty="true")
+            return _joined(" AND ", _flat(parts, And), most=most, empty="true")
         case Or(parts):
-            return _joined(" OR ", parts, Or, empty="false")
+            return _joined(" OR ", _flat(parts, Or), most=most, empty="false")
+
+
+def _listed(values: Iterable[Value]) -> str:
+    return ", ".join(sorted(_constant(value) for value in values))
+
+
+@lru_cache(maxsize=64)
+def _digest(values: tuple[Value, ...]) -> str:
+    """In place of a list: no constant is spelled like it."""
+    return f"{len(values)} values, sha256 {sha256(_listed(values).encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def _flat(parts: tuple[Condition, ...], kind: type[And] | type[Or]) -> Iterable[Condition]:
@@ -174,8 +201,8 @@ def _flat(parts: tuple[Condition, ...], kind: type[And] | type[Or]) -> Iterable[
             yield part
 
 
-def _joined(word: str, parts: tuple[Condition, ...], kind: type[And] | type[Or], *, empty: str) -> str:
-    texts = sorted({canonical(part) for part in _flat(parts, kind)})
+def _joined(word: str, parts: Iterable[Condition], *, most: int | None, empty: str) -> str:
+    texts = sorted({_text(part, most=most) for part in parts})
     if len(texts) < 2:
         return texts[0] if texts else empty
     return "(" + word.join(texts) + ")"
@@ -214,6 +241,23 @@ def evaluate(condition: Condition, row: Mapping[str, Value | None]) -> bool | No
             return _first((evaluate(part, row) for part in parts), decisive=True)
 
 
+def truth_of(condition: Condition, column: str) -> Callable[[Value | None], bool | None]:
+    """`evaluate` for many values of the only column that a condition reads: lists are hashed once."""
+    match condition:
+        case Within(_, values):
+            listed = frozenset(values)
+            return lambda value: None if value is None else value in listed
+        case Not(inner):
+            test = truth_of(inner, column)
+            return lambda value: None if (truth := test(value)) is None else not truth
+        case And(parts) | Or(parts):
+            tests = [truth_of(part, column) for part in parts]
+            decisive = isinstance(condition, Or)
+            return lambda value: _first((test(value) for test in tests), decisive=decisive)
+        case _:
+            return lambda value: evaluate(condition, {column: value})
+
+
 def _first(truths: Iterable[bool | None], *, decisive: bool) -> bool | None:
     result: bool | None = not decisive
     for truth in truths:
@@ -225,7 +269,7 @@ def _first(truths: Iterable[bool | None], *, decisive: bool) -> bool | None:
 
 
 _MOST_TERMS = 256
-_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 Term = tuple[Condition, ...]
 
 
@@ -272,7 +316,7 @@ def _terms(condition: Condition, *, wanted: str) -> list[Term]:
                 return _products(below)
             return _bounded(term for terms in below for term in terms)
         case Compare(column, operator, value) if wanted == "false":
-            return [(Compare(column, _OPPOSITE[operator], value),)]
+            return [(Compare(column, OPPOSITE[operator], value),)]
         case _:
             return [(condition,) if wanted == "true" else (Not(condition),)]
 
@@ -310,7 +354,8 @@ def _column_possible(column: str, literals: list[Condition]) -> bool:
         return all(evaluate(literal, {column: None}) is True for literal in literals)
     candidates = _candidates(literals)
     if candidates is not None:
-        return any(all(evaluate(literal, {column: value}) is True for literal in literals) for value in candidates)
+        tests = [truth_of(literal, column) for literal in literals]
+        return any(all(test(value) is True for test in tests) for value in candidates)
     return _interval_possible(literals) and _prefixes_possible(literals)
 
 

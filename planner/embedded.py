@@ -1,11 +1,11 @@
 """What stands inside a statement for Keyhole to answer: questions, and the relations under `keyhole.`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from planner.catalog import Column, StoredParameter, Table
 from planner.condition import Condition
-from planner.reference import JoinedTable, Scope
+from planner.reference import JoinedTable, Scope, UnitTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +15,8 @@ class Embedded:
     `offset` is where `text` starts in the statement, 0-based. `alias` is the name that qualifies the table's columns.
     `stored` is the stored question's name if the text is the owner's, and `parameters` are its own. `joined` are the
     two sides where the text is a set operation between questions that are answered as one. `looked_up` are the public
-    tables that are joined to `table`, which has their columns. With `per_unit` the question reads a subquery that gives
-    one row per privacy unit and key, and `table` has its columns.
+    tables that are joined to `table`, which has their columns; `members` the private ones that it joins. With
+    `per_unit` the question reads a subquery that gives one row per privacy unit and key, and `table` has its columns.
     """
 
     text: str
@@ -28,18 +28,26 @@ class Embedded:
     joined: "Joined | None" = None
     parameters: tuple[StoredParameter, ...] = ()
     looked_up: tuple[JoinedTable, ...] = ()
+    members: tuple[UnitTable, ...] = ()
     per_unit: "UnitQuery | None" = None
 
     @property
     def scope(self) -> Scope:
         """What names in the question refer to."""
         listed = None if self.per_unit is None else self.per_unit.listed
-        return Scope(table=self.table, alias=self.alias, joined=self.looked_up, listed=listed)
+        return Scope(table=self.table, alias=self.alias, joined=self.looked_up, listed=listed, members=self.members)
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Name and declared type of each column of the answer, in the key space's order."""
         return tuple((key.name, key.declared) for key in self.keys)
+
+    def moved(self, *, offset: int) -> "Embedded":
+        """The same question in a longer text that starts `offset` characters earlier."""
+        joined = self.joined
+        if joined is not None:
+            joined = replace(joined, left=joined.left.moved(offset=offset), right=joined.right.moved(offset=offset))
+        return replace(self, offset=self.offset + offset, joined=joined)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,8 @@ def _taken_apart(
     places: list[Place] = []
     for node, what in found:
         if isinstance(what, Table):
+            if any(_from(node) is place.select for place in places):
+                continue  # joined there with another private table
             places.extend(question_edits(node, what, text, tokens, catalog))
         else:
             holes.append(_relation(node, what, tokens, catalog))
@@ -116,6 +118,11 @@ def _taken_apart(
     if len(asking.questions) > MOST_QUESTIONS:
         raise KeyholeError("KH107", f"more than {MOST_QUESTIONS} questions in one statement", hint="Ask them apart.")
     return replace(asking, constantly_empty=constantly_empty(tree, asking))
+
+
+def _from(node: exp.Table) -> exp.Expr | None:
+    """The SELECT in whose FROM or JOIN a table stands."""
+    return node.parent.parent if isinstance(node.parent, exp.From | exp.Join) else None
 
 
 def _relation(

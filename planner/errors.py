@@ -120,3 +120,7 @@ class KeyholeError(Exception):
         """The same refusal, its position counted in a longer text that starts `offset` characters earlier."""
         position = None if self.position is None else self.position + offset
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint, position=position)
+
+    def unplaced(self) -> "KeyholeError":
+        """The same refusal without a position: its text is not the one that the client sent."""
+        return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint)

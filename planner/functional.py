@@ -1,16 +1,18 @@
 """From an aggregate and its threshold to a functional in integers: grid, linear form, sensitivity, range (M2, M6)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations
 from math import ceil, floor, gcd, lcm
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
 from planner.catalog import Column, SqlType, Table
 from planner.comparison import Comparison, Slack
-from planner.condition import NEVER, canonical
+from planner.condition import NEVER, Condition, canonical
 from planner.decimals import decimal
 from planner.errors import KeyholeError
+from planner.narrowing import narrowed
 from planner.question import Functional, Measure, Term
 from planner.row_expression import Part
 from planner.row_range import row_range
@@ -31,7 +33,7 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
             "KH203",
             f"{column.name} has no declared {'bounds' if column.bounds is None else 'grid'}",
             detail="The sensitivity of a functional follows from the declared range and grid of its column.",
-            hint=f"Declare {missing} under [tables.{table.name}.columns.{column.name}] in keyhole.toml, "
+            hint=f"Declare {missing} under [{table.declared(column.name)}] in keyhole.toml, "
             f"or ask count(*) FILTER (WHERE {column.name} > 65) > 40.",
             position=position,
         )
@@ -40,10 +42,12 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
     return size, floor(Fraction(low) / size), ceil(Fraction(high) / size)
 
 
-def functional(comparison: Comparison, *, table: Table, min_rows: int) -> tuple[Functional, Fraction]:
+def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Condition) -> tuple[Functional, Fraction]:
     """The functional that decides a comparison, and what one of its integer steps is worth in the unit of its sum.
 
-    Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key.
+    Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key, where
+    only rows that satisfy `where` count.
+
     Raises KH203, KH005, KH204, KH208.
     """
     position = comparison.position
@@ -70,12 +74,14 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int) -> tuple[
     if measure not in (Measure.UNITS, Measure.VALUES):
         alone = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
         measure = Measure.ROWS if alone else Measure.TOTAL
-    sensitivity, unit_range = _bound(comparison, terms, measure, grids, table)
+    sensitivity, unit_range = _bound(comparison, terms, measure, grids, table, where=where)
     if sensitivity > _LARGEST or any(abs(term.coefficient) > _LARGEST for term in terms):
+        squares = any(term.power == 2 for term in terms)
         raise KeyholeError(
             "KH208",
             f"the threshold of {comparison.left} is too fine for the grid of its column",
-            hint="Round the threshold to a few digits.",
+            hint="Round the threshold to a few digits"
+            + (", or ask the owner to declare a coarser grid or narrower bounds." if squares else "."),
             position=position,
         )
     made = Functional(
@@ -94,7 +100,8 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int) -> tuple[
 def _name(comparison: Comparison) -> str:
     if comparison.slack is Slack.THRESHOLD:
         mean = comparison.per_row is not None
-        return f"{comparison.left} - {decimal(comparison.threshold)}" if mean else comparison.left
+        own = comparison.threshold != comparison.origin  # of each group; the left side says it already
+        return f"{comparison.left} - {decimal(comparison.threshold)}" if mean and not own else comparison.left
     counted, *others = comparison.parts
     name = f"count(*) FILTER (WHERE {canonical(counted.condition)})"
     for part in others:
@@ -110,7 +117,7 @@ def _exact_terms(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int,
     found: dict[_Kind, Fraction] = {}
     for part in parts:
         column = part.column.name if part.column is not None else None
-        size = grids[column][0] if part.power and column is not None else Fraction(1)
+        size = grids[column][0] ** part.power if part.power and column is not None else Fraction(1)
         kind = (column, canonical(part.condition), part.power)
         found[kind] = found.get(kind, Fraction(0)) + part.coefficient * size
     return {kind: amount for kind, amount in found.items() if amount and kind[1] != canonical(NEVER)}
@@ -131,6 +138,8 @@ def _bound(
     measure: Measure,
     grids: Mapping[str, tuple[Fraction, int, int]],
     table: Table,
+    *,
+    where: Condition,
 ) -> tuple[int, tuple[int, int] | None]:
     """Sensitivity and unit range (M6): per row, per capped rows, or per clipped total of one privacy unit."""
     if measure is Measure.UNITS:
@@ -138,7 +147,7 @@ def _bound(
     if measure is Measure.VALUES and terms[0].column is not None and table.determines(table.column(terms[0].column)):
         return 1, None if table.row_cap is not None else (0, 1)
     ranges = {name: (low, high) for name, (_, low, high) in grids.items()}
-    least, most = row_range(terms, ranges=ranges, table=table)
+    least, most = row_range(terms, ranges=ranges, table=table, among=where)
     largest = max(-least, most, 1)
     if table.row_unit:
         return largest, None
@@ -155,7 +164,44 @@ def _bound(
             position=comparison.position,
         )
     rows = table.rows_per_unit
-    return largest * rows, (least * rows, most * rows)
+    low, high = least * rows, most * rows
+    within = _within_totals(terms, grids, table, where=where)
+    if within is not None:
+        low, high = max(low, within[0]), min(high, within[1])
+    return max(-low, high, 1), (low, high)
+
+
+def _within_totals(
+    terms: tuple[Term, ...], grids: Mapping[str, tuple[Fraction, int, int]], table: Table, *, where: Condition
+) -> tuple[int, int] | None:
+    """The range of a form `a * sum(x) + b * count(x)` over the units within all their declared bounds: at most
+    `rows_per_unit` rows, each in the range of x, their total in `per_unit`. None for other forms and without these.
+    """
+    name = terms[0].column
+    alike = len({(term.column, canonical(term.condition)) for term in terms}) == 1
+    if name is None or name not in grids or not alike or any(term.power > 1 for term in terms):
+        return None
+    per_unit, rows = table.column(name).per_unit, table.rows_per_unit
+    if per_unit is None or rows is None:
+        return None
+    size, *steps = grids[name]
+    low, high = narrowed(name, (steps[0], steps[1]), among=(where, terms[0].condition), table=table)
+    least, most = min(0, floor(Fraction(per_unit[0]) / size)), max(0, ceil(Fraction(per_unit[1]) / size))
+    slope, constant = (sum(term.coefficient for term in terms if term.power == power) for power in (1, 0))
+    # the total s and the number n of rows: 0 <= n <= rows, low n <= s <= high n, least <= s <= most; as p n + q s <= r
+    edges = [(-1, 0, 0), (1, 0, rows), (low, -1, 0), (-high, 1, 0), (0, -1, -least), (0, 1, most)]
+    reached = [constant * n + slope * s for n, s in _vertices(edges)]
+    return floor(min(reached)), ceil(max(reached))
+
+
+def _vertices(edges: Sequence[tuple[int, int, int]]) -> Iterator[tuple[Fraction, Fraction]]:
+    """The corners of the polygon of all (x, y) with `p x + q y <= r` for every edge (p, q, r)."""
+    for (p, q, r), (other_p, other_q, other_r) in combinations(edges, 2):
+        turn = p * other_q - q * other_p
+        if turn:
+            x, y = Fraction(r * other_q - q * other_r, turn), Fraction(p * other_r - r * other_p, turn)
+            if all(a * x + b * y <= c for a, b, c in edges):
+                yield x, y
 
 
 def _plain_sum(
@@ -172,7 +218,7 @@ def _plain_sum(
             "KH203",
             f"{column.name} has no declared range for the total of one {table.unit_text}",
             detail="One privacy unit's total in a group is clipped to a declared range.",
-            hint=f"Declare per_unit = [0, 500] under [tables.{table.name}.columns.{column.name}] in keyhole.toml.",
+            hint=f"Declare per_unit = [0, 500] under [{table.declared(column.name)}] in keyhole.toml.",
             position=comparison.position,
         )
     ends = sorted(Fraction(end) / size * term.coefficient for end in column.per_unit)

@@ -29,8 +29,8 @@ class FunctionalSql:
     most: int
 
     @staticmethod
-    def of(row: RowSql, functional: Functional, *, where: Condition) -> "FunctionalSql":
-        """The functional over the rows that satisfy `where`.
+    def of(row: RowSql, functional: Functional, *, where: Condition, among: Condition) -> "FunctionalSql":
+        """The functional over the rows that satisfy `where`; of no others than satisfy `among`, there or further out.
 
         Raises:
             KeyholeError: KH203 without bounds, KH204 when its integers grow too long, KH900 when its declared
@@ -44,13 +44,29 @@ class FunctionalSql:
             for term, value in zip(functional.terms, values, strict=True)
             if term.column is not None and term.power
         }
-        least, most = row_range(functional.terms, ranges=ranges, table=row.table)
+        least, most = row_range(functional.terms, ranges=ranges, table=row.table, among=among)
         made = FunctionalSql(row=row, functional=functional, where=where, values=values, least=least, most=most)
+        if not made._alike and any(term.power == 2 for term in functional.terms):
+            raise KeyholeError("KH900", f"{functional.name} has squares beside other rows")
         if max(-least, most) > _WIDEST:
             raise KeyholeError("KH204", f"{functional.name} has too many digits")
         if made._largest_unit(row.table) > functional.sensitivity:
             raise KeyholeError("KH900", f"the sensitivity of {functional.name} does not cover one privacy unit")
         return made
+
+    def read_from(self, row: RowSql) -> "FunctionalSql":
+        """The same over a relation that holds measures' values and derived columns as they were computed here."""
+
+        def read(term: Term, value: RowValue) -> RowValue:
+            if not term.power or term.column is None:
+                return value
+            stored = row.measures.get(term.column)
+            if stored is None:
+                return row_value(row, row.table.column(term.column))
+            return replace(value, sql=stored, steps=1)
+
+        values = tuple(read(term, value) for term, value in zip(self.functional.terms, self.values, strict=True))
+        return replace(self, row=row, values=values)
 
     def _largest_unit(self, table: Table) -> int:
         largest_row = max(-self.least, self.most)
@@ -180,23 +196,34 @@ class FunctionalSql:
             case Measure.UNITS:
                 return f"count({present})"
             case Measure.TOTAL:
-                return self._linear(f"sum({added})", f"count({present})") if self._alike else f"sum({added})"
+                return self._polynomial(added, f"count({present})") if self._alike else f"sum({added})"
 
-    def _linear(self, total: str, rows: str) -> str:
-        """The values' sum and the rows' count, times their coefficients; in bigint where that cannot overflow."""
-        paired = list(zip(self.functional.terms, self.values, strict=True))
-        scale = sum(term.coefficient for term, _ in paired if term.power)
-        offset = sum(term.coefficient for term, _ in paired if not term.power)
-        largest = max(
-            (abs(edge) for term, value in paired if term.power for edge in (value.low, value.high)), default=0
-        )
-        if abs(scale) * largest + abs(offset) >= _INT4:
-            total, rows = f"CAST({total} AS {self._huge})", f"CAST({rows} AS {self._huge})"
-        factor = scale * next((value.steps for term, value in paired if term.power), 1)
-        parts = [total if factor == 1 else f"{total} * {integer(factor)}"] if scale else []
-        if offset:
-            parts.append(f"{rows} * {integer(offset)}")
+    def _polynomial(self, added: str, rows: str) -> str:
+        """The sums of the values and their squares and the rows' count, times their coefficients.
+
+        In bigint where that cannot overflow.
+        """
+        scales = [sum(term.coefficient for term in self.functional.terms if term.power == power) for power in (2, 1, 0)]
+        value = next((v for term, v in zip(self.functional.terms, self.values, strict=True) if term.power), None)
+        largest = 0 if value is None else max(abs(value.low), abs(value.high))
+        steps = 1 if value is None else value.steps
+        sums = [f"sum({self._squared(added, largest, steps)})", f"sum({added})", rows]
+        if sum(abs(scale) * largest**power for scale, power in zip(scales, (2, 1, 0), strict=True)) >= _INT4:
+            sums = [f"CAST({total} AS {self._huge})" for total in sums]
+        factors = [scales[0] * steps**2, scales[1] * steps, scales[2]]
+        parts = [
+            total if factor == 1 and total is not sums[2] else f"{total} * {integer(factor)}"
+            for total, factor in zip(sums, factors, strict=True)
+            if factor
+        ]
         return " + ".join(parts) or "0"
+
+    def _squared(self, added: str, largest: int, steps: int) -> str:
+        """The square of a value in a type that holds it; a numeric value, which stands for `steps` steps, has room."""
+        if steps == 1:
+            kind = "integer" if largest**2 < _INT4 else "bigint" if largest**2 < _INT8 else self._huge
+            added = f"CAST({added} AS {kind})"
+        return f"({added}) * ({added})"
 
     def sum_units(self, total: str) -> str:
         """The functional over a key's privacy units, each unit's total clipped unless its rows are capped."""
@@ -216,7 +243,7 @@ class FunctionalSql:
 def _value(row: RowSql, term: Term) -> RowValue:
     if not term.power:
         return RowValue(sql="1", steps=1, low=1, high=1)
-    if term.column is None or term.power != 1:
+    if term.column is None or term.power not in (1, 2):
         raise KeyholeError("KH900", "a term that is neither a count nor a sum")
     return row_value(row, row.table.column(term.column))
 

@@ -4,10 +4,11 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from planner.catalog import Column, Lookup
+from planner.catalog import Column, Derivation, Lookup
 from planner.determined import leading
 from planner.errors import KeyholeError
-from planner.reference import Scope, derivation, referenced
+from planner.lexer import readable
+from planner.reference import Scope, derivation, referenced, same
 from planner.syntax import bare, name, position, written
 
 
@@ -134,7 +135,7 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
             detail=f"The list of groups must be public. Keys of {scope.table.name}: {_known(scope)}.",
             hint="Group by a public column of type text, integer, boolean, date or timestamp that holds values."
             if isinstance(column.derivation, Lookup)
-            else f"Declare [tables.{scope.table.name}.columns.{column.name}] key = {{ values = [...] }}, "
+            else f"Declare [{scope.table.declared(column.name)}] key = {{ values = [...] }}, "
             "values_from or range in keyhole.toml.",
             position=position(item),
         )
@@ -142,12 +143,42 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
 
 
 def _declare(item: exp.Expr, scope: Scope) -> str:
-    if derivation(item, scope) is not None:
-        expression = written(item)
+    found = derivation(item, scope)
+    if found is not None:
+        base = readable(found.column)
+        forms = {"date_trunc": f"date_trunc('{found.part}', {base})", "extract": f"extract({found.part} from {base})"}
+        expression = forms.get(found.function, f"{base}::date")
         return (
             f'Declare a column of {scope.table.name} with expression = "{expression}" and a key range in keyhole.toml.'
         )
+    key = _formatted(item, scope)
+    if key is not None:
+        shown = scope.spelled(key)
+        formatted = written(item).replace(written(item.this), shown, 1)
+        return f"SELECT {formatted} FROM {_source(scope)} GROUP BY {shown} HAVING count(*) > 1000;"
     return "Group by declared columns."
+
+
+def _source(scope: Scope) -> str:
+    table = readable(scope.table.name)
+    return table if scope.alias == scope.table.name else f"{table} AS {readable(scope.alias)}"
+
+
+def _formatted(item: exp.Expr, scope: Scope) -> Column | None:
+    """The key by which to group in place of to_char(x, 'YYYY-MM'): what its format shows of a date."""
+    if not isinstance(item, exp.TimeToStr) or scope.joined or scope.listed is not None:
+        return None
+    read = referenced(item.this, scope)
+    form = written(item.args["format"]).lower()
+    part = next((part for letter, part in (("d", "day"), ("m", "month"), ("q", "quarter")) if letter in form), "year")
+    for key in scope.table.columns:
+        if (
+            read is not None
+            and key.domain is not None
+            and same(key.derivation, Derivation("date_trunc", part, read.name))
+        ):
+            return key
+    return None
 
 
 def _chosen(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:

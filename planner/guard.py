@@ -7,10 +7,11 @@ would be no guard.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from mechanisms.formula import complement as complement_of
-from planner.condition import ALWAYS, And, IsNull, all_of, canonical, disjoint
+from planner.condition import ALWAYS, And, IsNull, all_of, canonical, disjoint, spelled
 from planner.errors import KeyholeError
 from planner.question import Functional, Measure
 from planner.row_expression import Values
@@ -55,6 +56,9 @@ class GuardedAny:
 
 
 GuardedFormula = Guarded | GuardedAll | GuardedAny
+Counts: TypeAlias = frozenset[tuple[int, int]]  # indices of functionals, each with a number of rows that it implies
+
+_LEAST = (1, 2)
 
 
 def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None = None) -> bool:
@@ -115,21 +119,23 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
             return GuardedAll(tuple(complement(child) for child in children))
 
 
-def guarding(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> frozenset[int]:
-    """The counts that guard some literal. Raises KH206 where a literal needs a guard and has none."""
+def guarding(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> Counts:
+    """The counts that guard some literal, and for how many. Raises KH206 where one needs a guard and has none."""
     return _guarding(formula, functionals, frozenset())
 
 
-def _guarding(
-    formula: GuardedFormula, functionals: Mapping[int, Functional], available: frozenset[int]
-) -> frozenset[int]:
+def _guarding(formula: GuardedFormula, functionals: Mapping[int, Functional], available: Counts) -> Counts:
     match formula:
         case Guarded():
-            guards: frozenset[int] = frozenset()
+            guards: Counts = frozenset()
             for absence in formula.values:
                 if _held(formula.formula, absence.without, functionals) is formula.outside:
                     continue
-                found = frozenset(index for index in available if _implies(functionals[index], absence.values))
+                found = frozenset(
+                    (index, least)
+                    for index, least in available
+                    if least == absence.values.least and _implies(functionals[index], absence.values)
+                )
                 if not found:
                     raise _unguarded(formula, absence.values)
                 guards |= found
@@ -139,15 +145,15 @@ def _guarding(
                 implied = [_implied(child, functionals) for child in children]
             else:  # a child matters only where the others fail
                 implied = [_implied(complement(child), functionals) for child in children]
-            used: frozenset[int] = frozenset()
+            used: Counts = frozenset()
             for index, child in enumerate(children):
                 others = available.union(*implied[:index], *implied[index + 1 :])
                 used |= _guarding(child, functionals, others)
             return used
 
 
-def _implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> frozenset[int]:
-    """The counts that are at least one wherever the formula holds."""
+def _implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> Counts:
+    """The counts that are at least one, and those that are at least two, wherever the formula holds."""
     match formula:
         case Guarded(inner):
             return frozenset() if formula.outside and formula.values else _counted(inner, functionals)
@@ -158,11 +164,11 @@ def _implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> 
             return frozenset.intersection(*implied) if implied else frozenset()
 
 
-def _counted(formula: Formula, functionals: Mapping[int, Functional]) -> frozenset[int]:
+def _counted(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
     match formula:
         case Cut(functional, cut, above, _):
             count = functionals[functional].measure is not Measure.TOTAL
-            return frozenset((functional,)) if count and above and cut >= 0 else frozenset()
+            return frozenset((functional, n) for n in _LEAST if cut >= n - 1) if count and above else frozenset()
         case AllOf(children):
             return frozenset().union(*(_counted(child, functionals) for child in children))
         case AnyOf(children):
@@ -171,7 +177,7 @@ def _counted(formula: Formula, functionals: Mapping[int, Functional]) -> frozens
 
 
 def _implies(count: Functional, values: Values) -> bool:
-    """Whether a positive count means that the values exist."""
+    """Whether as many rows of the count mean that as many of the values exist."""
     counted = count.terms[0]
     known = counted.condition
     if counted.column is not None:
@@ -184,17 +190,18 @@ def _implies(count: Functional, values: Values) -> bool:
 
 
 def _unguarded(formula: Guarded, values: Values) -> KeyholeError:
-    filter_ = "" if values.condition == ALWAYS else f" FILTER (WHERE {canonical(values.condition)})"
+    filter_ = "" if values.condition == ALWAYS else f" FILTER (WHERE {spelled(values.condition)})"
+    without = "without values" if values.least == 1 else f"with fewer than {values.least} values"
     return KeyholeError(
         "KH206",
-        f"{formula.text} would hold for groups without values, where SQL says NULL",
-        detail="A group without values must not qualify, and finding out whether it has some costs budget.",
+        f"{formula.text} would hold for groups {without}, where SQL says NULL",
+        detail=f"A group {without} must not qualify, and finding out how many it has costs budget.",
         hint=f"Add: AND count({values.column or '*'}){filter_} >= 10",
         position=formula.position,
     )
 
 
-def plain(formula: GuardedFormula, *, capped: frozenset[int]) -> Formula:
+def plain(formula: GuardedFormula, *, capped: Counts) -> Formula:
     """The formula of literals, the tolerances of guarding counts capped so that they stay guards."""
     match formula:
         case Guarded(inner):
@@ -205,10 +212,11 @@ def plain(formula: GuardedFormula, *, capped: frozenset[int]) -> Formula:
             return AnyOf(tuple(plain(child, capped=capped) for child in children))
 
 
-def _capped(formula: Formula, capped: frozenset[int]) -> Formula:
+def _capped(formula: Formula, capped: Counts) -> Formula:
     match formula:
-        case Cut(functional, cut, True, tolerance) if functional in capped and 0 <= cut < tolerance:
-            return replace(formula, tolerance=cut)
+        case Cut(functional, cut, True, tolerance):
+            kept = [cut - least + 1 for known, least in capped if known == functional and cut >= least - 1]
+            return replace(formula, tolerance=min([tolerance, *kept]))
         case Cut():
             return formula
         case AllOf(children):

@@ -5,24 +5,26 @@ to an answer.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.aggregate import Aggregate, GroupScope, contains_aggregate
+from planner.aggregate import Aggregate, GroupScope, contains_aggregate, unsupported
 from planner.comparison import FAILS, FLIPPED, HOLDS, OPPOSITE, Comparison, Every, Having, Outside, Slack, Some
 from planner.condition import ALWAYS, COMPARISONS
 from planner.constant import NotConstant, Number, Untyped, fold, number
 from planner.decimals import decimal
 from planner.errors import KeyholeError
-from planner.key_thresholds import is_public, key_numbers
+from planner.key_thresholds import is_public, key_numbers, mean_less
 from planner.linear import Linear, divides_integers, least_per_row, linear, not_linear, same_rows
 from planner.order_statistic import is_truth, picks_a_value, truth_comparison, value_comparison
 from planner.question import Measure
 from planner.row_condition import OPERATORS, row_truth
 from planner.row_expression import Arithmetic, Part
 from planner.syntax import bare, position, written
+from planner.variance import is_variance, variance_comparison
 
 __all__ = ["FAILS", "HOLDS", "Comparison", "Every", "Having", "Outside", "Some", "having"]
 
@@ -59,9 +61,10 @@ def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
         case exp.In() if node.expressions:
             cases = [_compared(node, node.this, "=", item, within, negated=negated) for item in node.expressions]
             return _joined(cases, conjunction=negated)
-        case exp.Is() if isinstance(bare(node.expression), exp.Boolean) and not negated:
+        case exp.Is() if isinstance(bare(node.expression), exp.Boolean):
             wanted = bool(bare(node.expression).this)
-            return _formula(node.this, within, negated=not wanted)
+            held = _formula(node.this, within, negated=not wanted)
+            return Outside(held) if negated else held  # IS NOT TRUE holds where SQL says NULL, too
         case _ if is_truth(node):
             return truth_comparison(node, within, negated=negated)
         case _:
@@ -114,8 +117,19 @@ def _compared(
         return _formula(left, within, negated=bool(said.this) is (operator == "<>"))
     if picks_a_value(left):
         return value_comparison(left, operator, right, within)
+    if is_variance(left, within):
+        return variance_comparison(left, operator, right, within)
+    if is_variance(right, within):
+        return variance_comparison(right, FLIPPED[operator], left, within)
     if isinstance(left, exp.Round | exp.Floor | exp.Ceil):
         return _rounded(left, operator, right, within)
+    return _linearly(node, left, operator, right, within)
+
+
+def _linearly(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
+    mean = mean_less(left, right) if is_public(right, within) else None
+    if mean is not None:
+        return _mean_of_own(mean, left, operator, right, node, within)
     first, second = linear(left, within), linear(right, within)
     if first is None or second is None:
         return FAILS
@@ -192,12 +206,37 @@ def _comparison(difference: Linear, operator: str, node: exp.Expr, at: int | Non
     )
 
 
+def _mean_of_own(
+    mean: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
+) -> Having:
+    """A mean against a threshold that a key determines: the mean of what the rows have less it, against 0.
+
+    A percentage is one of the least threshold in absolute value, as it is for sums.
+    """
+    own, _ = key_numbers(right, within)
+    less, plain = linear(mean, within), linear(left, within)
+    if less is None or plain is None or not own.known:
+        return FAILS
+    made = _comparison(less, operator, node, position(left), within)
+    if not isinstance(made, Comparison):
+        return made
+    least, most = min(own.known), max(own.known)
+    shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
+    return replace(
+        made,
+        text=f"{plain.text} {made.operator} {own.text} ({shown})",
+        left=f"{plain.text} - {f'({own.text})' if ' ' in own.text else own.text}",
+        names=(plain.text, *plain.summands[0][0].names),
+        threshold=min(map(abs, own.known)),
+    )
+
+
 def _own_mean(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"{written(node)[:80]} compares a mean, ratio or replaced value with a threshold of its own for every group",
-        detail="Counts and sums alone are compared with a number that a key determines.",
-        hint="Ask count(*) > 0.8 * capacity, or a mean against one constant.",
+        detail="Counts, sums, and means by themselves are compared with a number that a key determines.",
+        hint="Ask avg(x) > target, or count(*) > 0.8 * capacity.",
         position=position(node),
     )
 
@@ -305,6 +344,8 @@ def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) ->
     """A comparison of constants. One that reads keys stands in WHERE, or as a conjunct of its own."""
     if node.find(exp.Query):
         raise KeyholeError("KH107", "a subquery inside a question", position=position(node))
+    if (unknown := node.find(exp.Anonymous)) is not None:
+        raise unsupported(unknown)
     if node.find(exp.Column) is not None:
         raise KeyholeError(
             "KH207",

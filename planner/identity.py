@@ -88,6 +88,9 @@ def _table(table: Table) -> Iterator[str]:
     yield f"bounding groups={table.groups_per_unit} rows={table.rows_per_unit} cap={cap!r}"
     for column in sorted(table.columns, key=lambda column: column.name):
         yield _column(column)
+    for member in table.members:
+        yield f"joined on the unit {member.columns!r}"
+        yield from _table(member.table)
 
 
 def _column(column: Column) -> str:

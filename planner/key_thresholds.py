@@ -11,8 +11,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregate import GroupScope, contains_aggregate
-from planner.catalog import Column, SqlType, Value
-from planner.comparison import FAILS, Comparison, Every, Having, Outside, Some
+from planner.catalog import Column, Lookup, SqlType, Value
+from planner.comparison import FAILS, Comparison, Every, Having, Outside, Some, Spread
 from planner.condition import ALWAYS
 from planner.constant import Constant, Number, Untyped, fold, number
 from planner.determined import by_key
@@ -84,6 +84,51 @@ def _several(node: exp.Expr) -> KeyholeError:
     )
 
 
+def mean_less(left: exp.Expr, threshold: exp.Expr) -> exp.Expr | None:
+    """`avg(x)` less a threshold that `is_public`, as the mean of `x - threshold` over the same rows: a sum over rows.
+
+    Its sensitivity is that of the most that any row of any key can be away from its threshold. None for any other
+    expression than a mean.
+    """
+    call = left.this if isinstance(left, exp.Filter) else left
+    if not isinstance(call, exp.Avg) or isinstance(call.this, exp.Distinct):
+        return None
+    read = exp.Paren(this=call.this.copy())
+    mean: exp.Expr = exp.Avg(this=exp.Sub(this=read, expression=exp.Paren(this=_once(threshold).copy())))
+    return exp.Filter(this=mean, expression=left.expression.copy()) if isinstance(left, exp.Filter) else mean
+
+
+def undetermined(node: exp.Expr, within: GroupScope) -> KeyholeError | None:
+    """KH208 for a threshold that columns give, with the key by which each group would have one, if there is some.
+
+    None for what reads no columns, and for an aggregate that no further key would make the same in a whole group.
+    """
+    plain = _once(node)
+    if contains_aggregate(plain) or plain.find(exp.Query) is not None:
+        return None
+    read = [column for one in plain.find_all(exp.Column) if (column := referenced(one, within.scope)) is not None]
+    columns = [column for column in read if not _keys(column, within)]
+    by = [
+        key
+        for key in within.scope.table.columns
+        if key.domain is not None and all(by_key(column, key, key.domain) is not None for column in read)
+    ]
+    by.sort(key=lambda key: (key in columns, isinstance(key.derivation, Lookup)))
+    if not columns or (contains_aggregate(node) and not (by and by[0] not in columns)):
+        return None
+    spelled = ", ".join(dict.fromkeys(within.scope.spelled(column) for column in columns))
+    hint = "Compare an aggregate with a number, a parameter, or a public table's column joined by one of the keys."
+    if by:
+        hint = f"Add {within.scope.spelled(by[0])} to GROUP BY, so that every group has one {spelled}."
+    return KeyholeError(
+        "KH208",
+        f"{written(node)[:80]} is not a constant threshold",
+        detail="A group may have several values of it: no key determines it.",
+        hint=hint,
+        position=position(node),
+    )
+
+
 def _once(node: exp.Expr) -> exp.Expr:
     """The expression with what `max` and `min` are of in their place."""
     if node.find(exp.Max, exp.Min) is None:
@@ -150,6 +195,8 @@ def _comparisons(formula: Having) -> Iterator[Comparison]:
     match formula:
         case Comparison():
             yield formula
+        case Spread():
+            return
         case Outside(inner):
             yield from _comparisons(inner)
         case Every(children) | Some(children):
@@ -162,6 +209,8 @@ def _without(formula: Having, absent: frozenset[Comparison]) -> Having:
     match formula:
         case Comparison():
             return FAILS if formula in absent else formula
+        case Spread():
+            return formula
         case Outside(inner):
             return Outside(_without(inner, absent))
         case Every(children):
@@ -175,7 +224,7 @@ def _only(formula: Having, key: str, places: tuple[int, ...]) -> Having:
     match formula:
         case Comparison(own=KeyNumbers() as own) if own.key == key:
             return replace(formula, own=own.only(places))
-        case Comparison():
+        case Comparison() | Spread():
             return formula
         case Outside(inner):
             return Outside(_only(inner, key, places))

@@ -12,7 +12,7 @@ from planner.constant import Constant, NotConstant, Number, Untyped, fold, numbe
 from planner.decimals import decimal
 from planner.errors import KeyholeError
 from planner.key_numbers import KeyNumbers
-from planner.key_thresholds import is_public, key_numbers
+from planner.key_thresholds import is_public, key_numbers, undetermined
 from planner.question import Measure
 from planner.row_expression import Arithmetic, Part, Values
 from planner.syntax import bare, position, start, written
@@ -122,10 +122,16 @@ def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
         case exp.Coalesce():
             return _coalesce(node, within)
         case _ if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.Window):
-            found = aggregate(node, within)
-            return Linear(((found, Fraction(1)),), Fraction(0), found.arithmetic)
+            return _called(node, within)
         case _:
-            raise not_linear(node)
+            raise undetermined(node, within) or not_linear(node)
+
+
+def _called(node: exp.Expr, within: GroupScope) -> Linear:
+    if (problem := undetermined(node, within)) is not None:
+        raise problem
+    found = aggregate(node, within)
+    return Linear(((found, Fraction(1)),), Fraction(0), found.arithmetic)
 
 
 def _number(value: Constant, node: exp.Expr) -> Linear | None:

@@ -74,7 +74,7 @@ def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Co
         first = base.derivation.column
     else:
         first = base.name
-        source += f" of {first}" if base.derivation is None else f" of {stated(base.derivation)}"
+        source += f" of {base.ledger or (first if base.derivation is None else stated(base.derivation))}"
     given = next(known for known in public.columns if known.name == column)
     return _typed(name, given, Lookup(column=first, source=source, pairs=pairs), base=base, table=table)
 
@@ -100,6 +100,7 @@ def _typed(name: str, given: Column, lookup: Lookup, *, base: Column, table: Tab
         immutable=base.immutable,
         prunable=False,
         comment=given.comment,
+        ledger=base.ledger,
     )
     return _measured(column, _numbers(present), table) if kind in _MEASURES else column
 
@@ -160,7 +161,10 @@ def stored(question: Question) -> Question:
     )
     where = _true(question.where, table)
     conjuncts = _met(where.conditions if isinstance(where, And) else (where,))
-    implied = {found for column in question.keys.columns for found in _implied(column, conjuncts)}
+    summed = {name for functional in functionals for name in functional.summed}
+    implied = {
+        found for column in question.keys.columns for found in _implied(column, conjuncts) if found.column not in summed
+    }
     return replace(
         question,
         table=replace(table, columns=kept),
@@ -186,7 +190,7 @@ def _met(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
     return (*others, *(_within(name, list(found)) for name, found in listed.items()))
 
 
-def _implied(key: Column, conjuncts: tuple[Condition, ...]) -> Iterator[Condition]:
+def _implied(key: Column, conjuncts: tuple[Condition, ...]) -> Iterator[Within]:
     """The conjuncts that hold in every row where a value of the key is found."""
     if not isinstance(key.derivation, Lookup):
         return

@@ -28,7 +28,7 @@ from planner.aggregate import Call, GroupScope, called, contains_aggregate, unsu
 from planner.catalog import Column, SqlType
 from planner.column_comparison import compared
 from planner.comparison import FAILS, OPPOSITE, Comparison, Every, Having, Slack, Some
-from planner.condition import Condition, all_of, any_of, canonical
+from planner.condition import Condition, all_of, any_of, spelled
 from planner.constant import Constant, NotConstant, Number, fold
 from planner.errors import KeyholeError
 from planner.question import Measure
@@ -84,7 +84,8 @@ def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within:
         raise KeyholeError(
             "KH208",
             f"{written(threshold)[:80]} is not a constant threshold",
-            hint="Compare an aggregate with a number or a parameter.",
+            detail="max, min, percentiles and median are compared with a constant each.",
+            hint="Compare an aggregate with a number or a parameter: max(x) > 80 AND min(x) < 20.",
             position=position(_unfiltered(node) if contains_aggregate(threshold) else threshold),
         ) from None
     if constant is None:
@@ -198,7 +199,7 @@ def record(
     position: int | None,
 ) -> Comparison:
     """At least one row of `counted`, or, among `values`, none: a comparison that hinges on one record."""
-    advice = f"count(*) FILTER (WHERE {canonical(counted)}) {'>=' if exists else '<'} 5"
+    advice = f"count(*) FILTER (WHERE {spelled(counted)}) {'>=' if exists else '<'} 5"
     return Comparison(
         text=text,
         left=left,

@@ -7,7 +7,8 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
-from mechanisms.joint_loss import all_at_once, sets_at_once
+from mechanisms.joint_loss import all_at_once
+from mechanisms.keyhole import better_in_blocks, single_literals
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Unachievable
 from mechanisms.registry import MECHANISMS, compare
 from planner.errors import KeyholeError
@@ -17,7 +18,7 @@ from planner.plan import Minimised, Plan, Rewritten
 from planner.public_knowledge import knowledge
 from planner.question import Question
 from planner.rewrite import rewrite
-from planner.sensitivity import affected_together, exposures
+from planner.sensitivity import JointSensitivity, joint_sensitivity
 from planner.sql_literal import Dialect
 from planner.unit_totals import canonical_rows
 
@@ -25,6 +26,7 @@ CACHED_PLANS = 128
 _TENTHS = range(1, 1001)  # of a percent
 _RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n in range(1, 46)))
 _DOUBLINGS = 12
+_WORTH_A_WHOLE_STEP = 1.2
 
 NOT_MINIMISED = "more than twelve thresholds: the formula is folded, not minimised; it may cost more than it had to"
 ALWAYS_TRUE = "the condition holds for every group whatever the data: all keys are returned, nothing is read or spent"
@@ -64,31 +66,26 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
     )
 
 
-def smallest_tolerance(asked: Callable[[str], Question], *, epsilon: float, dialect: Dialect) -> str | None:
+def smallest_tolerance(asked: Callable[[str], Question], *, epsilon: float) -> str | None:
     """The smallest percentage tolerance with which a question costs at most `epsilon`, as `keyhole.tolerance` text.
 
     Guarantee: planned with the returned tolerance, the worst case is at most `epsilon`; None when 100 % is not enough.
-    At most eleven plans are made, whatever the question.
+    At most eleven calibrations are made, whatever the question.
 
     Parameters:
         asked: the question with a given tolerance; a refusal counts as "does not fit".
         epsilon: what a key may cost.
-        dialect: of the source that will answer.
     """
-    tenths = _first_that_fits(
-        len(_TENTHS), lambda step: _fits(lambda: asked(_percent(_TENTHS[step])), epsilon=epsilon, dialect=dialect)
-    )
+    tenths = _first_that_fits(len(_TENTHS), lambda step: _fits(lambda: asked(_percent(_TENTHS[step])), epsilon=epsilon))
     return None if tenths is None else _percent(_TENTHS[tenths])
 
 
-def smallest_fnr(asked: Callable[[float], Question], *, epsilon: float, dialect: Dialect) -> str | None:
+def smallest_fnr(asked: Callable[[float], Question], *, epsilon: float) -> str | None:
     """The smallest false-negative rate (0.001 to 0.45) with which a question costs at most `epsilon`, as text.
 
-    Guarantee and parameters as for `smallest_tolerance`, with at most eight plans.
+    Guarantee and parameters as for `smallest_tolerance`, with at most eight calibrations.
     """
-    rate = _first_that_fits(
-        len(_RATES), lambda step: _fits(lambda: asked(float(_RATES[step])), epsilon=epsilon, dialect=dialect)
-    )
+    rate = _first_that_fits(len(_RATES), lambda step: _fits(lambda: asked(float(_RATES[step])), epsilon=epsilon))
     return None if rate is None else str(_RATES[rate])
 
 
@@ -106,11 +103,17 @@ def _first_that_fits(steps: int, fits: Callable[[int], bool]) -> int | None:
     return high
 
 
-def _fits(asked: Callable[[], Question], *, epsilon: float, dialect: Dialect) -> bool:
+def _fits(asked: Callable[[], Question], *, epsilon: float) -> bool:
     try:
-        return plan(asked(), dialect=dialect).worst_case_epsilon <= epsilon
-    except KeyholeError:
+        return _worst_case(asked()) <= epsilon
+    except (KeyholeError, Unachievable):
         return False
+
+
+def _worst_case(question: Question) -> float:
+    """What a plan of the question would cost, without its SQL. Raises `Unachievable`."""
+    reduced, _ = _reduced(question)
+    return _cheapest(MECHANISMS[question.accuracy.mechanism], reduced).worst_case_epsilon
 
 
 def _percent(tenths: int) -> str:
@@ -182,55 +185,64 @@ def _calibrated(question: Question) -> Calibration:
 
 def _cheapest(mechanism: Mechanism, question: Question) -> Calibration:
     """The sound calibration with the least worst case. Raises `Unachievable` where every way of asking does."""
+    joint = joint_sensitivity(question)
+    first = _task(question, joint)
+    blocks = _could_be_in_blocks(first)
     sound: list[Calibration] = []
-    refusals: list[Unachievable] = []
-    for task in _tasks(question):
+
+    def attempt(task: DecisionTask) -> Calibration | Unachievable:
         try:
             calibration = mechanism.calibrate(task)
         except Unachievable as refusal:
-            refusals.append(refusal)
-        else:
-            if not _unsafe_blocks(calibration):
-                sound.append(calibration)
+            return refusal
+        if not _unsafe_blocks(calibration):
+            sound.append(calibration)
+        return calibration
+
+    assert first.blocks is not None
+    last = attempt(first)
+    if not blocks <= first.blocks:
+        last = attempt(replace(first, exposures=joint.exposures(blocks), blocks=blocks))
+        if isinstance(last, Calibration):
+            worth = first.blocks | better_in_blocks(last, by=_WORTH_A_WHOLE_STEP)
+            if first.blocks < worth < blocks:
+                attempt(replace(first, exposures=joint.exposures(worth), blocks=worth))
     if not sound:
-        raise refusals[-1]
+        assert isinstance(last, Unachievable)
+        raise last
     return min(sound, key=lambda calibration: calibration.worst_case_epsilon)
 
 
-def _tasks(question: Question) -> Iterator[DecisionTask]:
-    """The question as numbers, in the ways of which the cheapest is taken.
+def _task(question: Question, joint: JointSensitivity) -> DecisionTask:
+    """The question as numbers, with noise on block indices where that costs no other functional anything.
 
     A row that moves a *sum* by a small part moves its *block index* by a whole step all the same, and so does a unit
-    that splits its rows, under a cap of several, between disjoint filters. So either the loss is the maximum over the
-    exposures and no noise lives on block indices, or blocks are allowed and the losses of all functionals that one
-    unit can change at all add up.
+    that splits its rows, under a cap of several, between disjoint filters. Where those who move at all move in full,
+    blocks are free; else functionals with noise on block indices are charged in full, the others by their parts.
     """
-    functionals = len(question.functionals)
-    cap = question.table.row_cap
-    splits = not question.table.row_unit and cap is not None and cap.rows > 1
-    sets = sets_at_once(affected_together(question), functionals=functionals)
-    whole = all_at_once(functionals) if splits and len(sets) > 1 else sets
-    parts = exposures(question)
     task = DecisionTask(
         formula=question.formula,
         sensitivities=tuple(functional.sensitivity for functional in question.functionals),
-        exposures=parts,
+        exposures=joint.exposures(),
         fnr=question.accuracy.fnr,
         fpr=question.accuracy.fpr,
-        blocks=parts == whole,
         most_positives=question.accuracy.most_positives,
         knowledge=knowledge(question),
     )
-    yield task
-    if not task.blocks:
-        yield replace(task, exposures=whole, blocks=True)
+    return replace(task, blocks=joint.free_blocks(_could_be_in_blocks(task)))
+
+
+def _could_be_in_blocks(task: DecisionTask) -> frozenset[int]:
+    """The functionals with one literal whose blocks are more than one step wide."""
+    alone = single_literals(replace(task, blocks=None))
+    return frozenset(index for index in alone if task.sensitivities[index] > 1)
 
 
 def _unsafe_blocks(calibration: Calibration) -> bool:
     """Whether a mechanism put noise on block indices where only sums may be counted on."""
     task = calibration.task
-    return not task.blocks and any(
-        test.block > 1 and not all(exposure[index] == 1 for exposure in task.exposures)
+    return task.blocks is not None and any(
+        test.block > 1 and index not in task.blocks and not all(exposure[index] == 1 for exposure in task.exposures)
         for index, test in enumerate(calibration.tests)
     )
 
@@ -243,7 +255,7 @@ def _reachable(question: Question) -> str:
     for tolerance in (1 << doubling for doubling in range(_DOUBLINGS)):
         wider = replace(question, formula=_widened(question.formula, tolerance))
         try:
-            MECHANISMS[accuracy.mechanism].calibrate(next(_tasks(wider)))
+            MECHANISMS[accuracy.mechanism].calibrate(_task(wider, joint_sensitivity(wider)))
         except Unachievable:
             continue
         return f"SET keyhole.tolerance = '{_in_users_unit(question, tolerance)}';"

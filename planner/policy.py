@@ -93,6 +93,7 @@ class SourceSection(Section):
 
     url: Secret
     rollups: Annotated[int, Field(ge=0, le=1000)] = 4
+    rollup_rows: Annotated[int, Field(ge=1, le=10**12)] = 20_000_000
     scratch: Annotated[str, Field(min_length=1, max_length=63)] | None = None
 
 
@@ -192,6 +193,7 @@ class TableSection(Section):
     max_groups_per_unit: Count | None = None
     rows_per_unit: Count | None = None
     max_rows_per_group: RowCapSection | None = None
+    same_unit_as: str | None = None
     immutable: Names = ()
     refresh: str = "static"
     seed: str | None = None

@@ -169,7 +169,7 @@ def _tokens(policy: "Policy") -> Broken:
 
 
 def _public_table(place: tuple[str, ...], table: "TableSection") -> Broken:
-    for key in ("privacy_unit", *_TABLE_BOUNDING, "immutable", "seed"):
+    for key in ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as", "immutable", "seed"):
         if getattr(table, key) not in (None, ()):
             yield (*place, key), Fault("KH002", "has no meaning in a public table", hint="Remove it.")
     if table.refresh != "static":
@@ -187,12 +187,44 @@ def _private_table(place: tuple[str, ...], table: "TableSection", policy: "Polic
         yield (*place, "privacy_unit"), Fault("KH005", "is missing", hint=hint)
         return
     yield from _row_unit(place, table) if not table.privacy_unit else _bounding(place, table)
+    if table.same_unit_as is not None:
+        yield from _same_unit((*place, "same_unit_as"), table, policy)
     try:
         parse_refresh(table.refresh)
     except Fault as fault:
         yield (*place, "refresh"), fault
     for name, column in table.columns.items():
         yield from _column((*place, "columns", name), column, table, policy.public_tables)
+
+
+def unit_root(policy: "Policy", name: str) -> str | None:
+    """The table that `same_unit_as` leads to from a table; None where it leads back to where it has been."""
+    seen: list[str] = []
+    while (other := policy.private_tables[name].same_unit_as) in policy.private_tables and other is not None:
+        seen.append(name)
+        if other in seen:
+            return None
+        name = other
+    return name
+
+
+def _same_unit(place: tuple[str, ...], table: "TableSection", policy: "Policy") -> Broken:
+    """What must hold so that the units of two tables may be the same people; the source knows their columns' types."""
+    called, own = str(table.same_unit_as), table.privacy_unit or ()
+    other = policy.private_tables.get(called)
+    if other is None:
+        hint = "Name another table with a privacy_unit of as many columns. " + nearest(called, policy.private_tables)
+        yield place, Fault("KH005", "is not a private table", hint=hint)
+    elif unit_root(policy, place[1]) is None:
+        hint = "Let one of the tables have no same_unit_as, and the others name it."
+        yield place, Fault("KH005", "leads back to the table itself", hint=hint)
+    elif not own or not other.privacy_unit:
+        hint = "Remove it: rows that are units by themselves have nothing in common with other tables'."
+        yield place, Fault("KH005", 'has no meaning when privacy_unit = "row"', hint=hint)
+    elif len(own) != len(other.privacy_unit):
+        hint = "Name the same people by columns in the same order in both, or remove it."
+        problem = f"has a privacy unit of {len(other.privacy_unit)} columns, this table of {len(own)}"
+        yield place, Fault("KH005", problem, hint=hint)
 
 
 def _row_unit(place: tuple[str, ...], table: "TableSection") -> Broken:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.aggregate import contains_aggregate
-from planner.catalog import Catalog, Column, SqlType, Table
+from planner.catalog import Catalog, Column, Derivation, SqlType, Table
 from planner.clauses import Clauses, at_offset, clauses, closing, opening
 from planner.determined import lookup_sql
 from planner.embedded import Embedded, UnitQuery
@@ -13,9 +13,10 @@ from planner.errors import KeyholeError
 from planner.grouping import grouped_columns, grouping, grouping_sets
 from planner.joining import joins
 from planner.lexer import Token, quoted, readable
-from planner.reference import Scope, derivation
+from planner.reference import Scope, derivation, same
 from planner.select_list import check_shown, shows_aggregates
 from planner.syntax import bare, name, offset, position
+from planner.unit_join import bounded
 from planner.unit_query import NOTHING, UnitReading, check_groups, no_key, unit_readings
 
 
@@ -89,11 +90,12 @@ def _place(place: _Reading) -> Place:
     embedded = Embedded(
         text=text[first:past],
         offset=first,
-        table=scope.table,
+        table=bounded(scope.table, keys),
         alias=scope.alias,
         keys=keys,
         stored=None,
         looked_up=scope.joined,
+        members=scope.members,
         per_unit=None if place.per_unit is None else replace(place.per_unit, offset=place.per_unit.offset - first),
     )
     body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quoted(scope.alias)}"))
@@ -321,17 +323,15 @@ def _derived_edits(place: _Reading, keys: tuple[Column, ...]) -> list[Edit]:
 
 def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | None:
     written = derivation(node, scope)
-    return None if written is None else next((key for key in keys if key.derivation == written), None)
+    return None if written is None else next((key for key in keys if same(key.derivation, written)), None)
 
 
 def _part_edits(place: _Reading, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
     column = _key_of(node, place.scope, keys)
     if column is not None:
         first, last = _span(place, node)
-        spelled = place.tokens[first].value
-        truncated = "::timestamptz" if _is_of_date(column, place.scope.table) else "::timestamp"
-        cast = {"date_trunc": truncated, "extract": "::numeric", "date_part": "::double precision"}
-        text = f"{quoted(place.scope.alias)}.{quoted(column.name)}{cast.get(spelled, '')}"
+        cast = _cast(place, node, column, place.tokens[first].value)
+        text = f"{quoted(place.scope.alias)}.{quoted(column.name)}{cast}"
         return [Edit(place.tokens[first].start, place.tokens[last].end, (text,))]
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _renamed(place, node, keys):
         start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
@@ -343,14 +343,26 @@ def _part_edits(place: _Reading, node: exp.Expr, keys: tuple[Column, ...]) -> li
     return [edit for child in node.iter_expressions() for edit in _part_edits(place, child, keys)]
 
 
+def _cast(place: _Reading, node: exp.Expr, column: Column, spelled: str) -> str:
+    """What the derived column is cast to for the type that PostgreSQL gives the expression as written."""
+    if isinstance(node, exp.Extract):
+        return "::double precision" if spelled == "date_part" else "::numeric"
+    if not isinstance(node, exp.TimestampTrunc):
+        return ""
+    read = bare(node.this)
+    if isinstance(read, exp.Cast):
+        return "::timestamp" if read.to.this == exp.DataType.Type.TIMESTAMP else "::timestamptz"
+    return "::timestamptz" if _is_of_date(column, place.scope.table) else "::timestamp"
+
+
 def _is_of_date(column: Column, table: Table) -> bool:
     """Whether the column is derived from a date, which PostgreSQL truncates as midnight in the session's zone."""
-    base = None if column.derivation is None else column.derivation.column
+    base = None if not isinstance(column.derivation, Derivation) else column.derivation.column
     return any(known.name == base and known.sql_type is SqlType.DATE for known in table.columns)
 
 
 def _has_names_of_its_own(scope: Scope) -> bool:
-    return bool(scope.joined) or scope.listed is not None
+    return bool(scope.joined or scope.members) or scope.listed is not None
 
 
 def _renamed(place: _Reading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
@@ -366,32 +378,45 @@ def _aliases(place: _Reading) -> set[str]:
     return {name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
 
 
+_CALLS = ("date_trunc", "extract", "date_part", "date")
+
+
 def _span(place: _Reading, node: exp.Expr) -> tuple[int, int]:
     """The first and last token of a derived expression."""
-    tokens = place.tokens
     column = node.find(exp.Column)
     assert column is not None
-    inner = at_offset(tokens, offset(column.this))
-    first = inner
-    while first > 1 and tokens[first - 1].is_symbol("."):
+    first = last = at_offset(place.tokens, offset(column.this))
+    while first > 1 and place.tokens[first - 1].is_symbol("."):
         first -= 2
-    after = inner
-    while after + 2 < len(tokens) and tokens[after + 1].is_symbol("::"):
-        after += 2
-        if isinstance(node, exp.Cast) and tokens[after].is_word("date"):
-            return first, after
-    around = opening(tokens, inner)
-    if (
-        around is not None
-        and around > 0
-        and tokens[around - 1].is_word("date_trunc", "extract", "date_part", "date", "cast")
-    ):
+    inner: exp.Expr | None = column
+    while inner is not node:
+        inner = inner.parent if inner is not None else None
+        if isinstance(inner, exp.DataType | exp.Var | exp.Literal):
+            continue
+        first, last = _around(place, inner, first, last)
+    return first, last
+
+
+def _around(place: _Reading, node: exp.Expr | None, first: int, last: int) -> tuple[int, int]:
+    """The tokens of an expression around those of the one inside it."""
+    tokens = place.tokens
+    if isinstance(node, exp.Cast) and last + 2 < len(tokens) and tokens[last + 1].is_symbol("::"):
+        past = last + 3
+        zoneless = past + 2 < len(tokens) and tokens[past].is_word("without")
+        if tokens[last + 2].is_word("date", "timestamp") and not (past < len(tokens) and tokens[past].is_symbol("(")):
+            return first, past + 2 if zoneless else past - 1
+    around = opening(tokens, first)
+    if around is not None and isinstance(node, exp.Paren) and around == first - 1:
+        return around, closing(tokens, around)
+    called = isinstance(node, exp.Cast) and around is not None and tokens[around - 1].is_word("cast")
+    called = called or (node is not None and around is not None and tokens[around - 1].is_word(*_CALLS))
+    if around is not None and around > 0 and called:
         return around - 1, closing(tokens, around)
     raise KeyholeError(
         "KH106",
         "this way of writing a derived key is not supported in a select list",
         hint="Select the derived column by its name.",
-        position=tokens[inner].start + 1,
+        position=tokens[first].start + 1,
     )
 
 
@@ -405,7 +430,8 @@ def _label(place: _Reading, projection: exp.Expr, keys: tuple[Column, ...]) -> s
         return None if place.scope.column(node).name == written else written
     if _key_of(node, place.scope, keys) is None:
         return None
-    if isinstance(node, exp.Cast):
-        column = node.find(exp.Column)
-        return name(column.this) if column is not None else None
+    while isinstance(node, exp.Cast):
+        node = bare(node.this)
+    if isinstance(node, exp.Column):
+        return name(node.this)
     return place.tokens[_span(place, node)[0]].value

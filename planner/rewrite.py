@@ -8,6 +8,7 @@ cannot fail on data, and DuckDB and PostgreSQL give the same integers.
 References: MATHS M2, M6; DESIGN 7; ProBE appendix B.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mechanisms.formula import TRUE
@@ -19,10 +20,11 @@ from planner.functional_sql import LARGEST, FunctionalSql
 from planner.lookup_sql import spread
 from planner.plan import Rewritten
 from planner.question import Measure, Question, Term, UnitRows
-from planner.rollup import rollup
+from planner.rollup import rollup, rollup_per_unit
 from planner.row_sql import RowSql
 from planner.sql_literal import Dialect
 from planner.sql_steps import group_by, indented, select, where
+from planner.unit_join_sql import together
 from planner.unit_rows_sql import answer, needed, relation, unit_columns
 from planner.unit_totals import one_row
 
@@ -37,18 +39,18 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
             functional's declared sensitivity not cover what one privacy unit can change.
     """
     if question.per_unit is not None:
-        return Rewritten(dialect=dialect, sql="\n".join(_per_unit(question, question.per_unit, dialect)))
-    question = replace(question, table=spread(question.table, dialect=dialect))
+        return _per_unit(question, question.per_unit, dialect)
+    question = replace(question, table=spread(together(question.table, dialect=dialect), dialect=dialect))
     row = RowSql(table=question.table, dialect=dialect)
+    functionals = [FunctionalSql.of(row, f, where=ALWAYS, among=question.where) for f in question.functionals]
     if question.table.row_unit:
-        lines = _row_unit(question, row)
+        lines = _row_unit(question, row, functionals)
     else:
-        lines = _Bounded(question, row, Bounding(row, question.keys)).lines()
-    return Rewritten(dialect=dialect, sql="\n".join(lines), rollup=rollup(question, row))
+        lines = _Bounded(question, row, Bounding(row, question.keys), tuple(functionals)).lines()
+    return Rewritten(dialect=dialect, sql="\n".join(lines), rollup=rollup(question, row, functionals))
 
 
-def _row_unit(question: Question, row: RowSql) -> list[str]:
-    functionals = [FunctionalSql.of(row, functional, where=ALWAYS) for functional in question.functionals]
+def _row_unit(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> list[str]:
     sums = [f.sum_rows(added=f.added(), present=f.present()) for f in functionals]
     columns = [f"{row.grouped(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
     columns += [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(functionals, sums, strict=True))]
@@ -70,24 +72,27 @@ def _row_unit(question: Question, row: RowSql) -> list[str]:
     return ["WITH scan AS MATERIALIZED (", *indented(scan), ")", "SELECT * FROM scan", *public]
 
 
-def _per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> list[str]:
+def _per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> Rewritten:
     """The totals of each unit in each key, bounded as for any question, then the question over these."""
     row = RowSql(table=rows.table, dialect=dialect)
     found = one_row(Term(1, None, ALWAYS, 0))
     inner = replace(
         question, table=rows.table, where=rows.where, functionals=(*needed(rows), found), formula=TRUE, per_unit=None
     )
-    bounded = _Bounded(inner, row, Bounding(row, question.keys))
+    needs = tuple(FunctionalSql.of(row, f, where=ALWAYS, among=inner.where) for f in inner.functionals)
+    bounded = _Bounded(inner, row, Bounding(row, question.keys), needs)
     _, steps, left = bounded.totals()
-    kept = [*left, f"t{len(inner.functionals) - 1} IS NOT NULL"]
+    kept = [*left, f"t{len(needs) - 1} IS NOT NULL"]
     source = [f"FROM {bounded.relation}", *where(kept, comment="of the public keys, with rows that count")]
-    return [
+    lines = [
         "WITH",
         *steps[:-1],
         f"{steps[-1].rstrip(',')},",
         *relation(unit_columns(rows, bounded.bounding), source),
         *answer(question, rows, row, bounded.bounding),
     ]
+    rolled = rollup_per_unit(question, rows, totals=inner, row=row, functionals=needs)
+    return Rewritten(dialect=dialect, sql="\n".join(lines), rollup=rolled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,7 @@ class _Bounded:
     question: Question
     row: RowSql
     bounding: Bounding
+    functionals: tuple[FunctionalSql, ...]
 
     @property
     def relation(self) -> str:
@@ -108,7 +114,7 @@ class _Bounded:
         table = self.question.table
         pushed = not self.bounding.chooses and table.row_cap is None
         told = ALWAYS if pushed else self.question.where
-        functionals = [FunctionalSql.of(self.row, f, where=told) for f in self.question.functionals]
+        functionals = [replace(functional, where=told) for functional in self.functionals]
         rows = [*self._eligible(), *(_kept(self.row, self.question.where) if pushed else [])]
         if table.row_cap is None:
             steps = self._totals(functionals, rows)

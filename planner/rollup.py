@@ -11,7 +11,8 @@ rows of other units are first added up per unit and clipped.
 References: MATHS M6; DESIGN 7 (what bounding costs).
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from planner.bounding import Bounding, not_null
@@ -21,12 +22,13 @@ from planner.domain_sql import restriction
 from planner.functional_sql import FunctionalSql
 from planner.keys import KeySpace
 from planner.plan import Rollup
-from planner.question import Measure, Question
+from planner.question import Measure, Question, UnitRows
 from planner.refresh import parse_refresh
 from planner.row_sql import RowSql
 from planner.row_value import row_value
 from planner.sql_literal import identifier, integer
 from planner.sql_steps import group_by, indented, select, where
+from planner.unit_rows_sql import answer, relation, unit_columns
 
 _RELATION = "rolled"
 _COUNT = "keyhole_rows"
@@ -36,24 +38,48 @@ _MOST = 2**31 - 1
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 
 
-def rollup(question: Question, row: RowSql) -> Rollup | None:
+def rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> Rollup | None:
     """How the question is answered from the rows that count; None where every row counts, or nothing may be kept.
 
-    Raises:
-        KeyholeError: as `planner.rewrite.rewrite`.
+    Parameters:
+        functionals: the question's over `row`, of all rows.
     """
+    if not _kept(question) or _spread(question):
+        return None
+    return _rollup(question, row, _answer(question, _Rolled.of(question, row, functionals)))
+
+
+def rollup_per_unit(
+    question: Question, rows: UnitRows, *, totals: Question, row: RowSql, functionals: Sequence[FunctionalSql]
+) -> Rollup | None:
+    """How a question over one row per unit and key is answered from the same rows that count.
+
+    Parameters:
+        totals: what is added up per unit, the number of rows last, as a question of `rows.table`.
+        functionals: its functionals over `row`, of all rows.
+    """
+    if not _kept(totals) or Measure.VALUES in {functional.measure for functional in totals.functionals}:
+        return None
+    return _rollup(totals, row, _answer_per_unit(question, rows, _Rolled.of(totals, row, functionals)))
+
+
+def _kept(question: Question) -> bool:
+    """Whether rows of the table may be kept, by these keys."""
     table = question.table
     undeclared = any(column.domain is None for column in question.keys.columns)
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
-    if table.row_unit or undeclared or taken or parse_refresh(table.refresh).kind == "live" or _spread(question):
-        return None
+    return not (table.row_unit or undeclared or taken or parse_refresh(table.refresh).kind == "live")
+
+
+def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:
     build = "\n".join(_build(Bounding(row, _whole(question))))
+    name = question.table.name
     return Rollup(
-        table=table.name,
-        name=sha256(f"{row.dialect}\n{table.name}\n{build}".encode()).hexdigest()[:24],
+        table=name,
+        name=sha256(f"{row.dialect}\n{name}\n{build}".encode()).hexdigest()[:24],
         build=build,
         indexed=_COUNT,
-        sql="\n".join(_answer(question, row)),
+        sql="\n".join(lines),
     )
 
 
@@ -148,19 +174,57 @@ def _stored(table: Table) -> list[Column]:
     return sorted(usable, key=lambda column: column.sql_type in (SqlType.TEXT, SqlType.NUMERIC))
 
 
-def _answer(question: Question, row: RowSql) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Rolled:
+    """The rows that count as a relation: what is asked of them, and what they add to."""
+
+    bounding: Bounding
+    functionals: tuple[FunctionalSql, ...]
+    asked: tuple[str, ...]
+
+    @staticmethod
+    def of(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> "_Rolled":
+        """The question's functionals, filter and own restriction of keys."""
+        table = _rolled(question.table)
+        measures = {column: name for column, (name, _) in _measures(row).items()}
+        bounded = RowSql(table=table, dialect=row.dialect, measures=measures)
+        asked = [] if question.where == ALWAYS else [bounded.holds(question.where)]
+        for column, values in zip(question.keys.columns, question.keys.values, strict=True):
+            if len(values) < len(column.domain or ()):
+                asked.append(restriction(bounded, table.column(column.name), values) or not_null(bounded, column))
+        keyed = replace(question.keys, columns=tuple(table.column(name) for name in question.keys.names))
+        return _Rolled(
+            bounding=Bounding(bounded, keyed),
+            functionals=tuple(functional.read_from(bounded) for functional in functionals),
+            asked=tuple(asked),
+        )
+
+    def totals(self, conditions: Sequence[str], *, closing: str) -> list[str]:
+        """The step that adds up what each unit has in each key."""
+        groups = self.bounding.groups
+        units = [f"{self.bounding.row.column(column.name)} AS {alias}" for alias, column in groups]
+        sums = [f"{f.sum_rows(added=f.added(), present=f.present())} AS t{i}" for i, f in enumerate(self.functionals)]
+        return _step("totals", units + sums, _RELATION, [*conditions, *self.asked], len(units), closing=closing)
+
+
+def _answer_per_unit(question: Question, rows: UnitRows, rolled: _Rolled) -> list[str]:
+    """The question over each unit's totals, from behind the WITH clause that names `rolled`."""
+    bounding = rolled.bounding
+    found = where([f"t{len(rolled.functionals) - 1} IS NOT NULL"], comment="with rows that count")
+    return [
+        "-- integer totals of each privacy unit in each key, of the rows that count",
+        *rolled.totals([], closing="),"),
+        *relation(unit_columns(rows, bounding), ["FROM totals", *found]),
+        *answer(question, rows, bounding.row, bounding),
+    ]
+
+
+def _answer(question: Question, rolled: _Rolled) -> list[str]:
     """The question over `rolled`, from behind the WITH clause that names it."""
-    table = _rolled(question.table)
-    measures = {column: name for column, (name, _) in _measures(row).items()}
-    bounded = RowSql(table=table, dialect=row.dialect, measures=measures)
-    single = RowSql(table=replace(table, unit=(), row_cap=None), dialect=row.dialect, measures=measures)
-    whole = [FunctionalSql.of(bounded, functional, where=ALWAYS) for functional in question.functionals]
-    light = [FunctionalSql.of(single, functional, where=ALWAYS) for functional in question.functionals]
+    bounded, whole, asked = rolled.bounding.row, rolled.functionals, rolled.asked
+    single = replace(bounded, table=replace(bounded.table, unit=(), row_cap=None))
+    light = [replace(functional, row=single) for functional in whole]
     limits = [limit for f in whole if (limit := f.unclipped_rows()) is not None]
-    asked = [] if question.where == ALWAYS else [bounded.holds(question.where)]
-    for column, values in zip(question.keys.columns, question.keys.values, strict=True):
-        if len(values) < len(column.domain or ()):
-            asked.append(restriction(bounded, table.column(column.name), values) or not_null(bounded, column))
     keys = [f"{bounded.grouped(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
     sums = [f.sum_rows(added=f.added(), present=f.present()) for f in light]
     aliases = [f"k{i}" for i in range(len(keys))]
@@ -172,10 +236,6 @@ def _answer(question: Question, row: RowSql) -> list[str]:
             "SELECT * FROM scan",
         ]
     limit = min([*limits, _MOST - 1])
-    keyed = replace(question.keys, columns=tuple(table.column(name) for name in question.keys.names))
-    groups = Bounding(bounded, keyed).groups
-    units = [f"{bounded.column(column.name)} AS {alias}" for alias, column in groups]
-    adds = [f"{f.sum_rows(added=f.added(), present=f.present())} AS t{i}" for i, f in enumerate(whole)]
     return [
         f"-- units with at most {limit} rows in a key: no choice among them is clipped",
         *_step(
@@ -187,7 +247,7 @@ def _answer(question: Question, row: RowSql) -> list[str]:
             closing="),",
         ),
         "-- integer totals of each other privacy unit in each key",
-        *_step("totals", units + adds, _RELATION, [f"{_COUNT} > {limit}", *asked], len(units), closing="),"),
+        *rolled.totals([f"{_COUNT} > {limit}"], closing="),"),
         "-- each total clipped, summed per key",
         *_step(
             "heavy",
@@ -206,9 +266,9 @@ def _answer(question: Question, row: RowSql) -> list[str]:
 
 
 def _step(
-    name: str, columns: list[str], relation: str, conditions: list[str], groups: int, *, closing: str = ")"
+    name: str, columns: list[str], source: str, conditions: Sequence[str], groups: int, *, closing: str = ")"
 ) -> list[str]:
-    body = indented(select(columns), [f"FROM {relation}"], where(conditions), [group_by(groups)])
+    body = indented(select(columns), [f"FROM {source}"], where(list(conditions)), [group_by(groups)])
     return [f"{name} AS (", *body, closing]
 
 

@@ -13,7 +13,20 @@ from sqlglot import exp
 
 from planner.catalog import Column, SqlType
 from planner.column_comparison import boolean, compared, unlisted
-from planner.condition import ALWAYS, COMPARISONS, NEVER, Compare, Condition, IsNull, Like, Not, Within, all_of, any_of
+from planner.condition import (
+    ALWAYS,
+    COMPARISONS,
+    NEVER,
+    Compare,
+    Condition,
+    IsNull,
+    Like,
+    Not,
+    Within,
+    all_of,
+    any_of,
+    columns,
+)
 from planner.constant import Constant, Given, NotConstant, Number, Untyped, fold, truth
 from planner.errors import KeyholeError
 from planner.like import unfinished
@@ -135,6 +148,9 @@ def _sides(node: exp.Expr, operator: str, within: RowScope) -> tuple[exp.Expr, s
 
 def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
     left, right = bare(node.this), bare(node.expression)
+    found = within.scope.membership(node) if operator == "=" else None
+    if found is not None:  # of a row that finds nothing, the public side is NULL
+        return Truth(found, NEVER, any_of((Not(found), *(IsNull(name) for name in columns(found)))), ALWAYS)
     if _is_constant(left, within) and _is_constant(right, within):
         return _constants(node, operator, within.given)
     left, operator, right = _sides(node, operator, within)

@@ -1,7 +1,8 @@
 """What one row can add to several functionals at once, at the corners of all that its values can be.
 
 Which of the conditions a row meets and which columns it has values of leaves finitely many cases. In each case a
-functional is an affine function of the columns' values, each within its range.
+functional is an affine function of the columns' values, each within its range, or one that has squares besides: of
+`x^2 - c` the absolute value is nowhere above the larger of `x^2 - c` and `c`, which is convex as well.
 
 Guarantee: whatever a row that satisfies `among` adds to the functionals, in absolute values, lies under a mixture of
 the corners given: for weights >= 0, the weighted sum of absolute values is at most that of some corner. Cases that no
@@ -15,27 +16,36 @@ from typing import TypeAlias
 
 from planner.catalog import Table
 from planner.condition import ALWAYS, And, Condition, IsNull, Not, canonical, disjoint
+from planner.narrowing import narrowed
 from planner.question import Term
-from planner.row_range import Range, may_be_nan, not_true
+from planner.row_range import Range, may_be_nan, not_true, range_of_sum
 
 MOST_CORNERS = 256
 _MOST_STEPS = 1024
 
-Corner: TypeAlias = tuple[int, ...]
 _Value: TypeAlias = int | None  # of a column that is added up; None for a row without one
+
+
+@dataclass(frozen=True, slots=True)
+class RowCorner:
+    """By functional, the absolute value of what a row at the corner adds, and whether some row between the corners of
+    its case that has values of the same columns adds anything."""
+
+    added: tuple[int, ...]
+    moved: tuple[bool, ...]
 
 
 def row_corners(
     functionals: Sequence[Sequence[Term]], *, ranges: Mapping[str, Range], table: Table, among: Condition = ALWAYS
-) -> tuple[Corner, ...] | None:
-    """By functional, the absolute values of what a row can add; None where there are too many cases to list.
+) -> tuple[RowCorner, ...] | None:
+    """What a row can add; None where there are too many cases to list.
 
     Parameters:
         ranges: in grid steps, of every column that a term adds up.
         table: whose rows they are; it knows which columns may hold NaN.
     """
     conditions = {canonical(term.condition): term.condition for terms in functionals for term in terms}
-    found: dict[Corner, None] = {}
+    found: dict[RowCorner, None] = {}
     steps = 0
     for case in _cases(sorted(conditions.items()), among):
         steps += 1
@@ -45,13 +55,21 @@ def row_corners(
             continue
         counting = [[term for term in terms if canonical(term.condition) in case.held] for terms in functionals]
         names = tuple(dict.fromkeys(t.column for terms in counting for t in terms if t.column is not None))
+        alike: dict[frozenset[str], list[tuple[int, ...]]] = {}
         for values in product(*(_values(name, case, counting, ranges, table) for name in names)):
             steps += 1
             at = dict(zip(names, values, strict=True))
-            found[tuple(abs(sum(_added(term, at) for term in terms)) for terms in counting)] = None
-            if steps > _MOST_STEPS or len(found) > MOST_CORNERS:
+            box = {name: _range(name, case, ranges, table) for name in names if at[name] is not None and name in ranges}
+            present = frozenset(name for name, value in at.items() if value is not None)
+            alike.setdefault(present, []).append(tuple(_change(terms, at, box) for terms in counting))
+            if steps > _MOST_STEPS:
                 return None
-    return tuple(corner for corner in found if any(corner))
+        for corners in alike.values():
+            moved = tuple(map(any, zip(*corners, strict=True)))
+            found |= dict.fromkeys(RowCorner(added, moved) for added in corners)
+        if len(found) > MOST_CORNERS:
+            return None
+    return tuple(corner for corner in found if any(corner.added))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +122,7 @@ def _values(
     ends: list[_Value] = []
     if case.admits(Not(IsNull(name))):
         added_up = any(term.power for terms in counting for term in terms if term.column == name)
-        ends += dict.fromkeys(ranges[name]) if added_up else [1]
+        ends += dict.fromkeys(_range(name, case, ranges, table)) if added_up else [1]
     if may_be_nan(name, table) or case.admits(IsNull(name)):
         ends.append(None)
     return ends
@@ -114,4 +132,21 @@ def _added(term: Term, at: Mapping[str, _Value]) -> int:
     if term.column is None:
         return term.coefficient
     value = at[term.column]
-    return 0 if value is None else term.coefficient * (value if term.power else 1)
+    return 0 if value is None else term.coefficient * value**term.power
+
+
+def _range(name: str, case: _Case, ranges: Mapping[str, Range], table: Table) -> Range:
+    return narrowed(name, ranges[name], among=(*case.known, *case.failed), table=table)
+
+
+def _change(terms: Sequence[Term], at: Mapping[str, _Value], box: Mapping[str, Range]) -> int:
+    """The absolute value at a corner; of a sum with squares that of a convex function which is nowhere below it."""
+    change = sum(_added(term, at) for term in terms)
+    signs = {term.coefficient > 0 for term in terms if term.power == 2 and term.column and at[term.column] is not None}
+    if not signs:
+        return abs(change)
+    present = [term for term in terms if term.column is None or at[term.column] is not None]
+    low, high = range_of_sum(present, box, frozenset(box))
+    if signs == {True}:
+        return max(change, -low)
+    return max(-change, high) if signs == {False} else max(-low, high)

@@ -46,10 +46,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The rows that must exist for an aggregate not to be NULL: those with a value of `column` under `condition`."""
+    """The rows that must exist for an aggregate not to be NULL: `least` with a value of `column` under `condition`."""
 
     column: str | None
     condition: Condition
+    least: int = 1
 
     @property
     def rows(self) -> Condition:
@@ -58,7 +59,7 @@ class Values:
 
     def where(self, condition: Condition) -> "Values":
         """Those among the rows that satisfy the condition."""
-        return Values(self.column, all_of((condition, self.condition)))
+        return replace(self, condition=all_of((condition, self.condition)))
 
 
 @dataclass(frozen=True, slots=True)

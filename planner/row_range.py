@@ -2,7 +2,8 @@
 
 A term counts where its condition holds and its column has a value. For every subset of the distinct conditions that
 some row may satisfy while it fails the others, the coefficients of each column are summed first, then taken over the
-column's range: so `x - t` over rows with an x lies between `L - t` and `U - t`, not between sums of separate bounds.
+column's range, as far as the conditions leave it: so `x - t` over rows with an x lies between `L - t` and `U - t`, not
+between sums of separate bounds, and `x` where `x < 10` at most at 10.
 
 Guarantee: no row whose values lie in `ranges` adds less than the first or more than the second number. A row that
 counts for nothing adds 0, so 0 always lies between them. Beyond `MOST_CONDITIONS` conditions each term is taken by
@@ -16,6 +17,7 @@ from itertools import combinations
 
 from planner.catalog import SqlType, Table
 from planner.condition import ALWAYS, And, Condition, IsNull, Not, Or, all_of, any_of, canonical, disjoint
+from planner.narrowing import narrowed
 from planner.question import Term
 
 MOST_CONDITIONS = 8
@@ -31,7 +33,7 @@ def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Tabl
     """
     conditions = {canonical(term.condition): term.condition for term in terms}
     if len(conditions) > MOST_CONDITIONS:
-        each = [_of_columns([term], ranges, frozenset()) for term in terms]
+        each = [range_of_sum([term], _box(term, (among, term.condition), ranges, table), frozenset()) for term in terms]
         return sum(min(low, 0) for low, _ in each), sum(max(high, 0) for _, high in each)
     low = high = 0
     for held in _reachable(conditions, among):
@@ -41,7 +43,11 @@ def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Tabl
         counting = [term for term in meeting if term.column not in empty]
         integral = (name for name in _named(counting) if not may_be_nan(name, table))
         always = frozenset(name for name in integral if disjoint(known, IsNull(name)))
-        least, most = _of_columns(counting, ranges, always)
+        failed = (not_true(condition) for text, condition in conditions.items() if text not in held)
+        told = (known, *failed)
+        summed = _named([term for term in counting if term.power])
+        box = {name: narrowed(name, ranges[name], among=told, table=table) for name in summed}
+        least, most = range_of_sum(counting, box, always)
         low, high = min(low, least), max(high, most)
     return low, high
 
@@ -105,18 +111,35 @@ def _reachable(conditions: Mapping[str, Condition], among: Condition) -> Iterato
                 yield frozenset(held)
 
 
+def _box(term: Term, among: Sequence[Condition], ranges: Mapping[str, Range], table: Table) -> dict[str, Range]:
+    if term.column is None or not term.power:
+        return {}
+    return {term.column: narrowed(term.column, ranges[term.column], among=among, table=table)}
+
+
 def _named(terms: Sequence[Term]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term.column for term in terms if term.column is not None))
 
 
-def _of_columns(terms: Sequence[Term], ranges: Mapping[str, Range], always: frozenset[str]) -> Range:
+def range_of_sum(terms: Sequence[Term], ranges: Mapping[str, Range], always: frozenset[str]) -> Range:
     """The range of the sum of terms that all count, but for columns without a value."""
     low = high = sum(term.coefficient for term in terms if term.column is None)
     for name in _named(terms):
-        slope = sum(term.coefficient for term in terms if term.column == name and term.power)
-        constant = sum(term.coefficient for term in terms if term.column == name and not term.power)
-        ends = [slope * edge + constant for edge in ranges[name]] if slope else [constant]
+        square, slope, constant = (
+            sum(term.coefficient for term in terms if term.column == name and term.power == power)
+            for power in (2, 1, 0)
+        )
+        edges = _edges(square, slope, ranges[name]) if square or slope else (0,)
+        ends = [(square * edge + slope) * edge + constant for edge in edges]
         if name not in always:
             ends.append(0)
         low, high = low + min(ends), high + max(ends)
     return low, high
+
+
+def _edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
+    """The steps of a range at one of which `square * x^2 + slope * x` is least, and at one of which it is largest."""
+    if not square:
+        return steps
+    turn = -slope // (2 * square)  # the vertex, rounded down
+    return (*steps, *(edge for edge in (turn, turn + 1) if steps[0] < edge < steps[1]))

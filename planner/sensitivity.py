@@ -1,25 +1,30 @@
 """Joint sensitivity: by which parts of their sensitivities one privacy unit can change functionals at once in a key."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mechanisms.joint_loss import sets_at_once, undominated
 from mechanisms.protocol import Exposure
-from planner.condition import And, Condition, IsNull, Not, all_of, any_of, disjoint
+from planner.condition import And, Condition, IsNull, Not, all_of, any_of, columns, disjoint
 from planner.functional import grid
 from planner.question import Functional, Measure, Question
 from planner.row_corners import row_corners
 
 MOST_FUNCTIONALS = 16
+MOST_COMPARED = 64  # corners
+MOST_SQUARES = 64  # where sums of squares are among them, which have few corners
 
 
-def exposures(question: Question) -> tuple[Exposure, ...]:
+@dataclass(frozen=True, slots=True)
+class JointSensitivity:
     """What one privacy unit can change at once in one key, as parts of the functionals' sensitivities.
 
-    Guarantee: for every unit some mixture of the exposures covers `|change of v| / Delta_v` for all functionals v. So
-    if v has noise of scale `Delta_v / eps_v`, adding or removing one unit costs a key at most the maximum, over the
-    exposures, of `sum_v part_v * eps_v`. Each is covered by one of `affected_together`'s sets; every functional has a
-    positive part in one; the order is deterministic.
+    Guarantee: for every unit some mixture of `exposures(in_blocks)` covers `|change of v| / Delta_v` for all
+    functionals v, and 1 for those of `in_blocks` that change at all. So if v has noise of scale `Delta_v / eps_v`, or
+    noise of rate `eps_v` on its index in blocks of `Delta_v` where it is of `in_blocks`, adding or removing one unit
+    costs a key at most the maximum, over the exposures, of `sum_v part_v * eps_v`. Every functional has a positive part
+    in one; the order is deterministic.
 
     **Row sums** (COUNT, SUM and linear forms whose rows are added as they are: the row is the unit, or rows are
     capped). A unit has rows `r_1 ... r_m` in the key, m <= M (M = 1 for row units), and `Delta_v >= M * max|f_v|`:
@@ -28,9 +33,13 @@ def exposures(question: Question) -> tuple[Exposure, ...]:
 
     a mixture of the rows' own parts `M |f_v(r)| / Delta_v`. Which conditions a row meets and which columns it has
     values of leaves finitely many cases. In each, `f_v` is an affine function of the values, so that
-    `sum_v eps_v * part_v` is convex, and its maximum over the columns' declared ranges is at one of their corners. Of
-    `AVG(age) > 65 OR AVG(age) < 5` with ages from 0 to 110, the row 0 moves `x - 65` by 65 of 65 but `x - 5` by 5 of
+    `sum_v eps_v * part_v` is convex, and its maximum over the columns' ranges in that case is at one of their corners.
+    Of `AVG(age) > 65 OR AVG(age) < 5` with ages from 0 to 110, the row 0 moves `x - 65` by 65 of 65 but `x - 5` by 5 of
     105.
+
+    **Blocks.** An index moves by a whole step in every row of a case in which some row moves the sum, whichever corner
+    that row is near. Rows of one unit may move several indices by a step each: where a unit has several, they are in
+    full in every exposure.
 
     A count of different values changes, with each row that comes or goes, by at most what counting the row would.
 
@@ -40,11 +49,64 @@ def exposures(question: Question) -> tuple[Exposure, ...]:
 
     References: MATHS M6. Proof: docs/proofs/joint_loss.md.
     """
+
+    sets: tuple[frozenset[int], ...]
+    functionals: int
+    summed: frozenset[int]
+    splits: bool
+    corners: tuple[tuple[Exposure, frozenset[int]], ...] | None
+
+    def exposures(self, in_blocks: frozenset[int] = frozenset()) -> tuple[Exposure, ...]:
+        """The exposures where only functionals of `in_blocks` have noise on block indices."""
+        full = frozenset(range(self.functionals)) - self.summed
+        if self.splits:
+            full |= in_blocks
+        if self.corners is None:
+            sets = sets_at_once([one | full for one in self.sets], functionals=self.functionals)
+            return undominated(sets) if self.splits and in_blocks else sets
+        found: list[Exposure] = [tuple(Fraction(index in full) for index in range(self.functionals))]
+        for parts, moved in self.corners:
+            whole = full | (moved & in_blocks)
+            found.append(tuple(Fraction(1) if index in whole else part for index, part in enumerate(parts)))
+        unmoved = [index for index in range(self.functionals) if not any(parts[index] for parts in found)]
+        return undominated((*found, *sets_at_once([[index] for index in unmoved], functionals=self.functionals)))
+
+    def free_blocks(self, among: frozenset[int]) -> frozenset[int]:
+        """Functionals of `among` whose noise may live on block indices without any larger exposure."""
+        plain = self.exposures()
+        free = frozenset(index for index in among if all(parts[index] == 1 for parts in plain))
+        if self.corners is not None and len(self.corners) > MOST_COMPARED:
+            return free
+        for index in sorted(among - free):
+            if self.exposures(free | {index}) == plain:
+                free |= {index}
+        return free
+
+
+def exposures(question: Question) -> tuple[Exposure, ...]:
+    """`JointSensitivity.exposures` of a question without noise on block indices.
+
+    Each exposure is covered by one of `affected_together`'s sets.
+    """
+    return joint_sensitivity(question).exposures()
+
+
+def joint_sensitivity(question: Question) -> JointSensitivity:
+    """What one privacy unit can change at once in one key of the question."""
     functionals = question.functionals
-    sets = sets_at_once(affected_together(question), functionals=len(functionals))
     summed = [index for index, functional in enumerate(functionals) if _adds_rows(question, functional)]
-    if len(functionals) < 2 or len(functionals) > MOST_FUNCTIONALS or not any(_varies(functionals[i]) for i in summed):
-        return sets
+    cap = question.table.row_cap
+    whole = JointSensitivity(
+        sets=affected_together(question),
+        functionals=len(functionals),
+        summed=frozenset(summed),
+        splits=not question.table.row_unit and cap is not None and cap.rows > 1,
+        corners=None,
+    )
+    squared = any(term.power == 2 for index in summed for term in functionals[index].terms)
+    most = MOST_SQUARES if squared else MOST_FUNCTIONALS
+    if len(functionals) < 2 or len(functionals) > most or not _vary([functionals[index] for index in summed]):
+        return whole
     ranges = {
         name: grid(question.table.column(name), question.table, position=None)[1:]
         for index in summed
@@ -54,20 +116,20 @@ def exposures(question: Question) -> tuple[Exposure, ...]:
         [functionals[index].terms for index in summed], ranges=ranges, table=question.table, among=question.where
     )
     if corners is None:
-        return sets
-    apart = _apart_pairs(question, summed)
-    rows = 1 if question.table.row_cap is None else question.table.row_cap.rows
-    found: list[Exposure] = [tuple(Fraction(index not in summed) for index in range(len(functionals)))]
+        return whole
+    apart = _apart_pairs(question, summed) if len(functionals) <= MOST_FUNCTIONALS else []
+    rows = 1 if cap is None else cap.rows
+    found: list[tuple[Exposure, frozenset[int]]] = []
     for corner in corners:
         parts = [Fraction(1)] * len(functionals)
-        for index, change in zip(summed, corner, strict=True):
+        for index, change in zip(summed, corner.added, strict=True):
             parts[index] = Fraction(rows * change, functionals[index].sensitivity)
         if max(parts) > 1:
-            return sets_at_once([range(len(functionals))], functionals=len(functionals))  # rewriting refuses it
-        if not any(parts[one] and parts[other] for one, other in apart):
-            found.append(tuple(parts))
-    unmoved = [index for index in range(len(functionals)) if not any(parts[index] for parts in found)]
-    return undominated((*found, *sets_at_once([[index] for index in unmoved], functionals=len(functionals))))
+            return replace(whole, sets=(frozenset(range(len(functionals))),))  # rewriting refuses it
+        moved = frozenset(index for index, moves in zip(summed, corner.moved, strict=True) if moves)
+        if not any(one in moved and other in moved for one, other in apart):
+            found.append((tuple(parts), moved))
+    return replace(whole, corners=tuple(found))
 
 
 def affected_together(question: Question) -> tuple[frozenset[int], ...]:
@@ -111,9 +173,10 @@ def _adds_rows(question: Question, functional: Functional) -> bool:
     return question.table.row_cap is not None and functional.sensitivity >= question.table.row_cap.rows
 
 
-def _varies(functional: Functional) -> bool:
-    """Whether rows may change the functional by different parts of its sensitivity, whatever else they change."""
-    return len(functional.terms) > 1
+def _vary(summed: Sequence[Functional]) -> bool:
+    """Whether rows may change some row sum by different parts of its sensitivity, whatever else they change."""
+    read = frozenset().union(*(columns(term.condition) for functional in summed for term in functional.terms))
+    return any(len(functional.terms) > 1 or read & set(functional.summed) for functional in summed)
 
 
 def _apart_pairs(question: Question, summed: Iterable[int]) -> list[tuple[int, int]]:

@@ -1,8 +1,9 @@
 """UNION, INTERSECT and EXCEPT between questions: found in a statement, and replaced as one question.
 
-Joined are questions of one table whose select lists are the same keys in the same order, where what each says of keys
-allows it: INTERSECT always, UNION if both restrict keys alike, EXCEPT if the right side restricts them no further than
-the left. Everything else is left apart: each question is answered by itself, and PostgreSQL joins their keys.
+Joined are questions of one private table whose select lists are the same keys in the same order, where what each says
+of keys allows it: INTERSECT always, UNION if both restrict keys alike, EXCEPT if the right side restricts them no
+further than the left. Each may join public tables of its own: what they look up for a row is a column of the private
+table. Everything else is left apart: each question is answered by itself, and PostgreSQL joins their keys.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,12 +13,14 @@ from typing import Literal, TypeAlias
 from sqlglot import exp
 
 from planner.aggregate import contains_aggregate
+from planner.catalog import Column, Lookup, Table
 from planner.clauses import at_offset
+from planner.determined import by_key
 from planner.embedded import Embedded, Joined
 from planner.lexer import Token
 from planner.question_text import Edit, Place
-from planner.reference import referenced
-from planner.syntax import bare, name
+from planner.reference import Scope, referenced
+from planner.syntax import bare
 
 MOST_COMPARISONS = 48
 _OPERATIONS: dict[type[exp.Expr], Literal["union", "intersect", "except"]] = {
@@ -126,14 +129,12 @@ def _leaf(place: Place, tokens: tuple[Token, ...]) -> _Part | None:
     distinct = select.args.get("distinct")
     if (
         embedded.stored is not None
-        or embedded.looked_up
+        or embedded.table.members
         or embedded.per_unit is not None
         or (distinct is not None and distinct.args.get("on") is not None)
     ):
         return None
-    scope = embedded.scope
-    shown = [referenced(_unaliased(item), scope) for item in select.expressions]
-    if {column and column.name for column in shown} != {key.name for key in embedded.keys}:
+    if set(_shown(place)) != {key.name for key in embedded.keys}:
         return None
     start = at_offset(tokens, embedded.offset)
     past = at_offset(tokens, embedded.offset + len(embedded.text) - 1) + 1
@@ -152,35 +153,54 @@ def _unaliased(item: exp.Expr) -> exp.Expr:
     return bare(item.this if isinstance(item, exp.Alias) else item)
 
 
+def _shown(place: Place) -> list[str | None]:
+    """The columns of the select list; None for what is no column."""
+    shown = [referenced(_unaliased(item), place.embedded.scope) for item in place.select.expressions]
+    return [None if column is None else column.name for column in shown]
+
+
 def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
-    """The conjuncts that read keys alone, each as text without qualifiers."""
+    """The conjuncts that read keys, or what keys determine, alone; each as text with the names of the columns it reads.
+
+    An inner join is one, too: it leaves out the keys for which there is no public row.
+    """
+    scope = embedded.scope
+    for joined in scope.joined:
+        if not joined.outer and _keyed(embedded.table.column(joined.base), embedded):
+            yield f"{joined.base} in {joined.name}.{joined.key}"
+    where, having = select.args.get("where"), select.args["having"]
+    clauses = [join.args.get("on") for join in select.args.get("joins") or () if not join.side]
+    waiting = [
+        clause for clause in (*clauses, None if where is None else where.this, having.this) if clause is not None
+    ]
+    while waiting:
+        node = bare(waiting.pop())
+        if isinstance(node, exp.And):
+            waiting.extend((node.this, node.expression))
+        elif not contains_aggregate(node) and scope.membership(node) is None and _reads_keys(node, embedded):
+            yield _resolved(node, scope)
+
+
+def _reads_keys(node: exp.Expr, embedded: Embedded) -> bool:
     keys = {key.name for key in embedded.keys}
-    for clause in (select.args.get("where"), select.args["having"]):
-        waiting = [] if clause is None else [clause.this]
-        while waiting:
-            node = bare(waiting.pop())
-            if isinstance(node, exp.And):
-                waiting.extend((node.this, node.expression))
-            elif not contains_aggregate(node) and _columns(node) & _columns_of_keys(embedded, keys):
-                yield _unqualified(node)
+    keys |= {key.derivation.column for key in embedded.keys if key.derivation is not None}
+    read = [embedded.scope.column(column) for column in node.find_all(exp.Column)]
+    return any(column.name in keys or _keyed(column, embedded) for column in read)
 
 
-def _columns(node: exp.Expr) -> set[str]:
-    return {name(column.this) for column in node.find_all(exp.Column)}
+def _keyed(column: Column, embedded: Embedded) -> bool:
+    """Whether a key determines the column, so that a condition on it restricts the key's values."""
+    return any(by_key(column, key, key.domain or ()) is not None for key in embedded.keys)
 
 
-def _columns_of_keys(embedded: Embedded, keys: set[str]) -> set[str]:
-    return keys | {key.derivation.column for key in embedded.keys if key.derivation is not None}
-
-
-def _unqualified(node: exp.Expr) -> str:
+def _resolved(node: exp.Expr, scope: Scope) -> str:
+    """The expression as text in which every column has the name that it has in the question's table."""
     plain = node.copy()
-    for column in plain.find_all(exp.Column):
+    for column in list(plain.find_all(exp.Column)):
+        found = scope.column(column).name
         for part in ("table", "db", "catalog"):
             column.set(part, None)
-    for identifier in plain.find_all(exp.Identifier):
-        identifier.set("this", name(identifier))
-        identifier.set("quoted", value=True)
+        column.set("this", exp.to_identifier(found, quoted=True))
     return plain.sql(dialect="postgres", comments=False)
 
 
@@ -200,7 +220,10 @@ def _weight(node: exp.Expr) -> int:
 def _operated(
     operation: Literal["union", "intersect", "except"], left: _Part, right: _Part, text: str, tokens: tuple[Token, ...]
 ) -> _Part | None:
-    if not _alike(left.first, right.first) or left.comparisons + right.comparisons > MOST_COMPARISONS:
+    table = _together(left.embedded.table, right.embedded.table)
+    if table is None or not _alike(left.first, right.first):
+        return None
+    if left.comparisons + right.comparisons > MOST_COMPARISONS:
         return None
     match operation:
         case "union" if left.restrictions != right.restrictions:
@@ -211,6 +234,7 @@ def _operated(
     first, end = tokens[start].start, tokens[past - 1].end
     embedded = replace(
         left.embedded,
+        table=table,
         text=text[first:end],
         offset=first,
         joined=Joined(operation=operation, left=left.embedded, right=right.embedded),
@@ -225,14 +249,26 @@ def _operated(
     )
 
 
+def _together(first: Table, second: Table) -> Table | None:
+    """One private table with what both look up in public tables; None if they are two, or names mean two things."""
+
+    def own(table: Table) -> Table:
+        return replace(table, columns=tuple(one for one in table.columns if not isinstance(one.derivation, Lookup)))
+
+    known = {column.name: column for column in first.columns}
+    if own(first) != own(second) or any(known.get(one.name, one) != one for one in second.columns):
+        return None
+    more = tuple(column for column in second.columns if column.name not in known)
+    return replace(first, columns=(*first.columns, *more)) if more else first
+
+
 def _alike(left: Place, right: Place) -> bool:
-    """Whether both show the same expressions of the same keys of one table."""
-    first, second = left.embedded, right.embedded
+    """Whether both show the same expressions of the same keys."""
     return (
-        first.table.name == second.table.name
-        and {key.name for key in first.keys} == {key.name for key in second.keys}
-        and [_unqualified(_unaliased(item)) for item in left.select.expressions]
-        == [_unqualified(_unaliased(item)) for item in right.select.expressions]
+        set(left.embedded.keys) == set(right.embedded.keys)
+        and _shown(left) == _shown(right)
+        and [_resolved(_unaliased(item), left.embedded.scope) for item in left.select.expressions]
+        == [_resolved(_unaliased(item), right.embedded.scope) for item in right.select.expressions]
     )
 
 

@@ -4,7 +4,7 @@ For an owner who is still choosing bounds. What stands in is said; nothing that 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import count, islice
 
@@ -17,6 +17,7 @@ from planner.compile import compile_catalog, key_domains
 from planner.derivation import derived_type, parse_derivation, possible
 from planner.pinned import PinnedTable, Pins, pinned_table
 from planner.policy import ColumnSection, KeySection, Policy, TableSection
+from planner.policy_rules import unit_root
 from planner.sql_types import SourceColumn, sql_type
 
 _START = datetime(2000, 1, 1)
@@ -61,9 +62,14 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
     tables: dict[str, TableSection] = dict(policy.tables)
     schema: dict[str, tuple[SourceColumn, ...]] = {}
     for name, table in policy.private_tables.items():
-        complete = _StandIn(table, question, pins=pins, keys=keys).section(name, assumed)
+        joined = question.tables.intersection(policy.private_tables) - {name}
+        others = [policy.tables[other].columns for other in joined]
+        elsewhere = {column for columns in others for column in columns} - set(table.columns)
+        asked = replace(question, grouped=tuple(column for column in question.grouped if column not in elsewhere))
+        complete = _StandIn(table, asked, pins=pins, keys=keys).section(name, assumed)
         tables[name] = complete
         schema[name] = _StandIn(complete, question, pins=pins, keys=keys).columns()
+    schema = _of_one_type(policy, schema)
     public = tuple(_public(name, policy, pins) for name in policy.public_tables)
     schema |= {table.name: table.columns for table in public}
     filled = policy.model_copy(update={"tables": tables})
@@ -73,6 +79,28 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
         filled, schema=schema, pins=Pins(tables=public, domains=domains), directory=policy.directory
     )
     return StoodIn(catalog=catalog, assumed=tuple(assumed))
+
+
+def _of_one_type(policy: Policy, schema: dict[str, tuple[SourceColumn, ...]]) -> dict[str, tuple[SourceColumn, ...]]:
+    """The columns, with those of units that the policy says are the same of one type: one that a table tells of."""
+    told: dict[tuple[str, int], str] = {}
+    places = {
+        (name, unit): (unit_root(policy, name) or name, index)
+        for name, table in policy.private_tables.items()
+        for index, unit in enumerate(table.privacy_unit or ())
+    }
+    for name, columns in schema.items():
+        for column in columns:
+            place = places.get((name, column.name))
+            if place is not None and told.get(place, "text") == "text":
+                told[place] = column.declared
+    return {
+        name: tuple(
+            replace(column, declared=told[places[name, column.name]]) if (name, column.name) in places else column
+            for column in columns
+        )
+        for name, columns in schema.items()
+    }
 
 
 def _public(name: str, policy: Policy, pins: Pins) -> PinnedTable:

@@ -50,7 +50,33 @@ class Explaining:
     format: Literal["text", "json"]
 
 
-Statement: TypeAlias = PassThrough | SetKeyhole | Asking | Explaining
+@dataclass(frozen=True, slots=True)
+class Preparing:
+    """PREPARE of a statement with something for Keyhole to answer, which the shadow keeps.
+
+    `text` is that statement, with its parameters as `$n`. The shadow may prepare it, since it reads nothing; running it
+    would fail there, for the analyst's role may not.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Executing:
+    """EXECUTE of what was prepared under `name`, which only the shadow knows, with `count` arguments.
+
+    `given` is the text after the name, which starts at `given_at`: the arguments in their parentheses, or nothing.
+    `explain` is the EXPLAIN with its options before it, or empty.
+    """
+
+    name: str
+    given: str
+    given_at: int
+    count: int
+    explain: str = ""
+
+
+Statement: TypeAlias = PassThrough | SetKeyhole | Asking | Explaining | Preparing | Executing
 
 
 def split(sql: str) -> tuple[StatementText, ...]:
@@ -245,16 +271,46 @@ def _declare(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement
 
 def _prepare(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
     result = _held("as", "PREPARE", text, found, catalog)
-    if isinstance(result, Asking):
-        start = _after(found, "as")
-        assert start is not None
-        raise KeyholeError(
-            "KH106",
-            "PREPARE over a question is not supported",
-            hint="Send the question as a statement of its own; drivers may prepare it through the protocol.",
-            position=found[start].start + 1,
-        )
-    return result
+    if isinstance(result, PassThrough):
+        return result
+    start = _after(found, "as")
+    assert start is not None
+    return Preparing(text=text[found[start].start : found[-1].end])
+
+
+def held(text: str, catalog: Catalog) -> str | None:
+    """What Keyhole answers of a statement that was prepared, in SQL or through the protocol; None if it does nothing.
+
+    Raises KH1xx, KH2xx as `classify` does.
+    """
+    parts = split(text)
+    if len(parts) != 1:
+        return None  # a text that prepares a question among other statements is never sent as a whole
+    match classify(parts[0].text, catalog):
+        case Preparing(text=inner):
+            return inner
+        case Asking(rehearsal=()):
+            return parts[0].text
+        case _:
+            return None
+
+
+def _execute(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
+    """EXECUTE; what is no such statement is left to the shadow to refuse."""
+    if len(found) < 2 or not found[1].names:
+        return PassThrough("execute")
+    given, count, depth = found[2:], 0, 0
+    if given:
+        if not given[0].is_symbol("(") or not given[-1].is_symbol(")") or len(given) < 3:
+            return PassThrough("execute")
+        count = 1
+        for index, token in enumerate(given):
+            depth += token.is_symbol("(") + token.is_symbol("[") - token.is_symbol(")") - token.is_symbol("]")
+            count += depth == 1 and token.is_symbol(",")
+            if depth == 0 and index + 1 < len(given):
+                return PassThrough("execute")
+    at = found[1].end
+    return Executing(name=found[1].value, given=text[at : found[-1].end], given_at=at, count=count)
 
 
 def _explain(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
@@ -262,9 +318,12 @@ def _explain(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement
     if start >= len(found):
         raise KeyholeError("KH100", "EXPLAIN needs a statement", position=found[-1].end)
     inner, rest = _inner(text, found, start)
-    if not (rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table")):
+    if rest[0].is_word("execute"):
+        result = _execute(inner, rest, catalog)
+    elif rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table"):
+        result = _query(inner, rest, catalog)
+    else:
         raise refused(f"EXPLAIN of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
-    result = _query(inner, rest, catalog)
     if analyze is not None:
         raise refused(
             "EXPLAIN ANALYZE is not allowed",
@@ -272,7 +331,9 @@ def _explain(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement
             detail="It would run what it explains.",
             hint="Use EXPLAIN without ANALYZE; for a question it costs nothing and shows the plan.",
         )
-    if isinstance(result, PassThrough):
+    if isinstance(result, Executing):
+        return replace(result, explain=text[found[0].start : rest[0].start])
+    if not isinstance(result, Asking):
         return PassThrough("explain")
     questions = [part for part in result.embedded if isinstance(part, Embedded)]
     if len(questions) != 1 or len(result.embedded) != 1:
@@ -328,7 +389,7 @@ _HANDLERS: dict[str, Callable[[str, tuple[Token, ...], Catalog], Statement]] = {
     "move": _passed("move"),
     "close": _passed("close"),
     "prepare": _prepare,
-    "execute": _passed("execute"),
+    "execute": _execute,
     "deallocate": _passed("deallocate"),
     "discard": _passed("discard"),
     "unlisten": _passed("unlisten"),
@@ -339,11 +400,14 @@ __all__ = [
     "Asking",
     "Embedded",
     "EmbeddedVirtual",
+    "Executing",
     "Explaining",
     "PassThrough",
+    "Preparing",
     "SetKeyhole",
     "Statement",
     "StatementText",
     "classify",
+    "held",
     "split",
 ]

@@ -7,6 +7,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from planner.errors import KeyholeError
+from planner.escape_string import without_escapes
 
 MOST_CHARACTERS = 200_000
 
@@ -17,6 +18,7 @@ def parse(text: str) -> exp.Expr:
     if len(text) > MOST_CHARACTERS:
         raise KeyholeError("KH100", f"the statement has more than {MOST_CHARACTERS:,} characters")
     try:
+        text = without_escapes(text)
         tree = sqlglot.parse_one(text, dialect="postgres")
     except ParseError as error:
         raise KeyholeError("KH100", "the statement cannot be parsed", position=_stopped(error, text)) from None

@@ -56,10 +56,13 @@ def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) 
     table = _stored_table(question.table, names, rows.totals)
     measures = {_alias(i): _alias(i) for i in range(len(rows.totals))}
     units = RowSql(table=table, dialect=row.dialect, measures=measures)
-    functionals = [FunctionalSql.of(units, _over(made, names, stored), where=ALWAYS) for made in question.functionals]
+    among = stored(question.where)
+    functionals = [
+        FunctionalSql.of(units, _over(made, names, stored), where=ALWAYS, among=among) for made in question.functionals
+    ]
     sums = [f.final(f.sum_rows(added=f.added(), present=f.present())) for f in functionals]
     keys = [f"k{i}" for i in range(len(question.keys.columns))]
-    kept = [] if question.where == ALWAYS else [units.holds(stored(question.where))]
+    kept = [] if question.where == ALWAYS else [units.holds(among)]
     return [
         "-- the units that the question asks for, summed per key",
         *select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),

@@ -168,8 +168,8 @@ def _total(node: exp.Expr, within: GroupScope, table: Table, *, column: str, cal
         slack=Slack.THRESHOLD,
         position=position(node),
     )
-    made, step = functional(comparison, table=table, min_rows=1)
-    low, high = _range(made, table)
+    made, step = functional(comparison, table=table, min_rows=1, where=within.where)
+    low, high = _range(made, table, where=within.where)
     exact = terminating(step)
     if exact is None:
         raise refused(f"{found.text} comes in steps that no decimal number is", node, table)
@@ -212,14 +212,14 @@ def _no_total(node: exp.Expr, table: Table) -> KeyholeError:
     )
 
 
-def _range(made: Functional, table: Table) -> tuple[int, int]:
+def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, int]:
     """What one unit's total is clipped to, or what the rows that count can add up to."""
     if made.unit_range is not None:
         low, high = made.unit_range
         return min(low, 0), max(high, 0)
     assert table.row_cap is not None
     ranges = {name_: grid(table.column(name_), table, position=None)[1:] for name_ in made.summed}
-    low, high = row_range(made.terms, ranges=ranges, table=table)
+    low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
     return low * table.row_cap.rows, high * table.row_cap.rows
 
 

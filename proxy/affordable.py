@@ -10,7 +10,6 @@ from planner.catalog import Catalog
 from planner.explain import Left
 from planner.plan import Plan
 from planner.question import Accuracy, Question
-from planner.sql_literal import Dialect
 from proxy.answers import Asked
 from proxy.charging import Claim, groups_that_add_up
 from proxy.service import Service, ledger_unavailable
@@ -34,10 +33,10 @@ def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Left:
 
 def would_fit(service: Service, asked: Asked, *, epsilon: float) -> tuple[str, ...]:
     """The smallest tolerance, and the smallest false-negative rate, with which the question costs at most `epsilon`."""
-    return cheaper(asked, service.catalog, dialect=service.source.dialect, epsilon=epsilon)
+    return cheaper(asked, service.catalog, epsilon=epsilon)
 
 
-def cheaper(asked: Asked, catalog: Catalog, *, dialect: Dialect, epsilon: float) -> tuple[str, ...]:
+def cheaper(asked: Asked, catalog: Catalog, *, epsilon: float) -> tuple[str, ...]:
     """`would_fit` without anything open: settings as text, each alone enough."""
     accuracy = settings.accuracy(asked.settings, catalog.defaults)
 
@@ -45,11 +44,9 @@ def cheaper(asked: Asked, catalog: Catalog, *, dialect: Dialect, epsilon: float)
         return ask(asked.question, catalog, accuracy=changed, parameters=asked.parameters, today=asked.today)
 
     tolerance = planning.smallest_tolerance(
-        lambda text: with_accuracy(replace(accuracy, tolerance=text)), epsilon=epsilon, dialect=dialect
+        lambda text: with_accuracy(replace(accuracy, tolerance=text)), epsilon=epsilon
     )
-    fnr = planning.smallest_fnr(
-        lambda rate: with_accuracy(replace(accuracy, fnr=rate)), epsilon=epsilon, dialect=dialect
-    )
+    fnr = planning.smallest_fnr(lambda rate: with_accuracy(replace(accuracy, fnr=rate)), epsilon=epsilon)
     found = (
         None if tolerance is None else f"keyhole.tolerance = '{tolerance}'",
         None if fnr is None else f"keyhole.fnr = {fnr}",

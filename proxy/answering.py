@@ -13,7 +13,18 @@ from planner.errors import KeyholeError
 from planner.outer import outer_sql
 from planner.plan import Plan
 from planner.settings import SETTINGS
-from planner.statement import Asking, Explaining, PassThrough, SetKeyhole, Statement, classify, split
+from planner.statement import (
+    Asking,
+    Executing,
+    Explaining,
+    PassThrough,
+    Preparing,
+    SetKeyhole,
+    Statement,
+    classify,
+    held,
+    split,
+)
 from proxy import affordable, charging, pipeline
 from proxy.answers import Asked
 from proxy.asker import Part, Prepared, Released
@@ -48,6 +59,7 @@ class Answering:
         self._service = service
         # pure, and asked for twice: when a text is read, and when its statement is prepared
         self._classify = lru_cache(CACHED_STATEMENTS)(lambda text: classify(text, service.catalog))
+        self._held = lru_cache(CACHED_STATEMENTS)(lambda text: held(text, service.catalog))
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -58,10 +70,11 @@ class Answering:
 
     def read(self, sql: str) -> tuple[Part, ...]:
         """The statements of a text, and which of them Keyhole answers."""
-        return tuple(
-            Part(text=part.text, offset=part.offset, intercepted=_intercepted(self._classified(part.text, part.offset)))
-            for part in split(sql)
-        )
+        return tuple(read_part(part.text, part.offset, self._classified(part.text, part.offset)) for part in split(sql))
+
+    def held(self, sql: str) -> str | None:
+        """The question, as a statement, in what was prepared; None for what the shadow answers."""
+        return self._held(sql)
 
     def _classified(self, text: str, offset: int) -> Statement:
         try:
@@ -104,7 +117,7 @@ class Answering:
                 empty = asking.constantly_empty
                 plan = Answerable(() if empty else planned, columns, analyst, settings)
                 return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal)
-            case PassThrough() | SetKeyhole():
+            case PassThrough() | SetKeyhole() | Preparing() | Executing():
                 raise TypeError("the shadow answers this statement")
 
     def _planned(self, asked: Asked) -> tuple[Asked, Plan]:
@@ -143,8 +156,15 @@ class Answering:
         )
 
 
-def _intercepted(statement: Statement) -> bool:
-    return isinstance(statement, Asking | Explaining)
+def read_part(text: str, offset: int, statement: Statement) -> Part:
+    """A statement of a text, as a session treats it."""
+    return Part(
+        text=text,
+        offset=offset,
+        intercepted=isinstance(statement, Asking | Explaining),
+        alone=isinstance(statement, Preparing),
+        executing=statement if isinstance(statement, Executing) else None,
+    )
 
 
 def explained(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:

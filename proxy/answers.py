@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -44,9 +44,9 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
     try:
         match classify(text, catalog):
             case Asking(embedded=(Embedded(text=inner, offset=start) as question,)) if (start, inner) == (0, text):
-                return replace(question, offset=offset)
+                return question.moved(offset=offset)
             case Asking(embedded=(Embedded() as question,)) if _behind_its_totals(text, question):
-                return replace(question, offset=offset + question.offset)
+                return question.moved(offset=offset)
     except KeyholeError as error:
         raise error.moved(offset=offset) from None
     raise KeyholeError(

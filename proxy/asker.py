@@ -5,15 +5,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from planner.catalog import Value
+from planner.statement import Executing
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One statement of a text. `offset` is where it starts, in characters; `intercepted`: the shadow cannot answer."""
+    """One statement of a text. `offset` is where it starts, in characters; `intercepted`: the shadow cannot answer.
+
+    `alone`: the shadow must get it as a text of its own, since it keeps the text. `executing`: only what the shadow
+    holds under a name tells who answers.
+    """
 
     text: str
     offset: int
     intercepted: bool
+    alone: bool = False
+    executing: Executing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,9 @@ class Asker(Protocol):
 
     def read(self, sql: str) -> tuple[Part, ...]:
         """Split and classify; positions of refusals count in `sql`. Fast, pure, called on the event loop."""
+
+    def held(self, sql: str) -> str | None:
+        """What Keyhole answers of a statement that the shadow holds, as a statement; None if the shadow does. Pure."""
 
     def prepare(
         self,

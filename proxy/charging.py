@@ -9,7 +9,7 @@ which a privacy unit has one value do so: a customer with rows at two hours is c
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
-from math import ceil
+from math import ceil, prod
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from accountant.model import MOST_NANO_PER_CHARGE, NANO, Cells, Charge, Family, 
 from mechanisms.protocol import Outcome
 from mechanisms.registry import DEFAULT
 from planner import condition
-from planner.catalog import Analyst, Catalog, Column, Lookup, Table, Value
+from planner.catalog import Analyst, Catalog, Column, Table, Value
 from planner.condition import ALWAYS, And, Compare, Condition, Within
 from planner.errors import KeyholeError
 from planner.keys import as_text
@@ -52,8 +52,8 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
     table = question.table
     unchanging = {label(column) for column in table.columns if column.immutable}
     family = Family(
-        table=table.name,
-        unit=",".join(table.unit) or "row",
+        table=table.ledger.table,
+        unit=",".join(table.ledger.unit) or "row",
         columns=tuple(label for label, _ in cells.columns),
         filter="" if remaining == ALWAYS else condition.canonical(remaining),
         version=version,
@@ -84,15 +84,8 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
 
 
 def label(column: Column) -> str:
-    """What the ledger calls a grouping column: its name, and how it is derived or from which pinned data it is looked
-    up, so that another derivation or pin under the same name is another column."""
-    match column.derivation:
-        case None:
-            return column.name
-        case Lookup(column=base, source=pinned):
-            return f"{base}.{pinned.partition(' ')[0]}={pinned}"
-        case derived:
-            return f"{column.name}={derived.function}({derived.part} {derived.column})"
+    """What the ledger calls a grouping column."""
+    return column.label
 
 
 def column_of(label: str) -> str:
@@ -106,11 +99,13 @@ def identity(plan: Plan, catalog: Catalog) -> str:
 
 
 def groups_of_one_unit(question: Question) -> int:
-    """The most keys of this question that one privacy unit can be in: G, or 1 where the unit determines the key."""
-    table = question.table
-    if table.row_unit or set(question.keys.names) <= set(table.unit):
+    """The most keys of this question that one privacy unit can be in: G, or all values of the keys that the unit does
+    not determine, derived and looked-up ones included, where these are fewer."""
+    table, keys = question.table, question.keys
+    if table.row_unit:
         return 1
-    return max(1, min(table.groups_per_unit, question.keys.size))
+    open_ = (values for column, values in zip(keys.columns, keys.values, strict=True) if not table.determines(column))
+    return max(1, min(table.groups_per_unit, prod(map(len, open_))))
 
 
 def groups_that_add_up(plan: Plan) -> int:

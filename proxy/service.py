@@ -98,7 +98,13 @@ class Service:
 def open_policy_source(policy: Policy) -> Source:
     """The source that a policy names. Raises KH008."""
     source = policy.source
-    return open_source(source.url, directory=policy.directory, rollups=source.rollups, scratch=source.scratch)
+    return open_source(
+        source.url,
+        directory=policy.directory,
+        rollups=source.rollups,
+        rollup_rows=source.rollup_rows,
+        scratch=source.scratch,
+    )
 
 
 def open_ledger(policy: Policy) -> Ledger:

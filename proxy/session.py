@@ -16,6 +16,7 @@ from typing import TypeVar
 import structlog
 
 from planner.errors import KeyholeError
+from planner.statement import Executing
 from proxy.asker import Asker, Part
 from proxy.reports import notice, refusal
 from proxy.shadow.answers import DESCRIPTION, ROWS, Ending, Expected
@@ -54,19 +55,27 @@ _ENDINGS: dict[type[FrontendMessage], Ending] = {
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A prepared statement of the client that Keyhole must answer, as the shadow described it."""
+    """A prepared statement of the client that Keyhole must answer, as the shadow described it.
+
+    `in_sql`: by PREPARE, so that positions in its text mean nothing to who binds it.
+    """
 
     part: Part
     described: Described
     stand_in: bytes
+    in_sql: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Portal:
-    """A bound statement that Keyhole must answer and has not answered yet."""
+    """A bound statement that Keyhole must answer and has not answered yet.
+
+    `executed`: by EXECUTE, so that positions in its text mean nothing to the client.
+    """
 
     statement: Statement
     bound: Bind
+    executed: bool = False
 
 
 class Session:
@@ -92,6 +101,7 @@ class Session:
         self._statements: dict[bytes, Statement] = {}
         self._portals: dict[bytes, Portal] = {}
         self._errors_seen = 0
+        self._prepares = False
 
     async def handle(self, received: Received) -> None:
         """One message of the client. Raises ConnectionError when the shadow is gone."""
@@ -135,12 +145,13 @@ class Session:
         failed_before = False
         try:
             parts = self._read(message.sql)
-            if not any(part.intercepted for part in parts):
+            split = len(parts) > 1 and any(part.alone for part in parts)
+            if not split and not any(part.intercepted or part.executing for part in parts):
                 self._relay.send(_raw(received), Expected(Ending.QUERY))
                 return
             await self._exchange.settle()
             for part in parts:
-                if part.intercepted:
+                if await self._answers(part):
                     await self._ask_at_once(part)
                 else:
                     self._run_part(part)
@@ -173,7 +184,7 @@ class Session:
         if message.statement.startswith(OWN_NAMES):
             raise KeyholeError("KH404", 'names of statements that start with "keyhole." are Keyhole\'s own')
         parts = self._read(message.sql)
-        if not any(part.intercepted for part in parts):
+        if not any([await self._answers(part) for part in parts]):
             if message.statement in self._statements and message.statement != UNNAMED:
                 # succeeds only if the shadow has lost the old one, by DEALLOCATE or DISCARD
                 self._pass(received)
@@ -192,7 +203,7 @@ class Session:
         self._statements[message.statement] = Statement(parts[0], like, stand_in)
 
     async def _bind(self, message: Bind, received: Received) -> None:
-        statement = self._statements.get(message.statement)
+        statement = self._statements.get(message.statement) or await self._prepared_in_sql(message.statement)
         if statement is None:
             self._portals.pop(message.portal, None)
             self._pass(received)
@@ -202,7 +213,22 @@ class Session:
         self._relay.send(bound.encode(), Expected(Ending.BIND))
         await self._exchange.settle()
         self._forget_after_errors()
-        self._portals[message.portal] = Portal(statement, message)
+        self._portals[message.portal] = Portal(statement, message, executed=statement.in_sql)
+
+    async def _prepared_in_sql(self, name: bytes) -> Statement | None:
+        """What the client binds by a name that PREPARE gave to a question; None for everything else."""
+        if not self._prepares or not name:
+            return None
+        await self._exchange.settle()
+        found = await self._exchange.held(name)
+        question = None if found is None else self._asker.held(self._codec().decode(found[1])[0])
+        if found is None or found[0] != name or question is None:
+            return None
+        expected = self._exchange.describe(b"S", name)
+        await self._exchange.settle()
+        like = described(expected)
+        stand_in = await self._exchange.stand_in(name, like)
+        return Statement(Part(question, offset=0, intercepted=True), like, stand_in, in_sql=True)
 
     def _forget_after_errors(self) -> None:
         """An error ends the transaction's portals. Fails closed: the shadow denies running what is forgotten here."""
@@ -219,6 +245,8 @@ class Session:
 
     async def _answer(self, portal: Portal, execute: Execute, *, shows_rows_description: bool) -> None:
         """The way of a question: read the session, plan, prepare, release, run. Nothing is spent before `release`."""
+        if portal.statement.part.executing is not None:
+            portal = await self._given(portal, portal.statement.part.executing)
         part, like = portal.statement.part, portal.statement.described
         text = self._codec()
         if not shows_rows_description:
@@ -243,6 +271,8 @@ class Session:
             await self._exchange.rehearse(portal.bound, rehearsal, arrays=prepared.arrays, codec=text)
             released = await self._work(partial(self._asker.release, prepared))
         except KeyholeError as error:
+            if portal.executed:
+                raise error.unplaced() from None
             raise error.moved(offset=part.offset) from None
         if state.wants_notices:
             self._client.write(b"".join(notice(sentence, codec=text) for sentence in released.notices))
@@ -251,6 +281,50 @@ class Session:
         self._exchange.bind_outer(execute.portal, portal.bound, released.arrays, codec=text)
         tag = None if prepared.tag is None else prepared.tag.encode()
         self._relay.send(execute.encode(), Expected(Ending.EXECUTE, shown=ROWS | {ord("s")}, tag=tag, offset=None))
+
+    # --- EXECUTE
+
+    async def _answers(self, part: Part) -> bool:
+        """Whether Keyhole answers the statement; for EXECUTE, what the shadow holds under the name tells."""
+        if part.executing is None:
+            return part.intercepted
+        return await self._held(part.executing) is not None
+
+    async def _held(self, executing: Executing) -> tuple[bytes, str] | None:
+        """The name and the question of what EXECUTE names; None where there is none, or no question in it."""
+        await self._exchange.settle()
+        found = await self._exchange.held(self._encode(executing.name))
+        if found is None:
+            return None
+        name, text = found
+        question = self._asker.held(self._codec().decode(text)[0])
+        return None if question is None else (name, question)
+
+    async def _given(self, portal: Portal, executing: Executing) -> Portal:
+        """An EXECUTE as the question that it names, bound to its arguments."""
+        found = await self._held(executing)
+        if found is None:
+            raise KeyholeError(
+                "KH106",
+                f'the prepared statement "{executing.name}" is no longer what it was when this was parsed',
+                hint="Send the EXECUTE again.",
+            )
+        name, question = found
+        expected = self._exchange.describe(b"S", name)
+        await self._exchange.settle()
+        types = described(expected).types
+        if types and executing.count != len(types):
+            raise KeyholeError(
+                "KH109",
+                f'wrong number of parameters for prepared statement "{executing.name}"',
+                detail=f"Expected {len(types)} but got {executing.count}.",
+                hint="Give EXECUTE one value per parameter.",
+            )
+        values = await self._exchange.arguments(self._encode(executing.given), types) if types else ()
+        part = Part(text=f"{executing.explain}{question}", offset=0, intercepted=True)
+        like = replace(portal.statement.described, types=types)
+        bound = replace(portal.bound, formats=(1,) if types else (), values=values)
+        return Portal(replace(portal.statement, part=part, described=like), bound, executed=True)
 
     async def _work(self, call: Callable[[], T]) -> T:
         """Run blocking work beside the loop. A bug in it is the client's KH900 and one line in the log."""
@@ -276,9 +350,11 @@ class Session:
 
     def _read(self, sql: bytes) -> tuple[Part, ...]:
         try:
-            return self._asker.read(self._codec().decode(sql)[0])
+            parts = self._asker.read(self._codec().decode(sql)[0])
         except UnicodeDecodeError:
             raise KeyholeError("KH100", f"the statement is not valid {self._encoding()}") from None
+        self._prepares |= any(part.alone for part in parts)
+        return parts
 
     def _encode(self, text: str) -> bytes:
         return self._codec().encode(text)[0]

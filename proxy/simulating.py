@@ -135,7 +135,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.accuracy(given, catalog.defaults)
     plan = planning.plan(ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today), dialect=dialect)
-    return _against_caps(plan, stood_in, asked, dialect, sizes)
+    return _against_caps(plan, stood_in, asked, sizes)
 
 
 class _Standing(dict[str, str]):
@@ -155,7 +155,7 @@ def _pins(policy: Policy) -> Pins:
         return Pins()  # keyhole check says what is wrong with it
 
 
-def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, dialect: Dialect, sizes: Sizes) -> Simulation:
+def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> Simulation:
     caps = limits(stood_in.catalog, OWNER)
     adding = groups_that_add_up(plan) if plan.question.table.unit else 1
     fit, scope = _fitting(plan, caps, adding)
@@ -163,7 +163,7 @@ def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, dialect: Dialect,
     affordable = tuple(
         Affordable(
             questions=many,
-            settings=cheaper(asked, stood_in.catalog, dialect=dialect, epsilon=_most(caps, adding, plan, many) / 1e9),
+            settings=cheaper(asked, stood_in.catalog, epsilon=_most(caps, adding, plan, many) / 1e9),
         )
         for many in MANY
         if fit is not None and many > fit

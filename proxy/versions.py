@@ -20,6 +20,8 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
     Raises:
         KeyholeError: KH007 if an explicitly refreshed table was never pinned.
     """
+    if table.members:
+        return _together(table, now=now, pins=pins)
     refresh = parse_refresh(table.refresh)
     tick = refresh.tick(now)
     if tick is not None:
@@ -33,6 +35,13 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
     return declared.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
 
 
+def _together(table: Table, *, now: datetime, pins: Pins) -> str:
+    """The version of joined tables: those of all of them by name, or another one at every call if one is live."""
+    versions = {member.table.name: data_version(member.table, now=now, pins=pins) for member in table.members}
+    live = next((version for version in versions.values() if version.startswith("live ")), None)
+    return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+
+
 class Versions:
     """Data versions as the pin file gives them, read again when `keyhole refresh` has replaced it."""
 
@@ -43,7 +52,8 @@ class Versions:
 
     def version(self, table: Table, *, now: datetime) -> str:
         """The data version of `table` at the moment `now`. Raises KH007."""
-        if parse_refresh(table.refresh).kind == "explicit":
+        tables = [member.table for member in table.members] or [table]
+        if any(parse_refresh(one.refresh).kind == "explicit" for one in tables):
             self._read()
         return data_version(table, now=now, pins=self._pins)
 

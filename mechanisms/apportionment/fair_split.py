@@ -18,6 +18,7 @@ _GROWTH = 40.0
 _INWARD = 1.05
 _FIRST_SHARPNESS = 10.0
 _MOST_STEPS = 120
+_LARGEST = 700.0  # beyond, exp would be infinite; no share is near it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ class _Barrier:
     def value(self, point: Floats, sharpness: float) -> float:
         variables = self.rows.shape[1]
         v = point[:variables]
+        if v.max() > _LARGEST:
+            return np.inf
         slack = 1.0 - self.rows @ np.exp(v)
         if slack.min() <= 0.0:
             return np.inf

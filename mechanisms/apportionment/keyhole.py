@@ -7,15 +7,17 @@ linearised programmes and keeping the best.
 References: MATHS M4, M6. Proof: docs/proofs/apportionment.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from mechanisms.apportionment.clauses import Constraint
 from mechanisms.apportionment.fair_split import Floats, SplitProgram, fair_split
 from mechanisms.apportionment.tree import closed_form, read_once, tree_bound
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
 from mechanisms.protocol import Exposure
 
 LossCurve = Callable[[int, float, float], tuple[float, float, float]]
@@ -23,9 +25,11 @@ LossCurve = Callable[[int, float, float], tuple[float, float, float]]
 
 _ROUNDS = 5
 _WORTHWHILE = 5e-4
-_GAP = 1e-5
 _MOST_ROWS = 60
-_CLOSE_ENOUGH = 3e-3  # what is left over is scaled away; it costs less than a thousandth of the loss
+_MOST_REPEATED = 4
+_NEARBY = (0.5, 0.8, 0.93, 0.98, 1.02, 1.08, 1.25, 2.0)
+
+_Leaves: TypeAlias = tuple[tuple[int, int], ...]  # functionals, and how often each
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,32 @@ class Objective:
         return len(self.exposures) == 1 and all(part == 1 for part in self.exposures[0])
 
 
+@dataclass(frozen=True, slots=True)
+class _Effort:
+    """How many linearised programmes are solved at most, each to within which gap.
+
+    `excess` is the part of a rate by which the tree's bound may still exceed it. It is scaled away in the end, which
+    costs less than a thousandth of the loss.
+    """
+
+    rounds: int
+    gap: float
+    excess: float
+
+
+_FULLY = _Effort(rounds=_ROUNDS, gap=1e-5, excess=3e-3)
+_ROUGHLY = _Effort(rounds=1, gap=1e-2, excess=6e-3)
+"""While constraints are still being found: their number is the cost, not how near each solution is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Shares, and the variables that they were found as: where the next programme may start."""
+
+    shares: Shares
+    point: Floats
+
+
 def keyhole_shares(
     objective: Objective,
     *,
@@ -79,33 +109,62 @@ def keyhole_shares(
     rows_fpr = _matrix(objective, fpr, weigh_fpr) / objective.fpr
     if plain and objective.plain_sum and not objective.tied and read_once(objective.formula):
         return _read_once_shares(objective)
-    return _least_loss(objective, rows_fnr, rows_fpr)
+    return _least_loss(objective, rows_fnr, rows_fpr, _FULLY, start=None).shares
 
 
 def tree_shares(objective: Objective) -> Shares:
-    """Tree form: violated sums of leaves become constraints one after the other until the whole tree is satisfied."""
+    """Tree form: violated sums of leaves become constraints until the whole tree is satisfied.
+
+    Few steps suffice while constraints are still being found; then the programme they make is solved well.
+    """
     if objective.plain_sum and not objective.tied and read_once(objective.formula):
         return _read_once_shares(objective)
-    rows: tuple[list[Floats], list[Floats]] = ([], [])
+    rows: tuple[dict[_Leaves, Floats], dict[_Leaves, Floats]] = ({}, {})
+    counted = Counter(cut.functional for cut in cuts(objective.formula))
+    repeated = tuple(functional for functional, count in counted.items() if count > 1)[:_MOST_REPEATED]
     bounds = (objective.fnr, objective.fpr)
     shares = Shares(fnr=(objective.fnr,) * objective.functionals, fpr=(objective.fpr,) * objective.functionals)
     excess = 1.0
+    effort, point = _ROUGHLY, None
     for _ in range(_MOST_ROWS):
         worst = 1.0
         for side, chosen in enumerate((shares.fnr, shares.fpr)):
             for part in _bounded_alone(objective.formula, fnr=side == 0):
                 value, leaves = tree_bound(part, _share_of(chosen), fnr=side == 0)
                 if value > bounds[side] * (1.0 + 1e-6):
-                    row = np.zeros(len(objective.used))
-                    for functional, count in leaves.items():
-                        row[objective.used.index(functional)] = count / bounds[side]
-                    rows[side].append(row)
+                    near = [leaves, *_leaves_near(part, chosen, repeated, fnr=side == 0)]
+                    for cut_off in dict.fromkeys(tuple(sorted(counts.items())) for counts in near):
+                        rows[side].setdefault(cut_off, _row(objective, cut_off) / bounds[side])
                 worst = max(worst, value / bounds[side])
         excess = worst
-        if worst <= 1.0 + _CLOSE_ENOUGH:
-            break
-        shares = _least_loss(objective, _stacked(rows[0], objective), _stacked(rows[1], objective))
+        if worst <= 1.0 + effort.excess:
+            if effort is _FULLY or point is None:
+                break
+            effort = _FULLY
+        found = _least_loss(objective, _stacked(rows[0], objective), _stacked(rows[1], objective), effort, start=point)
+        shares, point = found.shares, found.point
     return Shares(fnr=tuple(share / excess for share in shares.fnr), fpr=tuple(share / excess for share in shares.fpr))
+
+
+def _leaves_near(
+    formula: Formula, shares: Sequence[float], repeated: Sequence[int], *, fnr: bool
+) -> Iterator[Mapping[int, int]]:
+    """The leaves that would attain the bound were a repeated functional's share somewhat smaller or larger.
+
+    Any leaves that an OR or an AND may choose are a constraint that the whole tree implies; these are the likely next.
+    """
+    for functional in repeated:
+        for factor in _NEARBY:
+            moved = list(shares)
+            moved[functional] *= factor
+            yield tree_bound(formula, _share_of(moved), fnr=fnr)[1]
+
+
+def _row(objective: Objective, leaves: _Leaves) -> Floats:
+    row = np.zeros(len(objective.used))
+    for functional, count in leaves:
+        row[objective.used.index(functional)] = count
+    return row
 
 
 def _bounded_alone(formula: Formula, *, fnr: bool) -> tuple[Formula, ...]:
@@ -120,8 +179,8 @@ def _share_of(shares: Sequence[float]) -> Callable[[Cut], float]:
     return lambda cut: shares[cut.functional]
 
 
-def _stacked(rows: list[Floats], objective: Objective) -> Floats:
-    return np.array(rows) if rows else np.zeros((0, len(objective.used)))
+def _stacked(rows: Mapping[_Leaves, Floats], objective: Objective) -> Floats:
+    return np.array(list(rows.values())) if rows else np.zeros((0, len(objective.used)))
 
 
 def _matrix(objective: Objective, constraints: Sequence[Constraint], weigh: Callable[[int, int], float]) -> Floats:
@@ -168,7 +227,9 @@ def _read_once_shares(objective: Objective) -> Shares:
     return best
 
 
-def _least_loss(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Shares:
+def _least_loss(
+    objective: Objective, rows_fnr: Floats, rows_fpr: Floats, effort: _Effort, *, start: Floats | None
+) -> _Found:
     """Minimise the joint loss under linear constraints on the shares, by linearisation in their logarithms."""
     size = len(objective.used)
     rows = _joined(objective, rows_fnr, rows_fpr)
@@ -188,19 +249,19 @@ def _least_loss(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Sha
     def judged(epsilons: Floats) -> float:
         return float((parts @ epsilons).max()) + 1e-3 * float(epsilons.sum())
 
-    point = _even_start(rows)
+    point = _even_start(rows) if start is None else _tightened(rows, start, tied=objective.tied)
     epsilons, slopes = losses(point)
     least = judged(epsilons)
-    if not objective.tied:
+    if not objective.tied and start is None:
         # at first both sides weigh the same: the slopes of an integer test jump
         slopes = np.tile(0.5 * (slopes[:size] + slopes[size:]), 2)
-    for _ in range(_ROUNDS):
+    for _ in range(effort.rounds):
         weights = np.maximum(-slopes, 1e-3 * float(np.abs(slopes).max()) + 1e-300)
         repeated = parts if objective.tied else np.tile(parts, (1, 2))
         program = SplitProgram(
             rows=rows, weights=repeated * weights, offsets=parts @ epsilons + (repeated * weights) @ point
         )
-        aim = fair_split(program, start=point, gap=_GAP)
+        aim = fair_split(program, start=point, gap=effort.gap)
         before = least
         for length in (1.0, 0.5, 0.2):
             candidate = _tightened(rows, point + length * (aim - point), tied=objective.tied)
@@ -211,7 +272,7 @@ def _least_loss(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Sha
                 break
         if least > before * (1.0 - _WORTHWHILE):
             break
-    return _spread(objective, np.exp(point))
+    return _Found(shares=_spread(objective, np.exp(point)), point=point)
 
 
 def _joined(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Floats:

@@ -26,7 +26,16 @@ STATE = b"keyhole.state"
 VALUES = b"keyhole.values"
 REFUSED = b"keyhole.refused"
 TYPES = b"keyhole.types"
+HELD = b"keyhole.held"
+ARGUMENTS = b"keyhole.arguments"
+GIVEN = b"keyhole.given"
 STAND_IN = b"keyhole.for."
+_TEXT = 25
+_HELD_SQL = (
+    b"SELECT name, statement FROM pg_catalog.pg_prepared_statements"
+    b" WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.name::pg_catalog.text"
+)
+_GIVEN_SQL = b'EXECUTE "' + ARGUMENTS + b'"'
 
 
 class ShadowFailed(Exception):
@@ -91,6 +100,26 @@ class Exchange:
         """Ask for the parameters of a bound portal as canonical text; after `settle`, `values` reads them."""
         self.parse(VALUES, values_sql(len(types)).encode(), types)
         return self._run(Bind(VALUES, VALUES, bound.formats, bound.values, ()))
+
+    async def held(self, name: bytes) -> tuple[bytes, bytes] | None:
+        """The name and the text of the statement that EXECUTE finds under a name; None if there is none."""
+        self.parse(HELD, _HELD_SQL, (_TEXT,))
+        answer = self._run(Bind(HELD, HELD, (), (name,), ()))
+        await self.settle()
+        if answer.find("D") is None:
+            return None
+        found, text = _row(answer)
+        assert found is not None
+        return None if text is None else (found, text)
+
+    async def arguments(self, given: bytes, types: tuple[int, ...]) -> tuple[bytes | None, ...]:
+        """What EXECUTE's arguments are, in binary, by PostgreSQL's own rules for them. Raises ShadowFailed."""
+        numbers = b", ".join(b"$%d" % number for number in range(1, len(types) + 1))
+        self.parse(ARGUMENTS, b"SELECT " + numbers, types)
+        self.parse(GIVEN, _GIVEN_SQL + given)
+        answer = self._run(Bind(GIVEN, GIVEN, (), (), (1,)))
+        await self.settle()
+        return _row(answer)
 
     async def stand_in(self, statement: bytes, like: Described) -> bytes:
         """Prepare what portals of a question are bound to until it is answered, and tell its name.

@@ -23,7 +23,7 @@ GROUP = "keyhole_analyst"
 UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 """A function that raises: what a portal runs whose question Keyhole has not answered."""
 SESSIONS_PER_ANALYST = 100
-_LAYOUT = "2"
+_LAYOUT = "3"
 _RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
 _TYPE = re.compile(r'[a-z_"][a-z0-9_ ".]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?[a-z ]*(\[\])*', re.IGNORECASE)
 
@@ -101,6 +101,7 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
         "CREATE FUNCTION {} () RETURNS SETOF integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
         "RAISE EXCEPTION 'KH103: this portal''s question was not answered' USING ERRCODE = '42501'; END $$"
     ).format(sql.Identifier(*UNANSWERED.split(".")))
+    yield from _median()
     for stored in catalog.stored_questions:
         yield from _stored_question(stored)
     for language in ("sql", "plpgsql"):
@@ -111,6 +112,19 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
         [FORBIDDEN_FUNCTIONS],
     ).fetchall():
         yield sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(sql.SQL(function))
+
+
+def _median() -> Iterator[sql.Composed]:
+    """An aggregate that PostgreSQL lacks, so that it can read the questions that use it."""
+    middle = sql.Identifier(VIRTUAL_SCHEMA, "middle")
+    yield sql.SQL(
+        "CREATE FUNCTION {} (double precision[]) RETURNS double precision LANGUAGE sql IMMUTABLE "
+        "RETURN (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v) FROM unnest($1) AS u(v))"
+    ).format(middle)
+    yield sql.SQL(
+        "CREATE AGGREGATE public.median (double precision) "
+        "(SFUNC = array_append, STYPE = double precision[], FINALFUNC = {})"
+    ).format(middle)
 
 
 def _roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:

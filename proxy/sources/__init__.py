@@ -8,6 +8,7 @@ from proxy.sources.duckdb_source import DuckDBSource
 from proxy.sources.postgres_source import PostgresSource
 from proxy.sources.protocol import Source as Source
 from proxy.sources.protocol import TrueAggregates as TrueAggregates
+from proxy.sources.rollups import MOST_ROWS
 
 _DUCKDB = "duckdb://"
 _CONNECTIONS = 8
@@ -19,6 +20,7 @@ def open_source(
     directory: Path,
     settings: Mapping[str, str] | None = None,
     rollups: int = 0,
+    rollup_rows: int = MOST_ROWS,
     scratch: str | None = None,
 ) -> Source:
     """The source that a policy's `source.url` names.
@@ -26,8 +28,8 @@ def open_source(
     `duckdb:///sales.duckdb` is a file relative to `directory`, `duckdb:////data/sales.duckdb` an absolute one,
     `duckdb://` no database but files read by `read_parquet` and `read_csv`; all may read files in `directory` and
     beside the database. `postgresql://...` and `postgres://...` are libpq's. `settings` are the engine's own.
-    At most `rollups` rollups are kept: in memory by DuckDB, by PostgreSQL in the schema `scratch` or, without one, in
-    temporary tables.
+    At most `rollups` rollups of at most `rollup_rows` rows are kept: in memory by DuckDB, by PostgreSQL in the schema
+    `scratch` or, without one, in temporary tables.
 
     Raises:
         KeyholeError: KH008 when the URL is of another kind or nothing answers there.
@@ -36,9 +38,18 @@ def open_source(
         path = url[len(_DUCKDB) :].removeprefix("/")
         database = None if path in ("", ":memory:") else directory / path
         directories = (directory,) if database is None else (directory, database.parent)
-        return DuckDBSource(database, directories=directories, settings=settings or {}, rollups=rollups)
+        return DuckDBSource(
+            database, directories=directories, settings=settings or {}, rollups=rollups, rollup_rows=rollup_rows
+        )
     if url.startswith(("postgresql://", "postgres://")):
-        return PostgresSource(url, connections=_CONNECTIONS, settings=settings or {}, rollups=rollups, scratch=scratch)
+        return PostgresSource(
+            url,
+            connections=_CONNECTIONS,
+            settings=settings or {},
+            rollups=rollups,
+            rollup_rows=rollup_rows,
+            scratch=scratch,
+        )
     raise KeyholeError(
         "KH008",
         "source.url is neither a DuckDB nor a PostgreSQL one",

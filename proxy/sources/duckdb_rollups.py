@@ -8,6 +8,7 @@ import duckdb
 
 from planner.plan import Rollup
 from planner.sql_literal import identifier
+from proxy.sources.rollups import TooLarge, limited
 
 DATABASE = "keyhole_rollups"
 
@@ -17,15 +18,17 @@ class DuckDBStore:
 
     Parameters:
         connection: of the instance that has `DATABASE` attached.
+        most_rows: that a rollup may have.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, *, most_rows: int) -> None:
         self._connection = connection
+        self._most_rows = most_rows
         self._numbers = itertools.count()
         self._interrupt: Callable[[], None] | None = None
 
     def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """The rollup as a table of its own."""
+        """The rollup as a table of its own. Raises `TooLarge`."""
         relation = f"{DATABASE}.main.{identifier(f'{rollup.name}_{next(self._numbers)}')}"
         cursor = self._connection.cursor()
         timer = threading.Timer(timeout_ms / 1000, cursor.interrupt)
@@ -33,7 +36,11 @@ class DuckDBStore:
         self._interrupt = cursor.interrupt
         timer.start()
         try:
-            cursor.execute(f"CREATE TABLE {relation} AS\n{rollup.build}")
+            cursor.execute(f"CREATE TABLE {relation} AS\n{limited(rollup, self._most_rows)}")
+            rows = cursor.execute(f"SELECT count(*) > {self._most_rows} FROM {relation}").fetchone()
+            if rows == (True,):
+                cursor.execute(f"DROP TABLE {relation}")
+                raise TooLarge
         finally:
             self._interrupt = None
             timer.cancel()

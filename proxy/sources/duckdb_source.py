@@ -20,7 +20,7 @@ from planner.sql_literal import identifier, text
 from proxy.sources.alignment import aligned
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.protocol import Row, TrueAggregates, answered, as_value, described
-from proxy.sources.rollups import Rollups
+from proxy.sources.rollups import MOST_ROWS, Rollups
 
 _SEALED = {
     "autoinstall_known_extensions": "false",
@@ -66,6 +66,7 @@ class DuckDBSource:
         directories: where `read_parquet`, `read_csv` and views may read files.
         settings: DuckDB settings of the owner, such as `threads` and `memory_limit`.
         rollups: how many rollups are kept in memory at most.
+        rollup_rows: how many rows each may have.
 
     Raises:
         KeyholeError: KH008 when the database cannot be opened.
@@ -74,10 +75,16 @@ class DuckDBSource:
     dialect: Literal["duckdb"] = "duckdb"
 
     def __init__(
-        self, database: Path | None, *, directories: tuple[Path, ...], settings: Mapping[str, str], rollups: int = 0
+        self,
+        database: Path | None,
+        *,
+        directories: tuple[Path, ...],
+        settings: Mapping[str, str],
+        rollups: int = 0,
+        rollup_rows: int = MOST_ROWS,
     ) -> None:
         self._connection = _opened(database, directories=directories, settings=settings)
-        self._rollups = Rollups(DuckDBStore(self._connection), most=rollups)
+        self._rollups = Rollups(DuckDBStore(self._connection, most_rows=rollup_rows), most=rollups)
 
     def relations(self) -> tuple[str, ...]:
         """Tables and views of the database file."""

@@ -14,7 +14,7 @@ import psycopg
 
 from planner.plan import Rollup
 from planner.sql_literal import identifier
-from proxy.sources.rollups import Busy
+from proxy.sources.rollups import Busy, TooLarge, limited
 
 _PREFIX = "keyhole_rollup"
 _OPENING_S = 10
@@ -45,19 +45,21 @@ class PostgresStore:
         url: a libpq connection string.
         scratch: the schema in which the role may create tables; None for temporary tables.
         settings: of the session, as for the connections that questions are asked on.
+        most_rows: that a rollup may have.
     """
 
-    def __init__(self, url: str, *, scratch: str | None, settings: Mapping[str, str]) -> None:
+    def __init__(self, url: str, *, scratch: str | None, settings: Mapping[str, str], most_rows: int) -> None:
         self._url = url
         self._scratch = scratch
         self._settings = {**settings, "default_transaction_read_only": "off"}
+        self._most_rows = most_rows
         self._numbers = itertools.count()
         self._held = threading.Lock()
         self._connection: _Connection | None = None
         self._session = ""
 
     def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """The rollup as a table, indexed and analysed."""
+        """The rollup as a table, indexed and analysed. Raises `TooLarge`."""
         with self._held:
             connection = self._open()
             with connection.transaction():
@@ -65,7 +67,9 @@ class PostgresStore:
                 relation = self._name()
                 kind = "TEMPORARY" if self._scratch is None else "UNLOGGED"
                 # the text is Keyhole's own: identifiers quoted, constants typed, no parameters
-                _run(connection, f"CREATE {kind} TABLE {relation} AS\n{rollup.build}")
+                made = f"CREATE {kind} TABLE {relation} AS\n{limited(rollup, self._most_rows)}"
+                if _run(connection, made) > self._most_rows:
+                    raise TooLarge  # which rolls the table back
                 _run(connection, f"CREATE INDEX ON {relation} ({identifier(rollup.indexed)})")
                 _run(connection, f"ANALYZE {relation}")
             return relation
@@ -146,6 +150,7 @@ class PostgresStore:
         return [name for (name,) in found]
 
 
-def _run(connection: _Connection, sql: str) -> None:
+def _run(connection: _Connection, sql: str) -> int:
+    """Run a statement; how many rows it made, of those that make rows."""
     with connection.cursor() as cursor:
-        cursor.execute(sql)
+        return cursor.execute(sql).rowcount

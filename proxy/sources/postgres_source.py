@@ -16,7 +16,7 @@ from planner.sql_literal import identifier
 from proxy.sources.alignment import aligned
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Row, TrueAggregates, answered, as_value, described, unreachable
-from proxy.sources.rollups import Rollups
+from proxy.sources.rollups import MOST_ROWS, Rollups
 
 _SETTINGS = {
     "search_path": "public",
@@ -58,6 +58,7 @@ class PostgresSource:
         connections: how many connections are kept at most.
         settings: the owner's server settings on top of Keyhole's own, such as `jit` and `work_mem`.
         rollups: how many rollups are kept at most.
+        rollup_rows: how many rows each may have.
         scratch: the schema in which they are kept; None for temporary tables.
 
     Raises:
@@ -73,6 +74,7 @@ class PostgresSource:
         connections: int,
         settings: Mapping[str, str],
         rollups: int = 0,
+        rollup_rows: int = MOST_ROWS,
         scratch: str | None = None,
     ) -> None:
         self._settings = {**_SETTINGS, **settings}
@@ -90,7 +92,7 @@ class PostgresSource:
             kwargs={"prepare_threshold": None, "connect_timeout": int(_OPENING_S)},
             name="keyhole-source",
         )
-        self._store = PostgresStore(url, scratch=scratch, settings=self._settings)
+        self._store = PostgresStore(url, scratch=scratch, settings=self._settings, most_rows=rollup_rows)
         self._rollups = Rollups(self._store, most=rollups)
 
     def _configure(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:

@@ -18,13 +18,14 @@ from planner.plan import Rewritten, Rollup
 
 _Result = TypeVar("_Result")
 _SHORTEST_MS = 1
+MOST_ROWS = 20_000_000
 
 
 class Store(Protocol):
     """Where an engine keeps rollups. `build`, `drop` and `close` are called by one thread at a time."""
 
     def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """Make a rollup; the relation that holds it."""
+        """Make a rollup; the relation that holds it. Raises `TooLarge`, and then keeps nothing."""
 
     def drop(self, relation: str) -> None:
         """Remove what `build` made."""
@@ -34,6 +35,10 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Remove everything."""
+
+
+class TooLarge(Exception):
+    """A rollup of more rows than may be kept; the scan answers, and it is not tried again in its version."""
 
 
 class Busy(Exception):
@@ -167,3 +172,8 @@ class Rollups:
     def _submit(self, work: Callable[[], None]) -> None:
         if not self._closed:
             self._last = self._worker.submit(work)
+
+
+def limited(rollup: Rollup, most_rows: int) -> str:
+    """The rollup's rows, or one more than may be kept."""
+    return f"{rollup.build}\nLIMIT {most_rows + 1}"

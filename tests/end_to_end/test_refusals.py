@@ -13,7 +13,7 @@ REFUSED = [
     ("KH101", "SELECT store, count(*) FROM sales GROUP BY store HAVING count(*) > 10"),
     ("KH103", "SELECT store FROM sales"),
     ("KH103", "SELECT DISTINCT store FROM sales WHERE quantity > 3"),
-    ("KH204", "SELECT store FROM sales GROUP BY store HAVING stddev(amount) > 10"),
+    ("KH204", "SELECT store FROM sales GROUP BY store HAVING stddev(amount) / 2 + 1 > 10"),
     ("KH107", "SELECT store FROM sales, stores GROUP BY store HAVING count(*) > 10"),
     ("KH107", "SELECT store FROM sales WHERE note IN (SELECT note FROM sales) GROUP BY store HAVING count(*) > 10"),
     ("KH202", "SELECT note FROM sales GROUP BY note HAVING count(*) > 10"),

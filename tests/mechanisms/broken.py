@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from mechanisms.formula import Booleans, Integers
+from mechanisms.joint_loss import sets_at_once
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome
 from tests.seeded_noise import SeededNoise
 
@@ -72,6 +73,24 @@ class UnderNoised:
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         tests = tuple(replace(test, rate=test.rate * self._factor) for test in calibration.tests)
         return self._honest.decide(replace(calibration, tests=tests), aggregates, noise=noise)
+
+
+class TakenForApart:
+    """An honest mechanism that takes the functionals for disjoint: its loss is the maximum where it is a sum."""
+
+    summary = "broken: claims a maximum for a sum"
+
+    def __init__(self, honest: Mechanism) -> None:
+        self.name = honest.name
+        self._honest = honest
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        functionals = len(task.sensitivities)
+        alone = sets_at_once(((functional,) for functional in range(functionals)), functionals=functionals)
+        return self._honest.calibrate(replace(task, exposures=alone))
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        return self._honest.decide(calibration, aggregates, noise=noise)
 
 
 class UnderReported:

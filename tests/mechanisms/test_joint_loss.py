@@ -86,7 +86,9 @@ CORNERS: tuple[Exposure, ...] = sets_at_once(((0,), (1,)), functionals=2)
 @pytest.mark.parametrize("formula", [AnyOf((FULL, EMPTY)), AllOf((FULL, EMPTY)), SHARED])
 def test_no_row_changes_the_joint_law_by_more(mechanism: Mechanism, formula: AnyOf | AllOf) -> None:
     """Every row, not only those at the corners, and every alignment of blocks."""
-    cornered = DecisionTask(formula=formula, sensitivities=(10, 10), exposures=CORNERS, fnr=0.05, fpr=0.1, blocks=False)
+    cornered = DecisionTask(
+        formula=formula, sensitivities=(10, 10), exposures=CORNERS, fnr=0.05, fpr=0.1, blocks=frozenset()
+    )
     whole = DecisionTask(formula=formula, sensitivities=(10, 10), exposures=all_at_once(2), fnr=0.05, fpr=0.1)
     for task in (cornered, whole):
         worst, claimed = worst_ratio(mechanism, task, ROWS)
@@ -96,7 +98,7 @@ def test_no_row_changes_the_joint_law_by_more(mechanism: Mechanism, formula: Any
 def test_blocks_beside_corners_would_break_the_claim() -> None:
     """The check above can fail: the row 5 is half of either corner, but moves both block indices by a whole step."""
     unsound = DecisionTask(
-        formula=AnyOf((FULL, EMPTY)), sensitivities=(10, 10), exposures=CORNERS, fnr=0.05, fpr=0.1, blocks=True
+        formula=AnyOf((FULL, EMPTY)), sensitivities=(10, 10), exposures=CORNERS, fnr=0.05, fpr=0.1, blocks=None
     )
     assert all(test.block > 1 for test in Keyhole().calibrate(unsound).tests)
     worst, claimed = worst_ratio(Keyhole(), unsound, ROWS)
@@ -108,7 +110,7 @@ def test_blocks_beside_corners_would_break_the_claim() -> None:
 def test_the_worst_case_is_the_joint_loss_of_the_tests(exposures: tuple[Exposure, ...]) -> None:
     formula = AnyOf((FULL, EMPTY, Cut(functional=2, cut=5, above=False, tolerance=3)))
     task = DecisionTask(
-        formula=formula, sensitivities=(10, 10, 4), exposures=exposures, fnr=0.05, fpr=0.1, blocks=False
+        formula=formula, sensitivities=(10, 10, 4), exposures=exposures, fnr=0.05, fpr=0.1, blocks=frozenset()
     )
     for mechanism in (Keyhole(), Progressive()):
         calibration = mechanism.calibrate(task)
@@ -117,7 +119,12 @@ def test_the_worst_case_is_the_joint_loss_of_the_tests(exposures: tuple[Exposure
         assert calibration.worst_case_epsilon == pytest.approx(float(joint_loss(losses, exposures)))
         plain = mechanism.calibrate(
             DecisionTask(
-                formula=formula, sensitivities=(10, 10, 4), exposures=all_at_once(3), fnr=0.05, fpr=0.1, blocks=False
+                formula=formula,
+                sensitivities=(10, 10, 4),
+                exposures=all_at_once(3),
+                fnr=0.05,
+                fpr=0.1,
+                blocks=frozenset(),
             )
         )
         assert calibration.worst_case_epsilon <= plain.worst_case_epsilon * (1 + 1e-3)
@@ -127,7 +134,7 @@ def test_a_key_loses_the_joint_loss_of_the_looks_it_took() -> None:
     """A key that stops early loses at most the worst case, and the plain sum is never exceeded."""
     parts = ((Fraction(1), Fraction(1, 19)), (Fraction(7, 13), Fraction(1)))
     task = DecisionTask(
-        formula=AnyOf((FULL, EMPTY)), sensitivities=(10, 10), exposures=parts, fnr=0.05, fpr=0.1, blocks=False
+        formula=AnyOf((FULL, EMPTY)), sensitivities=(10, 10), exposures=parts, fnr=0.05, fpr=0.1, blocks=frozenset()
     )
     calibration = Progressive().calibrate(task)
     values = np.array([np.arange(-2000, 2000, 40), np.full(100, -3000)], dtype=np.int64)

@@ -94,13 +94,14 @@ ZONES = [Zone(rate=0.08, low=-50, high=31), Zone(rate=0.16, low=-20, high=17), Z
 def test_closed_form_equals_forward_dynamic_programming(distance: int) -> None:
     crossing = Crossing.of(ZONES, last_rate=0.4)
     oracle = run(ZONES, 0.4, distance)
-    mirrored = crossing.mirrored()
     assert crossing.early_rejections(distance) == pytest.approx(oracle.false, rel=1e-9, abs=1e-15)
-    assert mirrored.early_rejections(-distance) == pytest.approx(oracle.true, rel=1e-9, abs=1e-15)
+    assert crossing.early_acceptances(distance) == pytest.approx(oracle.true, rel=1e-9, abs=1e-15)
     assert crossing.undecided(distance) == pytest.approx(oracle.undecided, rel=1e-9)
     for value in (-60, -12, -3, 0, 9, 14, 40):
         below = oracle.last[distance + NOISES <= value].sum()
         assert crossing.last_at_most(value, distance) == pytest.approx(below, rel=1e-8, abs=1e-15)
+        above = oracle.last[distance + NOISES >= value].sum()
+        assert crossing.last_at_least(value, distance) == pytest.approx(above, rel=1e-8, abs=1e-15)
 
 
 def test_zones_must_be_nested_and_rates_must_rise() -> None:

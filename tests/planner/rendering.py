@@ -30,7 +30,7 @@ def _scaled(functional: Functional) -> str:
 def _term(term: Term) -> str:
     column = f" {term.column}" if term.column else ""
     condition = "" if term.condition == ALWAYS else f" if {canonical(term.condition)}"
-    return f"{term.coefficient:+}{column}{'' if term.power or not term.column else '^0'}{condition}"
+    return f"{term.coefficient:+}{column}{'' if term.power == 1 or not term.column else f'^{term.power}'}{condition}"
 
 
 def question_text(question: Question) -> str:

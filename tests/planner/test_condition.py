@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from planner.catalog import Value
 from planner.condition import (
     ALWAYS,
+    MOST_SPELLED,
     NEVER,
     And,
     Compare,
@@ -28,6 +29,8 @@ from planner.condition import (
     columns,
     disjoint,
     evaluate,
+    spelled,
+    truth_of,
 )
 from planner.like import like, like_prefix, unfinished
 
@@ -210,6 +213,48 @@ def test_every_digit_of_a_number_counts() -> None:
     assert canonical(Compare("x", ">", Decimal("1.50"))) == canonical(Compare("x", ">", Decimal("1.5")))
     assert canonical(Compare("x", ">", Decimal("1E+2"))) == '"x" > 100'
     assert canonical(Compare("x", ">", Decimal("0.00"))) == '"x" > 0'
+
+
+_ON_ONE: st.SearchStrategy[Condition] = st.recursive(
+    st.one_of(
+        st.builds(Compare, st.just("n"), st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), _NUMBERS),
+        st.builds(Within, st.just("n"), st.lists(_NUMBERS, max_size=3, unique=True).map(tuple)),
+        st.just(IsNull("n")),
+    ),
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
+    ),
+    max_leaves=6,
+)
+
+
+@given(condition=_ON_ONE)
+def test_a_condition_on_one_column_is_the_same_for_many_values(condition: Condition) -> None:
+    truth = truth_of(condition, "n")
+    for value in (None, 0, 1, 2, 3, 4):
+        assert truth(value) is evaluate(condition, {"n": value})
+
+
+@pytest.mark.parametrize("many", [MOST_SPELLED, MOST_SPELLED + 1, 10_000])
+def test_long_lists_are_told_apart_by_their_digest(many: int) -> None:
+    """Any other value, number of values or column is another text, which stays short; the order is none."""
+    values = tuple(range(many))
+    text = canonical(Within("n", values))
+    assert canonical(Within("n", values[::-1])) == text
+    others: list[Condition] = [
+        Within("n", (*values[1:], many)),
+        Within("n", values[1:]),
+        Within("n", tuple(str(value) for value in values)),
+        Within("m", values),
+        Not(Within("n", values)),
+        Within("n", tuple(Decimal(value) + Decimal("0.5") for value in values)),
+    ]
+    assert len({text, *map(canonical, others)}) == 1 + len(others)
+    assert (text == spelled(Within("n", values))) == (many <= MOST_SPELLED)
+    assert many <= MOST_SPELLED or len(text) < 200
+    assert spelled(Within("n", values)).count(",") == many - 1
 
 
 def test_each_column_is_taken_as_a_double_or_exactly() -> None:

@@ -18,7 +18,7 @@ from tests.planner.catalogs import retail
 from tests.planner.rendering import question_text
 from tests.planner.spec import SPEC, pairs
 
-_FILES = ("aggregates.sql", "wrappings.sql", "joined.sql")
+_FILES = ("aggregates.sql", "wrappings.sql", "joined.sql", "written_by_tools.sql")
 # What a catalog as in tests cannot raise, with the tests that raise it.
 ELSEWHERE = {
     "KH210": "tests/planner/test_question.py",

@@ -15,10 +15,11 @@ from tests.planner.asked import TODAY
 from tests.planner.catalogs import retail
 from tests.planner.spec import pairs
 
-_FILES = ("aggregates.sql", "wrappings.sql", "joined.sql", "questions.sql", "refused.sql")
+_FILES = ("aggregates.sql", "wrappings.sql", "joined.sql", "questions.sql", "refused.sql", "written_by_tools.sql")
 _SETTING = re.compile(r"(?:SET|RESET) keyhole\.[^;]*;")
 _ATOM = re.compile(
-    r"(?:Ask|ask|middle:|for example) (count\(.+?\)(?: >=? \d+)?|percentile_disc.*? > t|count\(\*\))"
+    r"(?:Ask|ask|middle:|for example) "
+    r"(count\(.+?\)(?: >=? \d+)?|max\(\w+\) > \d+ AND min\(\w+\) < \d+|percentile_disc.*? > t|count\(\*\))"
     r"(?:\.$|[;,] | or |$)"
 )
 _LETTERS = {"x > t": "age > 65", "ORDER BY x) > t": "ORDER BY age) > 65", ">= m": ">= 40"}

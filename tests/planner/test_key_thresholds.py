@@ -1,16 +1,18 @@
 """Thresholds that a key determines: what becomes of statements, what is the same question, and what is taken off."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from random import Random
 
 import numpy as np
 import pytest
 
-from mechanisms.formula import cuts
+from mechanisms.formula import Integers, cuts, evaluate
 from planner.asking import ask
-from planner.catalog import Catalog, Column, PublicTable, SqlType, Table
+from planner.catalog import Catalog, Column, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.explain import explain_text
 from planner.offsets import LIMIT, without_offsets
@@ -20,6 +22,7 @@ from planner.statement import Asking, classify
 from tests.planner.catalogs import retail
 from tests.planner.rendering import formula_text
 from tests.planner.spec import pairs
+from tests.proxy.sources.oracle import true_aggregates
 
 VISITS = Table(
     name="visits",
@@ -61,6 +64,7 @@ BUILDINGS = PublicTable(
 )
 CATALOG: Catalog = replace(retail(), tables=(VISITS,), public_tables=(ROOMS, BUILDINGS), stored_questions=())
 ACCURACY = Accuracy(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=1, mechanism="keyhole")
+_GUARD = "count(*) FILTER (WHERE v.age IS NOT NULL AND r.capacity IS NOT NULL) >= 1"
 JOINED = "FROM visits v JOIN rooms r ON v.room = r.room"
 
 
@@ -186,3 +190,58 @@ def test_hints_for_own_thresholds_work() -> None:
     wanted = replace(ACCURACY, tolerance=tolerance)
     found = ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
     assert plan(found, dialect="postgres").worst_case_epsilon > 0
+
+
+_CAPACITIES = dict(zip("abcd", (20, 100, None, 200), strict=True))
+_MEANS = (
+    ("avg(v.age) > max(r.capacity)", lambda mean, own: mean > own),
+    (f"avg(v.age) >= 0.5 * min(r.capacity) - 3 AND {_GUARD}", lambda mean, own: mean >= Fraction(own, 2) - 3),
+    ("0.1 * max(r.capacity) < avg(v.age)", lambda mean, own: mean > Fraction(own, 10)),
+    (f"avg(v.age) = max(r.capacity) AND {_GUARD}", lambda mean, own: mean == own),
+    (f"avg(v.age) < max(r.capacity) AND {_GUARD}", lambda mean, own: mean < own),
+    (f"avg(v.age) <> max(r.capacity) AND {_GUARD}", lambda mean, own: mean != own),
+)
+
+
+def _passed(question: Question, values: Integers) -> list[tuple[Value, ...]]:
+    found = evaluate(question.formula, lambda cut: cut.holds(values[cut.functional]), keys=question.keys.size)
+    return list(question.keys.keys(found))
+
+
+@pytest.mark.parametrize(("formula", "holds"), _MEANS)
+def test_a_mean_is_compared_with_each_group_s_own_threshold(
+    formula: str, holds: Callable[[Fraction, int], bool]
+) -> None:
+    """By brute force over 60 tables of up to 20 rows: PostgreSQL's truth, NULL ages and a NULL threshold included."""
+    random = Random(7)
+    exact = replace(ACCURACY, tolerance="0")
+    statement = classify(f"SELECT v.room {JOINED} GROUP BY v.room HAVING {formula}", CATALOG)
+    assert isinstance(statement, Asking)
+    question = ask(statement.questions[0], CATALOG, accuracy=exact, parameters={}, today=date(2026, 1, 1))
+    for _ in range(60):
+        rooms = random.choices("abcd", k=random.randrange(20))
+        ages = [random.choice((None, 0, 7, 10, 20, 20, 47, 100, 100)) for _ in rooms]
+        rows = [
+            {"room": room, "hour": 0, "age": age, "capacity": _CAPACITIES[room]}
+            for room, age in zip(rooms, ages, strict=True)
+        ]
+        passed = _passed(question, without_offsets(question, true_aggregates(question, rows)))
+        expected = []
+        for room, own in _CAPACITIES.items():
+            known = [age for of, age in zip(rooms, ages, strict=True) if of == room and age is not None]
+            if known and own is not None and holds(Fraction(sum(known), len(known)), own):
+                expected.append((room,))
+        assert passed == expected
+
+
+def test_the_mean_s_sensitivity_is_that_of_the_worst_key() -> None:
+    """Every row that there could be, in every room: none moves the functional by more, and one moves it by as much."""
+    question = _asked(f"SELECT v.room {JOINED} GROUP BY v.room HAVING avg(v.age) > max(r.capacity)")
+    (functional,) = question.functionals
+    moved = [
+        abs(int(value))
+        for room, capacity in _CAPACITIES.items()
+        for age in (None, *range(101))
+        for value in true_aggregates(question, [{"room": room, "age": age, "capacity": capacity}])[0]
+    ]
+    assert max(moved) == functional.sensitivity == 200

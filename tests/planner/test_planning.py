@@ -14,7 +14,7 @@ from mechanisms.protocol import DecisionTask
 from mechanisms.registry import LIMITED, MECHANISMS, compare
 from planner import planning
 from planner.catalog import RowCap
-from planner.condition import ALWAYS, Compare
+from planner.condition import ALWAYS, Compare, evaluate
 from planner.errors import KeyholeError
 from planner.keys import KeySpace
 from planner.planning import plan, smallest_fnr, smallest_tolerance
@@ -231,7 +231,7 @@ def with_tolerance(calls: list[str]) -> Callable[[str], Question]:
 @pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.5, 2.9])
 def test_the_smallest_tolerance_fits_and_a_tenth_less_does_not(epsilon: float) -> None:
     calls: list[str] = []
-    found = smallest_tolerance(with_tolerance(calls), epsilon=epsilon, dialect="duckdb")
+    found = smallest_tolerance(with_tolerance(calls), epsilon=epsilon)
     assert found is not None
     assert len(calls) <= 14
     ask = with_tolerance([])
@@ -241,14 +241,14 @@ def test_the_smallest_tolerance_fits_and_a_tenth_less_does_not(epsilon: float) -
 
 
 def test_no_tolerance_fits_an_empty_budget() -> None:
-    assert smallest_tolerance(with_tolerance([]), epsilon=0.0, dialect="duckdb") is None
+    assert smallest_tolerance(with_tolerance([]), epsilon=0.0) is None
 
 
 def test_a_refused_question_does_not_fit() -> None:
     def refused(tolerance: str) -> Question:
         raise KeyholeError("KH304", f"no tolerance {tolerance} for the threshold 0")
 
-    assert smallest_tolerance(refused, epsilon=100.0, dialect="duckdb") is None
+    assert smallest_tolerance(refused, epsilon=100.0) is None
 
 
 def test_the_smallest_fnr_fits() -> None:
@@ -260,12 +260,12 @@ def test_the_smallest_fnr_fits() -> None:
 
     wanted = plan(with_fnr(0.12), dialect="duckdb").worst_case_epsilon
     calls.clear()
-    found = smallest_fnr(with_fnr, epsilon=wanted, dialect="duckdb")
+    found = smallest_fnr(with_fnr, epsilon=wanted)
     assert found is not None
     assert len(calls) <= 14
     assert float(found) <= 0.12
     assert plan(with_fnr(float(found)), dialect="duckdb").worst_case_epsilon <= wanted
-    assert smallest_fnr(with_fnr, epsilon=1e-9, dialect="duckdb") is None
+    assert smallest_fnr(with_fnr, epsilon=1e-9) is None
 
 
 def test_the_filter_that_is_always_true_is_no_filter() -> None:
@@ -299,6 +299,29 @@ def test_no_row_loses_more_than_the_plan_says(mechanism: str, tolerance: int, bo
             change = sum(term.coefficient * (value if term.power else 1) for term in functional.terms)
             loss += test.rate * (-(-abs(change) // test.block))
         assert loss <= Fraction(made.worst_case_epsilon)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("wide", [100, 400])
+@pytest.mark.parametrize("tolerance", [3, 100, 300])
+def test_no_row_loses_more_where_some_are_in_blocks(tolerance: int, wide: int, shared: bool) -> None:
+    """Two means by their parts beside two sums in blocks, for every row; where the means share their noise between two
+    thresholds, which no block can, that is cheapest."""
+    sums = (above(2, 300, tolerance), above(3, 300, tolerance))
+    means = (AllOf((above(0, 0, wide), below(0, 900, wide))), AllOf((below(1, 0, wide), above(1, -900, wide))))
+    formula = AnyOf((*means, *sums) if shared else (above(0, 0, wide), below(1, 0, wide), *sums))
+    made = plan(question(formula, average(65), average(5), total(FRANCE), total(SPAIN)), dialect="duckdb")
+    blocks = [test.block > 1 for test in made.calibration.tests]
+    if shared:
+        assert sorted(blocks) == [False, False, True, True]
+    for value in range(101):
+        for country in ("France", "Spain", "Norway"):
+            loss = Fraction(0)
+            for functional, test in zip(made.question.functionals, made.calibration.tests, strict=True):
+                counts = [term for term in functional.terms if evaluate(term.condition, {"country": country})]
+                change = sum(term.coefficient * (value if term.power else 1) for term in counts)
+                loss += test.rate * (-(-abs(change) // test.block))
+            assert loss <= Fraction(made.worst_case_epsilon)
 
 
 def test_thresholds_that_differ_in_a_late_digit_are_charged_apart() -> None:

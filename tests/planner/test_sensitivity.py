@@ -5,6 +5,7 @@ import operator
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ from planner.catalog import Table, Value
 from planner.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within, evaluate
 from planner.question import Functional, Measure, Term
 from planner.row_range import row_range
-from planner.sensitivity import MOST_FUNCTIONALS, affected_together, exposures
+from planner.sensitivity import MOST_FUNCTIONALS, affected_together, exposures, joint_sensitivity
 from tests.planner.questions import CAPPED, CLIPPED, FRANCE, ROWS, SPAIN, average, count, question, total, units
 
 CONDITIONS: tuple[Condition, ...] = (
@@ -30,12 +31,14 @@ CONDITIONS: tuple[Condition, ...] = (
     And((FRANCE, Compare("amount", ">", 50))),
     Or((SPAIN, IsNull("amount"))),
     IsNull("amount"),
+    And((Compare("amount", ">=", 20), Compare("amount", "<", 60))),
+    Within("amount", (20, 50)),
 )
 
 ROW = st.fixed_dictionaries(
     {
         "country": st.sampled_from(["France", "Spain", "Norway", None]),
-        "amount": st.sampled_from([0, 50, 51, 100, None]),
+        "amount": st.sampled_from([0, 20, 50, 51, 59, 60, 100, None]),
         "line_id": st.integers(),
     }
 )
@@ -54,9 +57,9 @@ def counted(functional: Functional, row: dict[str, Value | None], where: Conditi
     return total
 
 
-def linear(terms: list[Term], *, table: Table = ROWS) -> Functional:
+def linear(terms: list[Term], *, table: Table = ROWS, where: Condition = ALWAYS) -> Functional:
     """Any linear form with its sensitivity by definition."""
-    least, most = row_range(terms, ranges={"amount": (0, 100)}, table=table)
+    least, most = row_range(terms, ranges={"amount": (0, 100)}, table=table, among=where)
     rows = table.rows_per_unit or (table.row_cap.rows if table.row_cap else 1)
     clipped = not table.row_unit and table.row_cap is None
     return Functional(
@@ -92,6 +95,7 @@ TERMS = st.lists(
     chosen=st.lists(TERMS, min_size=1, max_size=4),
     rows=st.lists(ROW, min_size=1, max_size=8),
     epsilons=st.lists(st.integers(0, 3), min_size=4, max_size=4),
+    blocks=st.frozensets(st.integers(0, 3)),
 )
 @settings(max_examples=300, deadline=None)
 def test_no_unit_loses_more_than_the_dearest_exposure(
@@ -100,25 +104,33 @@ def test_no_unit_loses_more_than_the_dearest_exposure(
     chosen: list[list[Term]],
     rows: list[dict[str, Value | None]],
     epsilons: list[int],
+    blocks: frozenset[int],
 ) -> None:
-    functionals = [linear(terms, table=table) for terms in chosen]
+    """Those in blocks lose their whole epsilon as soon as they change; `blocks` may name none that there are."""
+    functionals = [linear(terms, table=table, where=where) for terms in chosen]
     asked = question(TRUE, *functionals, table=table, where=where)
     if table.row_unit:
         rows = rows[:1]
     elif table.row_cap:
         rows = rows[: table.row_cap.rows]
-    loss = Fraction(0)
-    for functional, epsilon in zip(functionals, epsilons, strict=False):
+    loss = in_blocks = Fraction(0)
+    for index, (functional, epsilon) in enumerate(zip(functionals, epsilons, strict=False)):
         change = sum(counted(functional, row, where) for row in rows)
         if functional.unit_range is not None:
             low, high = functional.unit_range
             change = min(max(change, low), high)
-        loss += Fraction(epsilon * abs(change), functional.sensitivity)
+        part = Fraction(abs(change), functional.sensitivity)
+        loss += epsilon * part
+        in_blocks += epsilon * (ceil(part) if index in blocks else part)
     sets, parts = affected_together(asked), exposures(asked)
     assert frozenset().union(*sets) == frozenset(range(len(functionals)))
     assert all(any(one[index] > 0 for one in parts) for index in range(len(functionals)))
     dearest = max(sum(epsilons[index] for index in group) for group in sets)
     assert loss <= max(sum(map(operator.mul, one, epsilons)) for one in parts) <= dearest
+    joint = joint_sensitivity(asked)
+    named = blocks & frozenset(range(len(functionals)))
+    assert in_blocks <= max(sum(map(operator.mul, one, epsilons)) for one in joint.exposures(named))
+    assert joint.exposures(joint.free_blocks(named)) == parts
 
 
 def test_disjoint_filters_are_apart_where_rows_are_summed() -> None:
@@ -184,6 +196,16 @@ def test_a_row_that_moves_one_mean_in_full_moves_another_little() -> None:
     assert set(parts) == {(Fraction(1), Fraction(5, 95)), (Fraction(35, 65), Fraction(1))}
 
 
+def test_conditions_on_what_is_summed_narrow_its_corners() -> None:
+    """Amounts from 20 to 60: the ends of x - 65 are -45 and -5, of x - 5 they are 15 and 55; 20 moves the one by 45 of
+    45 and the other by 15 of 55, 60 by 5 of 45 and in full."""
+    where = And((Compare("amount", ">=", 20), Compare("amount", "<=", 60)))
+    means = [linear([Term(1, "amount", ALWAYS, 1), Term(-at, "amount", ALWAYS, 0)], where=where) for at in (65, 5)]
+    assert [mean.sensitivity for mean in means] == [45, 55]
+    parts = exposures(question(TRUE, *means, where=where))
+    assert set(parts) == {(Fraction(1), Fraction(15, 55)), (Fraction(5, 45), Fraction(1))}
+
+
 def test_under_a_cap_every_row_moves_its_part() -> None:
     capped = [replace(average(at), sensitivity=5 * average(at).sensitivity) for at in (65, 5)]
     assert exposures(question(TRUE, *capped, table=CAPPED)) == exposures(question(TRUE, average(65), average(5)))
@@ -206,6 +228,15 @@ def test_clipped_totals_are_charged_in_full() -> None:
 def test_counts_and_sums_of_one_sign_have_the_exposures_of_their_sets() -> None:
     asked = question(TRUE, count(FRANCE), total(FRANCE), count(SPAIN), total(Compare("amount", ">", 50)))
     assert exposures(asked) == sets_at_once(affected_together(asked), functionals=4)
+
+
+def test_sums_of_one_sign_are_free_in_blocks_beside_means() -> None:
+    """A row in France may move its sum in full whatever it adds to the means; with its blocks nothing is larger. The
+    means' own blocks are not free: 5 moves neither in full, but both indices."""
+    joint = joint_sensitivity(question(TRUE, total(FRANCE), total(SPAIN), average(65), average(5)))
+    assert joint.free_blocks(frozenset(range(4))) < frozenset(range(4))
+    beside = joint_sensitivity(question(TRUE, count(FRANCE), total(IsNull("country")), total(SPAIN)))
+    assert beside.free_blocks(frozenset(range(3))) == frozenset(range(3))
 
 
 def test_a_difference_of_filters_moves_by_the_filter_that_a_row_is_in() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import cuts, evaluate
 from planner.asking import ask
-from planner.catalog import Column, SqlType, Table
+from planner.catalog import Column, PublicTable, SqlType, Table
 from planner.errors import KeyholeError
 from planner.outer import Asking, outer_sql
 from planner.planning import plan
@@ -40,6 +40,37 @@ _HAVINGS = (
     "count(age) < 2 OR avg(age) < 40",
     "count(*) > NULL OR count(cost) > 1",
     "count(*) > 2 AND count(*) < NULL",
+    "(count(*) > 2 AND NOT (sum(age) <= 60)) IS NOT FALSE AND count(age) >= 1",
+    "(avg(age) > 40) IS NOT TRUE",
+    "NOT ((sum(age) > 60 OR count(*) > 3) IS TRUE)",
+    "(count(*) > 2) IS FALSE OR sum(cost) > 20 IS TRUE",
+)
+
+
+DISEASES = PublicTable(
+    name="diseases",
+    columns=(Column("name", SqlType.TEXT, "text"), Column("kind", SqlType.TEXT, "text")),
+    rows=(("flu", "viral"), ("asthma", None)),
+    digest="2" * 64,
+)
+PLACES = PublicTable(
+    name="places",
+    columns=(Column("code", SqlType.TEXT, "text"), Column("storey", SqlType.INTEGER, "integer")),
+    rows=(("A", 1), ("B", None), ("D", 2)),
+    digest="3" * 64,
+)
+HOSPITAL = replace(retail(), public_tables=(*retail().public_tables, DISEASES, PLACES))
+_OWN_ROWS = ("", "", "")
+# how public tables are joined, what WHERE says of them, and which wards that leaves
+_JOINS = (
+    *(_OWN_ROWS,) * 6,
+    ("JOIN diseases x ON x.name = disease", "", ""),
+    ("JOIN diseases y ON disease = y.name", "y.kind = 'viral'", ""),
+    ("LEFT JOIN diseases x ON x.name = disease", "x.kind IS NULL", ""),
+    ("LEFT JOIN diseases x ON x.name = disease", "x.kind = 'viral'", ""),
+    ("JOIN places p ON p.code = ward", "", "ward IN ('A', 'B')"),
+    ("JOIN places q ON q.code = ward", "q.storey = 1", "ward = 'A'"),
+    ("LEFT JOIN places p ON p.code = ward", "p.storey IS NULL", "ward IN ('B', 'C')"),
 )
 
 
@@ -57,15 +88,16 @@ def _leaves(draw: st.DrawFn) -> Statement:
     key = draw(st.sampled_from(("", "", "", *_RESTRICTIONS)))
     having = draw(st.sampled_from(_HAVINGS))
     alias = draw(st.sampled_from(("", " v", " AS w")))
-    both = [f"({part})" for part in (*where, key) if part]
+    join, of_public, wards = draw(st.sampled_from(_JOINS))
+    both = [f"({part})" for part in (*where, key, of_public) if part]
     clause = f" WHERE {' AND '.join(both)}" if both else ""
-    rows = f"SELECT *, 1 AS present FROM rows_of_wards{' WHERE ' + ' AND '.join(where) if where else ''}".replace(
-        "WHERE ", "WHERE (", 1
-    ).replace(" AND ", ") AND (")
-    rows += ")" if where else ""
-    on_keys = f" WHERE {key.replace('ward', 'd.ward')}" if key else ""
+    conditions = [f"({part})" for part in (*where, of_public) if part]
+    rows = f"SELECT t.*, 1 AS present FROM rows_of_wards t {join}"
+    rows += f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    restrictions = [part.replace("ward", "d.ward") for part in (key, wards) if part]
+    on_keys = f" WHERE {' AND '.join(restrictions)}" if restrictions else ""
     return Statement(
-        asked=f"SELECT ward FROM visits{alias}{clause} GROUP BY ward HAVING {having}",
+        asked=f"SELECT ward FROM visits{alias} {join}{clause} GROUP BY ward HAVING {having}",
         true=f"SELECT d.ward FROM wards d LEFT JOIN ({rows}) r ON r.ward = d.ward{on_keys} GROUP BY d.ward "
         f"HAVING {having.replace('count(*)', 'count(present)')}",
     )
@@ -104,12 +136,16 @@ def truth(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
         connection.execute(
             "CREATE TABLE rows_of_wards (ward text, age integer, cost numeric, insured boolean, disease text)"
         )
+        connection.execute("CREATE TABLE diseases (name text, kind text)")
+        connection.execute("INSERT INTO diseases VALUES ('flu', 'viral'), ('asthma', NULL)")
+        connection.execute("CREATE TABLE places (code text, storey integer)")
+        connection.execute("INSERT INTO places VALUES ('A', 1), ('B', NULL), ('D', 2)")
         yield connection
         connection.execute("DROP SCHEMA set_operations CASCADE")
 
 
 def _questions(statement: Asking) -> list[Question]:
-    catalog = retail()
+    catalog = HOSPITAL
     wanted = accuracy({"keyhole.tolerance": "0"}, catalog.defaults)
     return [ask(q, catalog, accuracy=wanted, parameters={}, today=TODAY) for q in statement.questions]
 
@@ -126,7 +162,7 @@ def test_the_rows_are_postgresql_s(
     truth: psycopg.Connection[Any], statement: Statement, rows: list[dict[str, Any]]
 ) -> None:
     """NULLs, empty groups, nesting, precedence, restricted keys: without noise, the answer is PostgreSQL's own."""
-    taken = asking(statement.asked)
+    taken = asking(statement.asked, HOSPITAL)
     questions = _questions(taken)
     with truth.cursor() as cursor, psycopg.RawCursor(truth) as raw:
         cursor.execute("TRUNCATE rows_of_wards")
@@ -199,12 +235,22 @@ def test_rows_that_no_side_reads_are_left_out() -> None:
          "SELECT ward, arrived::date FROM visits v GROUP BY 2, 1 HAVING sum(age) > 99", 2, [30, 30]),
         ("SELECT ward FROM visits GROUP BY ward, day HAVING count(*) > 9 INTERSECT "
          "SELECT ward FROM visits v GROUP BY ward, day HAVING sum(age) > 99", 2, [30, 30]),
+        (f"{_FLU.replace('WHERE', 'JOIN diseases x ON x.name = disease WHERE')} UNION {_COLD}", 1, [3]),
+        (f"{_FLU.replace('WHERE', 'JOIN diseases x ON x.name = disease WHERE')} UNION "
+         f"{_COLD.replace('WHERE', 'LEFT JOIN diseases y ON y.name = disease WHERE y.kind IS NULL AND')}", 1, [3]),
+        (f"{_FLU.replace('WHERE', 'JOIN diseases x ON x.name = disease WHERE x.kind = $1 AND')} UNION "
+         f"{_COLD.replace('WHERE', 'JOIN places x ON x.code = ward WHERE')}", 2, None),
+        (f"{_FLU.replace('WHERE', 'JOIN places x ON x.code = ward WHERE')} INTERSECT {_COLD}", 1, [2]),
+        (f"{_FLU.replace('WHERE', 'JOIN places x ON x.code = ward WHERE')} UNION {_COLD}", 2, [2, 3]),
+        (f"{_FLU.replace('WHERE', 'JOIN places x ON x.code = ward WHERE')} EXCEPT {_COLD}", 1, [2]),
+        ("SELECT x.kind FROM visits JOIN diseases x ON x.name = disease GROUP BY x.kind HAVING count(*) > 9 UNION "
+         "SELECT y.kind FROM visits JOIN diseases y ON y.name = disease GROUP BY y.kind HAVING sum(age) > 9", 1, [1]),
         ("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 9 UNION "
          "SELECT country FROM sales GROUP BY country HAVING count(*) > 9", 2, [3, 4]),
     ],
 )  # fmt: skip
 def test_what_is_one_question(sql: str, questions: int, keys: list[int] | None) -> None:
-    statement = asking(sql)
+    statement = asking(sql, HOSPITAL)
     assert len(statement.questions) == questions
     if keys is not None:
         assert [question.keys.size for question in _questions(statement)] == keys

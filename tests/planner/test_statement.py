@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from planner.errors import CATALOGUE, KeyholeError
 from planner.lexer import Token, tokens
-from planner.statement import Asking, Explaining, PassThrough, SetKeyhole, Statement, classify, split
+from planner.statement import (
+    Asking,
+    Executing,
+    Explaining,
+    PassThrough,
+    Preparing,
+    SetKeyhole,
+    Statement,
+    classify,
+    split,
+)
 from tests.planner.asked import refusal
 from tests.planner.catalogs import retail
 from tests.planner.spec import SPEC, pairs
@@ -28,6 +38,10 @@ def _outcome(statement: Statement) -> str:
             return "asking"
         case Explaining(_, form):
             return f"explaining {form}"
+        case Preparing(text):
+            return f"preparing {text}"
+        case Executing(name, given, _, count, explain):
+            return f"{explain.lower()}executing {name} with {count}: {given}".rstrip(" :")
 
 
 @pytest.mark.parametrize(("sql", "outcome"), pairs("passed.sql"))

@@ -9,7 +9,8 @@ from planner.embedded import Embedded
 from planner.errors import KeyholeError
 from planner.outer import Asking, outer_sql
 from planner.settings import SETTINGS, accuracy
-from planner.statement import Explaining, classify, split
+from planner.statement import classify, held, split
+from proxy.answering import read_part
 from proxy.asker import Part, Prepared, Released
 from tests.proxy.endpoint_catalog import endpoint_catalog
 
@@ -42,8 +43,11 @@ class FixedAsker:
                 statement = classify(part.text, self.catalog)
             except KeyholeError as error:
                 raise error.moved(offset=part.offset) from None
-            parts.append(Part(part.text, part.offset, isinstance(statement, Asking | Explaining)))
+            parts.append(read_part(part.text, part.offset, statement))
         return tuple(parts)
+
+    def held(self, sql: str) -> str | None:
+        return held(sql, self.catalog)
 
     def prepare(
         self,

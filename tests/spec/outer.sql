@@ -165,8 +165,6 @@ SELECT store, count(*) AS n FROM sales GROUP BY store HAVING n > 1000
 --> KH101
 SELECT store AS s FROM sales GROUP BY store HAVING s = 'north' AND count(*) > 1000
 --> 42703
-PREPARE p AS SELECT store FROM sales GROUP BY store HAVING count(*) > 1000
---> KH106
 SELECT * FROM (SELECT store FROM sales GROUP BY store HAVING count(*) > 1000 FOR UPDATE) t
 --> KH106
 SELECT query_to_xml('TABLE sales', true, true, '')
@@ -179,3 +177,28 @@ SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT patient_id) > 300 IN
 --> A
 SELECT pg_typeof(t.date_trunc)::text FROM (SELECT date_trunc('month', s.day) FROM sales s GROUP BY 1 HAVING count(*) > 1000) t
 --> timestamp with time zone; timestamp with time zone
+
+PREPARE p (int) AS SELECT store FROM sales GROUP BY store HAVING count(*) > $1; EXECUTE p(1000); EXECUTE p('3500')
+--> north; south // north
+PREPARE p AS SELECT count(*) FROM (SELECT store FROM sales WHERE day >= $1 GROUP BY store HAVING count(*) > $2) q; EXECUTE p('2026-02-01', 1000)
+--> 1
+PREPARE p AS SELECT store FROM sales GROUP BY store HAVING count(*) > 1000; EXPLAIN EXECUTE q
+--> 26000
+PREPARE p AS SELECT store FROM sales GROUP BY store HAVING count(*) > 1000; DEALLOCATE p; EXECUTE p
+--> 26000
+PREPARE p AS SELECT store FROM sales GROUP BY store HAVING count(*) > $1; EXECUTE p
+--> KH109
+SELECT date_trunc('month', day)::date FROM sales GROUP BY 1 HAVING count(*) > 1000 ORDER BY 1
+--> 2026-01-01; 2026-02-01
+SELECT CAST(date_trunc('month', CAST(s.day AS timestamp)) AS date) AS m FROM sales s GROUP BY CAST(date_trunc('month', CAST(s.day AS timestamp)) AS date) HAVING count('x') > 1000 ORDER BY 1
+--> 2026-01-01; 2026-02-01
+SELECT d, pg_typeof(d) FROM (SELECT date_trunc('month', day::timestamp) AS d FROM sales GROUP BY date_trunc('month', day::timestamp) HAVING count(*) > 1000) q ORDER BY 1
+--> 2026-01-01 00:00:00 | timestamp without time zone; 2026-02-01 00:00:00 | timestamp without time zone
+SELECT store FROM sales WHERE note = E'\x6e' GROUP BY store HAVING count(*) > 1000
+--> north
+SELECT store FROM sales GROUP BY store HAVING (count(*) > 1000) IS NOT FALSE ORDER BY 1
+--> north; south
+SELECT store FROM sales GROUP BY store HAVING median(amount) > 10 AND count(amount) >= 1000 ORDER BY 1
+--> north; south
+SELECT median(n) FROM (VALUES (1), (5), (2)) AS t(n)
+--> 2.0

@@ -76,7 +76,19 @@ CLOSE ALL
 PREPARE p (text) AS SELECT * FROM regions WHERE name = $1
 --> prepare
 EXECUTE p('France')
+--> executing p with 1: ('France')
+EXECUTE p
+--> executing p with 0
+EXECUTE "P q" (1, greatest(2, 3), ARRAY[4, 5])
+--> executing P q with 3:  (1, greatest(2, 3), ARRAY[4, 5])
+EXPLAIN (FORMAT JSON) EXECUTE p(5)
+--> explain (format json) executing p with 1: (5)
+EXECUTE p(1), (2)
 --> execute
+PREPARE p AS SELECT country FROM sales GROUP BY country HAVING count(*) > 5
+--> preparing SELECT country FROM sales GROUP BY country HAVING count(*) > 5
+PREPARE p (int) AS WITH q AS (SELECT country FROM sales GROUP BY country HAVING count(*) > $1) TABLE q;
+--> preparing WITH q AS (SELECT country FROM sales GROUP BY country HAVING count(*) > $1) TABLE q
 DEALLOCATE ALL
 --> deallocate
 DISCARD ALL

@@ -61,7 +61,7 @@ SELECT hour FROM visits GROUP BY hour HAVING count(*) > 10 * hour
 --> KH304
 
 SELECT v.hour FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.hour HAVING count(*) > max(r.capacity)
---> KH204
+--> KH208
 
 SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, v.hour, r.capacity HAVING count(*) > r.capacity + v.hour
 --> KH208
@@ -70,7 +70,16 @@ SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.f
 --> KH208
 
 SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING avg(v.age) > r.capacity
+--> [room 4] f0 > 0 ~2; avg(age) - r.capacity
+
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room HAVING avg(v.age) + count(*) > max(r.capacity)
 --> KH204
+
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room HAVING avg(v.age) FILTER (WHERE v.hour = 1) > 2 * max(r.share) + 1
+--> [room 4] f0 > 0 ~7; avg(age) FILTER (WHERE v.hour = 1) - (2 * r.share + 1)
+
+SELECT v.hour FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.hour HAVING avg(v.age) > max(r.capacity)
+--> KH208
 
 SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING r.capacity * count(*) > 100
 --> KH204

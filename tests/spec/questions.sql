@@ -30,7 +30,7 @@ SELECT country FROM sales GROUP BY country HAVING sum(amount) >= 1000.005 OR sum
 SELECT country FROM sales GROUP BY country HAVING sum(quantity) FILTER (WHERE gift) > 100 AND NOT (count(*) > 50 AND count(amount) > 60)
 --> [country 4] (f0 > 100 ~10 and (f1 <= 50 ~5 or f2 <= 60 ~6)); sum(quantity) FILTER (WHERE gift) delta 1000 in 0..1000; count(*) delta 100 in 0..100; count(amount) delta 100 in 0..100
 SELECT country FROM sales GROUP BY country HAVING avg(amount) > 20
---> [country 4] f0 > 0 ~10000; avg(amount) - 20 1x-2000 delta 5200000 in -5200000..4800000
+--> [country 4] f0 > 0 ~10000; avg(amount) - 20 1x-2000 delta 300000 in -300000..144000
 SELECT country FROM capped_sales GROUP BY country HAVING avg(quantity) > 2.5 OR sum(amount) > 100 OR count(*) = 30
 --> [country 4] (f0 > 0 ~25 or f1 > 10000 ~1000 or (f2 > 29 ~3 and f2 <= 30 ~3)); avg(quantity) - 2.5 2x-5 delta 1025; sum(amount) delta 250000; count(*) delta 5
 SELECT ward FROM visits GROUP BY ward HAVING avg(cost) < 100.25 AND count(cost) >= 3

@@ -89,8 +89,14 @@ COMMIT PREPARED 'x'
 --> KH102 COMMIT
 PREPARE p AS DELETE FROM regions
 --> KH102 DELETE
-PREPARE p AS SELECT country FROM sales GROUP BY country HAVING count(*) > 5
---> KH106 SELECT country
+PREPARE p AS SELECT country FROM sales
+--> KH103 sales
+EXPLAIN ANALYZE EXECUTE p(5)
+--> KH102 ANALYZE
+EXPLAIN EXECUTE p(lo_import('x'))
+--> KH102 lo_import
+EXECUTE p(query_to_xml('TABLE sales', true, true, ''))
+--> KH102 query_to_xml
 DECLARE c CURSOR FOR SELECT * FROM sales
 --> KH103 sales
 EXPLAIN ANALYZE SELECT country FROM sales GROUP BY country HAVING count(*) > 5
@@ -245,8 +251,8 @@ SELECT country FROM sales GROUP BY country HAVING sum(amount) > count(*)
 --> KH304
 SELECT country FROM sales GROUP BY country HAVING count(*) / 2 > 5
 --> KH204
-SELECT country FROM sales GROUP BY country HAVING stddev(amount) > 5
---> KH204 stddev
+SELECT country FROM sales GROUP BY country HAVING stddev(amount) > avg(amount)
+--> KH208 avg
 SELECT country FROM sales GROUP BY country HAVING count(*) OVER () > 5
 --> KH204
 SELECT country FROM sales WHERE 1 / (quantity - 5) > 0 GROUP BY country HAVING count(*) > 5

@@ -90,11 +90,11 @@ SELECT EXTRACT(HOUR FROM arrived) FROM visits GROUP BY 1 HAVING count(*) > 40
 SELECT date_part('hour', arrived) FROM visits GROUP BY 1 HAVING count(*) > 40
 --> [hour 24] f0 > 40 ~4; count(*) delta 1
 SELECT date_trunc('month', invoice_date)::date FROM sales GROUP BY 1 HAVING count(*) > 400
---> KH202 date_trunc('month',
+--> [month 13] f0 > 400 ~40; count(*) delta 100 in 0..100
 SELECT DATE_TRUNC('MONTH', "public"."sales"."invoice_date") AS "invoice_date" FROM "public"."sales" GROUP BY DATE_TRUNC('MONTH', "public"."sales"."invoice_date") HAVING COUNT(*) > 400
 --> [month 13] f0 > 400 ~40; count(*) delta 100 in 0..100
 SELECT date_trunc('day', arrived) FROM visits GROUP BY 1 HAVING count(*) > 40
---> KH202 date_trunc('day',
+--> [day 10] f0 > 40 ~4; count(*) delta 1
 SELECT extract(dow FROM arrived) FROM visits GROUP BY 1 HAVING count(*) > 40
 --> KH202 arrived)
 SELECT to_char(arrived, 'YYYY') FROM visits GROUP BY 1 HAVING count(*) > 40
@@ -193,7 +193,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(age) > 0
 SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 40) IS TRUE
 --> [ward 3] f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 40) IS NOT FALSE
---> KH207 count(*)
+--> [ward 3] f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 40) = true
 --> [ward 3] f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING CASE WHEN count(*) > 40 THEN true ELSE false END
@@ -247,7 +247,7 @@ SELECT ward FROM visits WHERE insured = 't' GROUP BY ward HAVING count(*) > 40
 SELECT ward FROM visits WHERE disease = 'it''s' GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where "disease" = 'it''s' f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE disease = E'it\'s' GROUP BY ward HAVING count(*) > 40
---> KH205 E'it\'s'
+--> [ward 3] where "disease" = 'it''s' f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE disease IN ('flu', 'cold', 'flu') GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where "disease" IN ('cold', 'flu') f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE disease NOT IN ('flu', NULL) GROUP BY ward HAVING count(*) > 40

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.catalog import Column, Derivation, SqlType, Table
+from planner.catalog import Column, Lookup, SqlType, Table
 from planner.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
 from planner.question import Functional, Measure, Question, Term
 
@@ -133,7 +133,8 @@ def read(table: Table, row: Row, name: str) -> Any:
     derivation = table.column(name).derivation
     if derivation is None:
         return row[name]
-    assert isinstance(derivation, Derivation)
+    if isinstance(derivation, Lookup):
+        return dict(derivation.pairs).get(row[derivation.column])
     value = row[derivation.column]
     if value is None:
         return None

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import Integers, evaluate
@@ -90,7 +91,10 @@ def test_the_groups_are_those_of_the_real_join(
         return
     assert question.keys.names == ("ward",)
     truth, relations = load(joined_tables, world)
-    real = _keys(truth.execute(f"SELECT v.ward {group}").fetchall())
+    try:
+        real = _keys(truth.execute(f"SELECT v.ward {group}").fetchall())
+    except duckdb.OutOfRangeException:  # SQL's own int4 arithmetic on public numbers; Keyhole's has no such limit
+        reject()
     there = _keys(truth.execute(f"SELECT DISTINCT v.ward {source}{where}").fetchall())
     same = _keys(joined_tables.writer.execute(f"SELECT v.ward {group}").fetchall())
     truth.close()

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
@@ -12,15 +13,19 @@ import numpy.typing as npt
 import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
+from planner.catalog import Table
 from planner.condition import Compare
+from planner.errors import KeyholeError
 from planner.keys import KeySpace
 from planner.question import Measure, Question
 from planner.rewrite import rewrite
 from proxy.sources import Source, open_source
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.test_same_integers import crowd_question, different_values
-from tests.proxy.sources.worlds import UNITS, Engines, crowd, functional, questions, rows
+from tests.proxy.sources.test_unit_rows import asked, by_hand, unit_question
+from tests.proxy.sources.worlds import UNITS, Engines, crowd, functional, questions, rows, tables
 
 _GIVEN = settings(
     max_examples=60,
@@ -86,6 +91,81 @@ def test_a_rollup_gives_what_the_scan_gave(keeping: Engines, question: Question,
         np.testing.assert_array_equal(
             _ask(source, question, relations[source.dialect], version=version), expected, err_msg="rollup"
         )
+
+
+@settings(_GIVEN, max_examples=30)
+@given(
+    world=asked(),
+    table=tables(units=UNITS),
+    keys=st.sampled_from([("ward",), ("ward", "level"), ("level",)]),
+    found=rows(most=60),
+)
+def test_a_rollup_gives_what_the_scan_gave_for_totals_of_units(
+    keeping: Engines, world: Any, table: Table, keys: tuple[str, ...], found: list[Row]
+) -> None:
+    """A subquery per unit is answered from the same rows as a plain question by its keys."""
+    sql, where, tested, meant = world
+    question = unit_question(sql, table, keys)
+    if len(question.functionals) < len(meant):  # two spellings of one
+        return
+    expected, version = by_hand(question, where, tested, meant, found), next(_VERSIONS)
+    relations = keeping.load(found)
+
+    def answers(source: Source) -> npt.NDArray[np.int64]:
+        assert question.per_unit is not None
+        per_unit = replace(question.per_unit, table=replace(table, relation=relations[source.dialect]))
+        rewritten = rewrite(replace(question, per_unit=per_unit), dialect=source.dialect)
+        assert rewritten.rollup is not None
+        count = len(question.functionals)
+        return source.aggregates(rewritten, question.keys, functionals=count, timeout_ms=60_000, version=version).values
+
+    for source in _sources(keeping):
+        np.testing.assert_array_equal(answers(source), expected, err_msg="scan")
+        source.settle()
+    _remove(keeping, relations)
+    for source in _sources(keeping):
+        np.testing.assert_array_equal(answers(source), expected, err_msg="rollup")
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_a_rollup_of_too_many_rows_is_not_kept(
+    engines: Engines, crowded: dict[str, str], postgres_url: str, scratch: str, room: int
+) -> None:
+    """With room for one row less than count the table is read each time; with room for all it is not."""
+    question = _counting()
+    expected = true_aggregates(question, _CROWD)
+    build = {dialect: _built(question, relation, dialect) for dialect, relation in crowded.items()}
+    (count,) = engines.writer.execute(f"SELECT count(*) FROM ({build['postgres']}) AS built").fetchone() or (0,)
+    before, most = _tables(engines), count - 1 + room
+    postgres = open_source(postgres_url, directory=engines.folder, rollups=2, rollup_rows=most, scratch=scratch)
+    duck = open_source("duckdb://", directory=engines.folder, rollups=2, rollup_rows=most)
+    copy = crowded["duckdb"].split("'")[1]
+    try:
+        for source in (postgres, duck):
+            for _ in range(2):
+                asked_of = crowded[source.dialect]
+                np.testing.assert_array_equal(_ask(source, question, asked_of, version="1"), expected)
+                source.settle()
+        assert _tables(engines) == before + room
+        Path(copy).rename(f"{copy}.away")
+        try:
+            if room:
+                np.testing.assert_array_equal(_ask(duck, question, crowded["duckdb"], version="1"), expected)
+            else:
+                with pytest.raises(KeyholeError):
+                    _ask(duck, question, crowded["duckdb"], version="1")
+        finally:
+            Path(f"{copy}.away").rename(copy)
+    finally:
+        postgres.close()
+        duck.close()
+
+
+def _built(question: Question, relation: str, dialect: str) -> str:
+    table = replace(question.table, relation=relation)
+    rollup = rewrite(replace(question, table=table), dialect="duckdb" if dialect == "duckdb" else "postgres").rollup
+    assert rollup is not None
+    return rollup.build
 
 
 def _remove(engines: Engines, relations: dict[str, str]) -> None:

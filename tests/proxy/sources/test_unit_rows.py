@@ -160,7 +160,7 @@ def asked(draw: st.DrawFn) -> tuple[str, Callable[[Row], bool], list[Condition],
     return sql, WHERES[where], [CONDITIONS[one] for one in tested], meant
 
 
-def _question(sql: str, table: Table, keys: tuple[str, ...]) -> Question:
+def unit_question(sql: str, table: Table, keys: tuple[str, ...]) -> Question:
     catalog = replace(retail(), tables=(table,))
     groups = ", ".join(dict.fromkeys((*table.unit, *keys)))
     statement = classify(sql.format(groups, ", ".join(keys)), catalog)
@@ -170,7 +170,7 @@ def _question(sql: str, table: Table, keys: tuple[str, ...]) -> Question:
     return ask(question, catalog, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
 
 
-def _by_hand(
+def by_hand(
     question: Question,
     where: Callable[[Row], bool],
     tested: list[Condition],
@@ -225,10 +225,10 @@ def test_the_integers_of_bounding_by_hand(
     engines: Engines, world: Any, table: Table, keys: tuple[str, ...], found: list[Row]
 ) -> None:
     sql, where, tested, meant = world
-    question = _question(sql, table, keys)
+    question = unit_question(sql, table, keys)
     if len(question.functionals) < len(meant):  # two spellings of one
         return
-    expected = _by_hand(question, where, tested, meant, found)
+    expected = by_hand(question, where, tested, meant, found)
     for answer in _answers(engines, question, engines.load(found)):
         np.testing.assert_array_equal(answer, expected)
 
@@ -259,7 +259,7 @@ def test_one_unit_changes_every_functional_by_no_more_than_its_sensitivity(
         refresh="static",
         seed="crowd",
     )
-    question = _question(_EVERYTHING, table, ("ward", "level"))
+    question = unit_question(_EVERYTHING, table, ("ward", "level"))
     whole = _answers(engines, question, engines.load(_CROWD))
     units = sorted({tuple(read(table, row, name) for name in unit) for row in _CROWD}, key=repr)
     sensitivities = np.array([one.sensitivity for one in question.functionals])

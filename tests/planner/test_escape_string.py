@@ -1,0 +1,51 @@
+"""E'...' strings: what PostgreSQL reads in them, in a text where every other character keeps its place."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.errors import KeyholeError
+from planner.escape_string import without_escapes
+from planner.lexer import tokens
+
+_PIECES = ("a", "é", "''", r"\'", r"\\", r"\n", r"\t", r"\b", r"\q", r"\x41", r"\x4", r"\101", r"\7", r"\u00e9", "\n")
+_MORE = (r"\U0001F600", r"\ud83d\ude00", r"\xc3\xa9", r"\47", r"\x27", "-- x", "$1", '"', "%", "$$")
+
+
+@pytest.fixture(scope="module")
+def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_url, autocommit=True) as open_one:
+        yield open_one
+
+
+@given(pieces=st.lists(st.sampled_from((*_PIECES, *_MORE)), max_size=8), prefix=st.sampled_from(("E", "e")))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_plain_string_is_what_postgresql_reads(
+    connection: psycopg.Connection[Any], pieces: list[str], prefix: str
+) -> None:
+    sql = f"SELECT {prefix}'{''.join(pieces)}' AS x, 1"
+    plain = without_escapes(sql)
+    assert len(plain) == len(sql)
+    assert plain.startswith("SELECT ")
+    assert plain.endswith(" AS x, 1")
+    with connection.cursor() as cursor:
+        (read, _) = cursor.execute(sql.encode()).fetchone() or (None, None)
+    (value,) = [token.value for token in tokens(plain) if token.kind == "string"]
+    assert value == read
+
+
+@pytest.mark.parametrize("text", [r"E'\ud800'", r"E'\000'", r"E'\xff'", r"E'\U00110000'", r"E'\u12'"])
+def test_what_is_no_character_is_refused(text: str) -> None:
+    with pytest.raises(KeyholeError, match="KH100"):
+        without_escapes(f"SELECT {text}")
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 'E''\\n'", "SELECT \"E'\", 'x\\n'", "SELECT 1 -- E'\\n'", "SELECT E'a'\n'\\n'"]
+)
+def test_what_is_no_such_string_is_left_alone(text: str) -> None:
+    assert without_escapes(text) == text

@@ -1,0 +1,154 @@
+"""`same_unit_as` in a policy: which tables it makes one group in the ledger, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.catalog import SqlType, Table
+from planner.compile import SourceColumn, compile_catalog, key_domains
+from planner.errors import KeyholeError
+from planner.pinned import Pins
+from planner.policy import Policy
+from planner.stand_ins import stand_in_catalog
+from tests.planner.asked import asked
+from tests.planner.policies import VERIFIER
+
+TEXT = f"""\
+[source]
+url = "postgresql://reader@db/hospital"
+
+[budget]
+epsilon_per_predicate = 4
+epsilon_per_unit = 8
+epsilon_per_query = 2
+
+[tables.stays]
+privacy_unit = "patient_id"
+max_groups_per_unit = 3
+rows_per_unit = 20
+
+[tables.stays.columns.ward]
+key = {{ values = ["A", "B"] }}
+
+[tables.patients]
+privacy_unit = "person"
+max_groups_per_unit = 1
+rows_per_unit = 1
+same_unit_as = "stays"
+
+[tables.patients.columns.sex]
+key = {{ values = ["f", "m"] }}
+
+[tables.patients.columns.year]
+expression = "extract(year from born)"
+key = {{ range = [1900, 2030] }}
+
+[tables.labs]
+privacy_unit = "person"
+max_groups_per_unit = 2
+rows_per_unit = 5
+same_unit_as = "patients"
+
+[tables.labs.columns.kind]
+key = {{ values = ["blood"] }}
+
+[tables.lines]
+privacy_unit = "row"
+
+[tables.wards]
+public = true
+
+[analysts.ada]
+password = "{VERIFIER}"
+"""
+SCHEMA = {
+    "stays": (SourceColumn("patient_id", "bigint", True), SourceColumn("ward", "text", True)),
+    "patients": (
+        SourceColumn("person", "integer", True),
+        SourceColumn("sex", "text", True),
+        SourceColumn("born", "date", True),
+        SourceColumn("odd.name", "text", True),
+    ),
+    "labs": (SourceColumn("person", "bigint", True), SourceColumn("kind", "text", True)),
+    "lines": (SourceColumn("id", "bigint", True),),
+}
+
+
+def _compiled(text: str = TEXT, schema: dict[str, tuple[SourceColumn, ...]] | None = None) -> dict[str, Table]:
+    schema = schema or SCHEMA
+    policy = Policy.parse(text.replace("[tables.wards]\npublic = true\n", ""), path=Path("keyhole.toml"))
+    domains = tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=Pins()))
+    made = compile_catalog(policy, schema=schema, pins=Pins(domains=domains), directory=Path())
+    return {table.name: table for table in made.tables}
+
+
+def test_all_tables_with_the_same_units_are_one_in_the_ledger() -> None:
+    tables = _compiled()
+    for name in ("stays", "patients", "labs"):
+        assert (tables[name].ledger.table, tables[name].ledger.unit) == ("stays", ("patient_id",))
+    assert tables["lines"].ledger.table == "lines"
+
+
+def test_columns_of_other_tables_than_the_first_are_qualified_there_and_the_units_are_its_own() -> None:
+    tables = _compiled()
+    assert [column.label for column in tables["stays"].columns] == ["patient_id", "ward"]
+    labels = {column.name: column.label for column in tables["patients"].columns}
+    assert labels == {
+        "person": "patient_id",
+        "sex": "patients.sex",
+        "born": "patients.born",
+        "year": "patients.year=extract(year born)",
+    }
+    assert tables["labs"].column("kind").label == "labs.kind"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('same_unit_as = "stays"', 'same_unit_as = "nobody"', "is not a private table"),
+        ('same_unit_as = "stays"', 'same_unit_as = "wards"', "is not a private table"),
+        ('same_unit_as = "stays"', 'same_unit_as = "patients"', "leads back to the table itself"),
+        ('same_unit_as = "stays"', 'same_unit_as = "labs"', "leads back to the table itself"),
+        ('same_unit_as = "stays"', 'same_unit_as = "lines"', 'has no meaning when privacy_unit = "row"'),
+        ('privacy_unit = "row"', 'privacy_unit = "row"\nsame_unit_as = "stays"', "has no meaning when"),
+        ('privacy_unit = "patient_id"', 'privacy_unit = ["patient_id", "ward"]', "of 2 columns, this table of 1"),
+    ],
+)
+def test_what_cannot_be_the_same_people_is_refused(old: str, new: str, problem: str) -> None:
+    assert old in TEXT
+    with pytest.raises(KeyholeError, match=problem) as refused:
+        Policy.parse(TEXT.replace(old, new, 1), path=Path("keyhole.toml"))
+    assert refused.value.code == "KH005"
+    assert "same_unit_as" in refused.value.message
+    assert refused.value.hint
+
+
+def test_a_public_table_has_no_units() -> None:
+    with pytest.raises(KeyholeError, match=r"same_unit_as.*public table"):
+        Policy.parse(TEXT.replace("public = true", 'public = true\nsame_unit_as = "stays"'), path=Path("keyhole.toml"))
+
+
+def test_units_of_another_type_are_refused() -> None:
+    text = (SourceColumn("person", "text", True), *SCHEMA["patients"][1:])
+    with pytest.raises(KeyholeError, match=r"KH005.*person is of type text, stays.patient_id of type integer"):
+        _compiled(schema={**SCHEMA, "patients": text})
+
+
+def test_a_name_that_could_be_another_tables_column_is_refused() -> None:
+    sex = "[tables.patients.columns.sex]"
+    odd = TEXT.replace(sex, f'[tables.patients.columns."odd.name"]\n\n{sex}')
+    with pytest.raises(KeyholeError, match=r"KH005.*odd.name"):
+        _compiled(odd)
+
+
+def test_without_a_source_the_units_are_taken_to_be_of_one_type() -> None:
+    text = TEXT.replace("[tables.wards]\npublic = true\n", "")
+    policy = Policy.parse(text, path=Path("keyhole.toml"))
+    sql = (
+        "SELECT ward FROM stays s JOIN patients p ON p.person = s.patient_id JOIN labs l ON l.person = p.person "
+        "WHERE l.person > 3 GROUP BY ward HAVING count(*) > 100"
+    )
+    catalog = stand_in_catalog(policy, sql, pins=Pins(), keys=None).catalog
+    kinds = {table.column(unit).sql_type for table in catalog.tables for unit in table.unit}
+    assert kinds == {SqlType.INTEGER}
+    asked(sql, catalog=catalog)

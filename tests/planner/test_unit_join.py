@@ -1,0 +1,250 @@
+"""Private tables joined on their unit: what is joined, what is refused, what it is called, and how much it costs."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import combinations, permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.asking import ask
+from planner.catalog import Catalog, SqlType, Table
+from planner.errors import KeyholeError
+from planner.outer import Asking
+from planner.pinned import Pins
+from planner.plan import Plan
+from planner.planning import plan
+from planner.settings import accuracy
+from planner.statement import classify
+from planner.unit_join import joined_on_unit
+from proxy.answers import Asked
+from proxy.charging import claim, groups_of_one_unit
+from proxy.service import OWNER
+from proxy.versions import data_version
+from tests.planner.asked import TODAY
+from tests.planner.people import LABS, PATIENTS, people
+from tests.planner.spec import pairs
+from tests.planner.stays import STAYS
+
+JOINED = "SELECT {} FROM stays s JOIN patients p USING (patient_id) GROUP BY {} HAVING count(*) > 100"
+
+
+def _plans(sql: str, catalog: Catalog | None = None) -> list[Plan]:
+    catalog = catalog or people()
+    statement = classify(sql, catalog)
+    assert isinstance(statement, Asking)
+    wanted = accuracy({}, catalog.defaults)
+    asked = [ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY) for one in statement.questions]
+    return [plan(one, dialect="postgres") for one in asked]
+
+
+def _planned(sql: str, catalog: Catalog | None = None) -> Plan:
+    (made,) = _plans(sql, catalog)
+    return made
+
+
+def _outcome(sql: str) -> str:
+    try:
+        question = _planned(sql).question
+    except KeyholeError as error:
+        pointed = "" if error.position is None else sql[error.position - 1 :].split()[0]
+        return f"{error.code} {pointed}"
+    table = question.table
+    keys = ", ".join(question.keys.names)
+    return f"{table.name} by {keys}, {table.groups_per_unit} groups of {table.rows_per_unit} rows"
+
+
+@pytest.mark.parametrize(("sql", "outcome"), pairs("same_unit.sql"))
+def test_statement(sql: str, outcome: str) -> None:
+    assert _outcome(sql) == outcome
+
+
+@pytest.mark.parametrize("sql", [sql for sql, outcome in pairs("same_unit.sql") if outcome.startswith("KH")])
+def test_a_hint_that_shows_a_question_or_a_join_shows_one_that_works(sql: str) -> None:
+    with pytest.raises(KeyholeError) as refused:
+        _plans(sql)
+    hint = refused.value.hint or ""
+    if "HAVING" in hint and "..." not in hint:
+        _plans(hint[hint.index("SELECT") :])
+    elif found := re.search(r"Write JOIN \.\.\. ON (.*)\.$", hint):
+        named = {alias: table for table, alias in re.findall(r"(stays|patients|labs) ([spl])\b", sql)}
+        first, second = (f"{named[alias]} {alias}" for alias in re.findall(r"(\w+)\.\w+", found[1]))
+        _plans(f"SELECT s.ward FROM {first} JOIN {second} ON {found[1]} GROUP BY s.ward HAVING count(*) > 100")
+
+
+CONJUNCTS = {
+    "p.patient_id = s.patient_id": True,
+    "s.patient_id = p.patient_id": True,
+    "((s.patient_id)) = p.patient_id": True,
+    "p.sex = 'f'": False,
+    "s.patient_id = 3 AND p.patient_id = 3": False,
+    "(p.patient_id = s.patient_id OR s.age > 3)": False,
+    "NOT (p.patient_id <> s.patient_id)": False,
+    "s.stay_id = p.patient_id": False,
+    "p.patient_id = p.patient_id": False,
+    "abs(p.patient_id) = s.patient_id": False,
+    "(p.patient_id = s.patient_id) IS NOT FALSE": False,
+    "CASE WHEN TRUE THEN p.patient_id = s.patient_id END": False,
+    "s.patient_id IN (p.patient_id)": False,
+    "p.patient_id IS NOT DISTINCT FROM s.patient_id": False,
+}
+FROMS: tuple[Callable[[str, str], str], ...] = (
+    lambda on, where: f"stays s JOIN patients p ON {on} WHERE {where}",
+    lambda on, where: f"patients p INNER JOIN stays s ON ({on}) WHERE ({where})",
+    lambda on, where: f"stays s, patients p WHERE {on} AND {where}",
+    lambda on, where: f"wards w, stays s CROSS JOIN patients p WHERE w.name = s.ward AND ({where} AND ({on}))",
+    lambda on, where: f"stays s LEFT JOIN patients p ON {on} WHERE {where}",
+    lambda on, where: f"stays s JOIN patients p ON TRUE OR ({on}) WHERE {where} OR {on}",
+    lambda on, where: f"stays s, LATERAL (SELECT * FROM patients p WHERE {on}) p WHERE {where}",
+    lambda on, where: f"(stays s JOIN patients p ON {on}) WHERE {where}",
+)
+
+
+@given(
+    on=st.lists(st.sampled_from(list(CONJUNCTS)), min_size=1, max_size=2),
+    where=st.lists(st.sampled_from(list(CONJUNCTS)), min_size=1, max_size=2),
+    shape=st.sampled_from(range(len(FROMS))),
+)
+def test_nothing_is_answered_unless_the_whole_unit_is_equated(on: list[str], where: list[str], shape: int) -> None:
+    text = FROMS[shape](" AND ".join(on), " AND ".join(where))
+    equated = shape < 4 and any(CONJUNCTS[part] for part in (*on, *where))
+    try:
+        (made,) = _plans(f"SELECT s.ward FROM {text} GROUP BY s.ward HAVING count(*) > 100")
+    except KeyholeError:
+        return
+    assert equated
+    assert made.question.table.unit == ("patient_id",)
+    assert "m0.keyhole_u0 = m1.keyhole_u0" in made.rewritten.sql
+
+
+def test_of_a_unit_of_two_columns_each_is_equated_with_its_own() -> None:
+    stays = replace(STAYS, unit=("patient_id", "stay_id"))
+    patients = replace(PATIENTS, unit=("patient_id", "weight"), root=stays.ledger)
+    catalog = replace(people(), tables=(stays, patients))
+    text = "SELECT sex FROM stays s JOIN patients p ON {} GROUP BY sex HAVING count(*) > 100"
+    _plans(text.format("s.patient_id = p.patient_id AND s.stay_id = p.weight"), catalog)
+    for crossed in (
+        "s.patient_id = p.patient_id",
+        "s.patient_id = p.weight AND s.stay_id = p.patient_id",
+        "s.patient_id = p.patient_id AND s.stay_id = p.patient_id",
+        "s.stay_id = p.weight",
+    ):
+        with pytest.raises(KeyholeError, match="whole privacy unit"):
+            _plans(text.format(crossed), catalog)
+
+
+def test_one_question_however_its_tables_are_listed() -> None:
+    found = {
+        _planned(f"SELECT year FROM {', '.join(order)} WHERE {both} GROUP BY year HAVING count(*) > 9").fingerprint
+        for order in permutations(("stays s", "patients p", "labs l"))
+        for both in (
+            "s.patient_id = p.patient_id AND l.person = p.patient_id",
+            "l.person = s.patient_id AND p.patient_id = s.patient_id",
+        )
+    }
+    assert len(found) == 1
+
+
+CHANGES: dict[str, Callable[[Table], Table]] = {
+    "relation": lambda table: replace(table, relation="other"),
+    "rows": lambda table: replace(table, rows_per_unit=7),
+    "groups": lambda table: replace(table, groups_per_unit=1),
+    "seed": lambda table: replace(table, seed="other"),
+    "refresh": lambda table: replace(table, refresh="hourly"),
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+@pytest.mark.parametrize("table", ["stays", "patients"])
+def test_another_table_of_the_join_is_another_question(table: str, changed: str) -> None:
+    sql = JOINED.format("sex, s.ward", "sex, s.ward")
+    tables = tuple(CHANGES[changed](t) if t.name == table else t for t in people().tables)
+    assert _planned(sql).fingerprint != _planned(sql, replace(people(), tables=tables)).fingerprint
+
+
+def test_every_column_has_one_name_and_the_units_are_one() -> None:
+    for several in (*combinations((STAYS, PATIENTS, LABS), 2), (STAYS, PATIENTS, LABS)):
+        joined = joined_on_unit(several)
+        names = [column.name for column in joined.columns]
+        assert len(names) == len(set(names)) == 1 + sum(len(table.columns) - 1 for table in several)
+        for member in joined.members:
+            for stored, named in member.columns:
+                assert joined.column(named).sql_type is member.table.column(stored).sql_type
+            assert {dict(member.columns)[name] for name in member.table.unit} == set(joined.unit)
+
+
+def test_a_repeated_total_may_be_as_large_as_the_join_makes_it() -> None:
+    joined = joined_on_unit((STAYS, PATIENTS))
+    assert joined.column("cost").per_unit == (Decimal(0), Decimal(2000))
+    assert joined.column("weight").per_unit == (Decimal(0), Decimal(6000))
+    assert joined.rows_per_unit == 40
+
+
+def _claimed(sql: str) -> tuple[str, str, tuple[str, ...], str]:
+    catalog = people()
+    made = _planned(sql)
+    statement = classify(sql, catalog)
+    assert isinstance(statement, Asking)
+    asked = Asked(question=statement.questions[0], settings={}, parameters={}, analyst=OWNER, today=TODAY)
+    family = claim(made, catalog, asked=asked, version="1").charge.family
+    return family.table, family.unit, family.columns, family.filter
+
+
+def test_a_join_spends_from_the_cells_of_the_tables_alone() -> None:
+    alone = "SELECT {0} FROM {1} GROUP BY {0} HAVING count(*) > 100"
+    for key, table, written in (("ward", "stays", "s.ward"), ("day", "stays", "day"), ("sex", "patients", "sex")):
+        assert _claimed(alone.format(key, table)) == _claimed(JOINED.format(written, written))
+    assert _claimed(alone.format("ward", "patients")) == _claimed(JOINED.format("p.ward", "p.ward"))
+    assert _claimed(alone.format("ward", "patients")) != _claimed(JOINED.format("s.ward", "s.ward"))
+    assert _claimed(alone.format("year", "patients"))[:2] == ("stays", "patient_id")
+
+
+def test_public_columns_are_charged_alike() -> None:
+    looked_up = "JOIN wards w ON w.name = {0}.ward GROUP BY floor HAVING count(*) > 100"
+    joined = "SELECT floor FROM stays s JOIN patients p USING (patient_id) " + looked_up
+    assert _claimed(joined.format("s")) == _claimed("SELECT floor FROM stays s " + looked_up.format("s"))
+    assert _claimed(joined.format("p")) == _claimed("SELECT floor FROM patients p " + looked_up.format("p"))
+    assert _claimed(joined.format("s")) != _claimed(joined.format("p"))
+
+
+def test_a_unit_is_in_the_groups_of_the_tables_that_own_the_keys() -> None:
+    stays, patients = replace(STAYS, groups_per_unit=3), replace(PATIENTS, groups_per_unit=1)
+    catalog = replace(people(), tables=(stays, patients))
+    for keys, groups in (("s.ward", 3), ("sex", 1), ("sex, s.ward", 3), ("p.ward, s.ward", 3)):
+        assert groups_of_one_unit(_planned(JOINED.format(keys, keys), catalog).question) == groups
+
+
+def test_a_joined_version_is_that_of_all_tables() -> None:
+    now, later = datetime(2026, 1, 1, 10, 30, tzinfo=UTC), datetime(2026, 1, 1, 11, 30, tzinfo=UTC)
+    hourly = replace(PATIENTS, refresh="hourly")
+    for tables in ((STAYS, hourly), (hourly, STAYS)):
+        joined = joined_on_unit(tables)
+        version = data_version(joined, now=now, pins=Pins())
+        assert version == "patients 2026-01-01 10:00, stays static"
+        assert data_version(joined, now=later, pins=Pins()) != version
+    for live in ((replace(STAYS, refresh="live"), hourly), (STAYS, replace(hourly, refresh="live"))):
+        joined = joined_on_unit(live)
+        assert data_version(joined, now=now, pins=Pins()) != data_version(joined, now=now, pins=Pins())
+        assert joined.refresh == "live"
+    explicit = joined_on_unit((STAYS, replace(PATIENTS, refresh="explicit")))
+    with pytest.raises(KeyholeError, match="KH007"):
+        data_version(explicit, now=now, pins=Pins())
+    one = data_version(explicit, now=now, pins=Pins().refreshed("patients", at=now))
+    assert one != data_version(explicit, now=now, pins=Pins().refreshed("patients", at=later))
+
+
+def test_a_unit_column_is_a_key_where_its_values_are_declared_once() -> None:
+    stays, patients = (
+        replace(table, columns=tuple(replace(c, domain=domain) if c.name == "patient_id" else c for c in table.columns))
+        for table, domain in ((STAYS, None), (PATIENTS, (1, 2)))
+    )
+    assert joined_on_unit((stays, patients)).column("patient_id").domain == (1, 2)
+    twice = replace(
+        stays, columns=tuple(replace(c, domain=(1, 3)) if c.name == "patient_id" else c for c in stays.columns)
+    )
+    assert joined_on_unit((twice, patients)).column("patient_id").domain is None
+    assert joined_on_unit((twice, patients)).column("patient_id").sql_type is SqlType.INTEGER
