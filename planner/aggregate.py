@@ -6,7 +6,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog import Column, SqlType, Value
-from planner.condition import ALWAYS, Condition, canonical, fixed_columns
+from planner.condition import ALWAYS, Condition, all_of, canonical, fixed_columns
 from planner.constant import Given
 from planner.errors import KeyholeError
 from planner.question import Measure
@@ -173,6 +173,14 @@ def _counts(node: exp.Expr, text: str, measure: Measure, parts: tuple[Part, ...]
 
 
 def _distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: GroupScope) -> Aggregate:
+    chosen = _filtered(distinct)
+    if chosen is not None:  # what BI tools write for FILTER
+        when, counts = chosen
+        condition = all_of((row_condition(when, within.scope, within.given), call.condition))
+        earlier = call.suffix.removeprefix(" FILTER (WHERE ").removesuffix(")")
+        both = f"({earlier}) AND ({written(when)})" if earlier else written(when)
+        suffix = f" FILTER (WHERE {both})"
+        return _distinct(node, counts, Call(call.node, condition, suffix), within)
     items = [part for item in distinct.expressions for part in _parts(bare(item))]
     found = [referenced(item, within.scope) for item in items]
     counted = {column.name for column in found if column is not None}
@@ -187,6 +195,18 @@ def _distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: Group
     cap = within.scope.table.row_cap
     measure = Measure.ROWS if cap is not None and cap.rows == 1 else Measure.UNITS  # one row per unit: rows are units
     return _counts(node, f"count(DISTINCT {names}){call.suffix}", measure, parts)
+
+
+def _filtered(distinct: exp.Distinct) -> tuple[exp.Expr, exp.Distinct] | None:
+    """`DISTINCT CASE WHEN c THEN x END` as c and `DISTINCT x`: of other rows the value is NULL and does not count."""
+    case = bare(distinct.expressions[0]) if len(distinct.expressions) == 1 else None
+    if not isinstance(case, exp.Case) or case.this is not None or len(case.args["ifs"]) != 1:
+        return None
+    default = case.args.get("default")
+    if default is not None and not isinstance(bare(default), exp.Null):
+        return None
+    (arm,) = case.args["ifs"]
+    return arm.this, exp.Distinct(expressions=[arm.args["true"]])
 
 
 def _values(node: exp.Count, column: Column, call: Call, within: GroupScope) -> Aggregate:

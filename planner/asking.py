@@ -10,6 +10,7 @@ from planner.catalog import Catalog, Value
 from planner.constant import Given, uses_clock
 from planner.embedded import Embedded
 from planner.errors import KeyholeError
+from planner.key_classes import told_apart
 from planner.keys import KeySpace
 from planner.lookup import stored
 from planner.question import Accuracy, Question
@@ -24,14 +25,16 @@ def ask(
     accuracy: Accuracy,
     parameters: Mapping[int, Value | None],
     today: date,
+    utc: bool = False,
 ) -> Question:
     """The question, resolved against the policy.
 
-    `parameters` are the values of `$1`, `$2`, ... that the question uses; `today` is what current_date means. Raises
-    KH1xx, KH2xx, KH304, with positions in the statement that holds the question.
+    `parameters` are the values of `$1`, `$2`, ... that the question uses; `today` is what current_date means; `utc`
+    says that the session's TimeZone is UTC. Raises KH1xx, KH2xx, KH304, with positions in the statement that holds the
+    question.
     """
     try:
-        return _ask(embedded, catalog, accuracy, Given(parameters=parameters, today=today))
+        return _ask(embedded, catalog, accuracy, Given(parameters=parameters, today=today, utc=utc))
     except RecursionError:
         raise KeyholeError("KH100", "the question is nested too deeply") from None
     except KeyholeError as error:
@@ -42,17 +45,18 @@ def ask(
                 detail=error.detail or f'The stored question "{embedded.stored}" is refused.',
                 hint=error.hint,
             ) from None
-        raise error.moved(offset=embedded.offset) from None
+        raise embedded.placed(error) from None
 
 
 def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
     embedded, per_unit = resolved(embedded, given)
     what = said(embedded, given)
     made = atoms(what.formula, table=embedded.table, where=what.where, accuracy=accuracy)
-    if what.keys.size > catalog.max_keys:
+    size = told_apart(what.keys.columns, what.keys.values)
+    if size > catalog.max_keys:
         raise KeyholeError(
             "KH210",
-            f"the question has {what.keys.size:,} groups; the most is {catalog.max_keys:,}",
+            f"the question has {size:,} groups; the most is {catalog.max_keys:,}",
             hint=f"Restrict the keys in WHERE, for example {embedded.keys[0].name} = ..., or group by fewer columns.",
             position=what.group,
         )

@@ -1,7 +1,9 @@
 """A formula of comparisons to functionals, atoms and integer literals with their tolerances."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import chain, islice
 from math import floor
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts, relaxed
@@ -18,10 +20,12 @@ from planner.guard import (
     GuardedAny,
     GuardedFormula,
     complement,
+    guard_hint,
     guarding,
     holds_at_zero,
     plain,
 )
+from planner.guard_remedy import Remedy, remedy
 from planner.key_numbers import KeyNumbers
 from planner.offsets import LIMIT, offsets
 from planner.question import Accuracy, Atom, Functional, Measure
@@ -90,12 +94,25 @@ def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy
         collected.warnings["groups without rows count as 0 and qualify"] = None
     elif holds_at_zero(relaxed(result), functionals):
         collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
+        collected.warnings.update(dict.fromkeys(_kept_out(guarded)))
     return Atoms(
         functionals=tuple(functionals[index] for index in used),
         atoms=tuple(replace(atom, functional=used.index(atom.functional)) for atom in described),
         formula=_renumbered(result, used),
         warnings=tuple(collected.warnings),
     )
+
+
+def _kept_out(formula: GuardedFormula) -> Iterator[str]:
+    """What would keep groups without values out, for the first comparison that is NULL in them."""
+    match formula:
+        case Guarded(_, (first, *_), text) if not formula.outside:
+            hint = guard_hint(formula, first.values)
+            yield f"{text}: a group without values is likely to be returned, as one at the threshold is. {hint}"
+        case Guarded():
+            return
+        case GuardedAll(children) | GuardedAny(children):
+            yield from islice(chain.from_iterable(map(_kept_out, children)), 1)
 
 
 def _size(formula: Having) -> int:
@@ -160,7 +177,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
     constant = _constant_count(made, literals(0, comparison.operator, at, tolerance=0))
     if constant is not None:
         collected.warnings[f"{text} is {'true' if constant == AllOf(()) else 'false'} for every group"] = None
-        return Guarded(constant, values, text, comparison.position)
+        return Guarded(constant, values, text, comparison.position, remedy=_remedy(comparison, collected))
     terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
     taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
     meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, *terms)
@@ -176,7 +193,12 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
         collected.warnings[f"{text}: {comparison.left} comes in {step} and never equals the threshold"] = None
     else:
         collected.comparisons.setdefault(text, (comparison, index, size, formula))
-    return Guarded(formula, values, comparison.part_of or text, comparison.position)
+    shown = comparison.part_of or text
+    return Guarded(formula, values, shown, comparison.position, remedy=_remedy(comparison, collected))
+
+
+def _remedy(comparison: Comparison, collected: _Collected) -> Remedy:
+    return remedy(comparison, table=collected.table, accuracy=collected.accuracy, tolerances=collected.tolerances)
 
 
 def _ranged(comparison: Comparison, own: KeyNumbers) -> Comparison:
@@ -230,7 +252,7 @@ def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collect
             hint=f"SET keyhole.tolerance = '10%, {collected.accuracy.tolerance}';",
             position=comparison.position,
         )
-    exact = _allowed(comparison, amount, made, size)
+    exact = _allowed(comparison, amount, made, size, setting=collected.accuracy.tolerance)
     if amount.percent and made.offsets is not None:
         least = f"{amount.number}% of {decimal(comparison.threshold)}, the least of the groups' thresholds"
         collected.warnings[f"{comparison.text}: the tolerance is {least}, in every group"] = None
@@ -240,12 +262,12 @@ def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collect
     return floor(exact)
 
 
-def _allowed(comparison: Comparison, amount: Amount, made: Functional, size: Fraction) -> Fraction:
+def _allowed(comparison: Comparison, amount: Amount, made: Functional, size: Fraction, *, setting: str) -> Fraction:
     if comparison.slack is Slack.ROWS and not amount.percent:
         return Fraction(amount.number) / size
     step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows)
     try:
-        return allowed(amount, threshold=comparison.threshold, step=step, name=comparison.left)
+        return allowed(amount, threshold=comparison.threshold, step=step, name=comparison.left, setting=setting)
     except KeyholeError as error:
         message = f"{comparison.text}: {error.message}"
         raise KeyholeError(

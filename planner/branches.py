@@ -13,7 +13,7 @@ from functools import reduce
 from sqlglot import exp
 
 from planner.aggregate import GroupScope, contains_aggregate, unsupported
-from planner.catalog import Column, SqlType, Value
+from planner.catalog import Column, Lookup, SqlType, Value
 from planner.condition import (
     And,
     Compare,
@@ -112,6 +112,7 @@ def _leaf(leaf: Embedded, given: Given, *, within: Embedded) -> _Leaf:
         else:
             read.append((part, _on_keys(part, scope, leaf.keys, given)))
     values = {key.name: key.domain or () for key in leaf.keys}
+    values |= dict(_inhabited(leaf.keys, all_of(condition for _, condition in read)))
     rows: dict[str, tuple[exp.Expr, Condition]] = {}
     for node, condition in read:
         left = []
@@ -131,6 +132,17 @@ def _leaf(leaf: Embedded, given: Given, *, within: Embedded) -> _Leaf:
         values=values,
         fixed=fixed_columns(all_of(condition for _, condition in read)),
     )
+
+
+def _inhabited(keys: tuple[Column, ...], read: Condition) -> Iterator[tuple[str, tuple[Value, ...]]]:
+    """The classes of a key's values of which the conditions on that key leave some value."""
+    conditions = read.conditions if isinstance(read, And) else (read,)
+    for key in keys:
+        if isinstance(key.derivation, Lookup) and key.derivation.classes:
+            base = key.derivation.column
+            tests = [truth_of(one, base) for one in conditions if columns(one) == {base}]
+            left = {first for value, first in key.derivation.pairs if all(holds(value) is True for holds in tests)}
+            yield key.name, tuple(value for value in key.domain or () if value in left)
 
 
 def _restricted(

@@ -44,12 +44,14 @@ class Lookup:
 
     `pairs` are the pinned values of that column that are found, each with what stands there; every other value, and
     NULL, gives NULL. `source` says in which pinned data and by which columns it was looked up: another pin is another
-    column.
+    column. With `classes` it is no table's: it puts the values of a key column into classes, each called by its first
+    value, as an expression of the question does that is equal within each class.
     """
 
     column: str
     source: str
     pairs: tuple[tuple[Value, Value | None], ...]
+    classes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Column:
     `bounds`, `grid`, `per_unit` make it a measure (user's units). `immutable`: values never change between versions.
     `prunable`: a range of it spares the source reading other rows; it decides how SQL is written, never what it means.
     `ledger`: what the ledger calls it, where that is not its name (of a looked-up column: what it is looked up by).
+    `determined`: its privacy unit determines it, where SQL has it stored and no longer says how it is derived.
     """
 
     name: str
@@ -74,12 +77,15 @@ class Column:
     prunable: bool = True
     comment: str | None = None
     ledger: str = ""
+    determined: bool = False
 
     @property
     def label(self) -> str:
         """What the ledger calls it: its name, and how it is derived or from which pinned data it is looked up, so that
-        another derivation or pin under the same name is another column."""
+        another derivation or pin under the same name is another column; of classes of a key's values that key."""
         match self.derivation:
+            case Lookup(classes=True):
+                return self.ledger
             case Lookup(column=base, source=pinned):
                 return f"{self.ledger or base}.{pinned.partition(' ')[0]}={pinned}"
             case Derivation(function=function, part=part, column=base):
@@ -151,7 +157,7 @@ class Table:
     def determines(self, column: Column) -> bool:
         """Whether one privacy unit has one value of the column at most, because the unit contains it."""
         units = [self.column(name) for name in self.unit]
-        if column.name in self.unit:
+        if column.name in self.unit or column.determined:
             return True
         if column.derivation is None:
             return False

@@ -11,8 +11,12 @@ from sqlglot import exp
 
 from planner.catalog import Column, SqlType, Value
 from planner.condition import NEVER, Compare, IsNull, Not
-from planner.constant import Constant, Number, Untyped, moment, number, truth
+from planner.constant import Constant, Number, Untyped, number, truth
+from planner.constant_value import wrong
 from planner.errors import KeyholeError
+from planner.lexer import readable
+from planner.moments import moment
+from planner.real_numbers import nearest_real
 from planner.syntax import position, written
 from planner.truth import UNKNOWN, Truth, known_unless_null
 
@@ -20,12 +24,14 @@ _INT64 = 2**63
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
-def unlisted(node: exp.Expr, message: str, *, hint: str | None = None) -> KeyholeError:
+def unlisted(
+    node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None
+) -> KeyholeError:
     """KH205 for what is not on the allow-list of row conditions."""
     return KeyholeError(
         "KH205",
         message,
-        detail="A row condition compares declared columns with constants; nothing in it may fail on a row.",
+        detail=detail or "A row condition compares declared columns with constants; nothing in it may fail on a row.",
         hint=hint
         or "Use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE or IS NULL between a column and constants, "
         "or ask the owner for a derived column.",
@@ -52,10 +58,40 @@ def compared(column: Column, operator: str, constant: Constant, node: exp.Expr) 
             return _textual(column, operator, constant, node)
 
 
+_EXAMPLES = {
+    SqlType.TEXT: "Compare it with text: {name} = 'a'.",
+    SqlType.UUID: "Compare it with the text of a UUID: {name} = '00000000-0000-0000-0000-000000000000'.",
+    SqlType.INTEGER: "Compare it with a number: {name} > 5.",
+    SqlType.NUMERIC: "Compare it with a number: {name} > 1.5.",
+    SqlType.DOUBLE: "Compare it with a number: {name} > 1.5.",
+    SqlType.BOOLEAN: "Compare it with true or false: {name} = true.",
+    SqlType.DATE: "Compare it with a date: {name} >= '2026-12-31'.",
+    SqlType.TIMESTAMP: "Compare it with a timestamp: {name} >= '2026-12-31 23:59:59'.",
+}
+
+
+def is_real(column: Column) -> bool:
+    """Whether the column is of PostgreSQL's 4-byte type, with which untyped constants and lists are rounded to it."""
+    return column.declared.strip().lower() in ("real", "float4")
+
+
+def rounded_to_real(constant: Constant, node: exp.Expr) -> Constant:
+    """A constant of a list on a `real` column, which makes all its members `real`."""
+    found = number(constant.text, node) if isinstance(constant, Untyped) else constant
+    if not isinstance(found, Number):
+        return constant
+    nearest = nearest_real(found.value)
+    if nearest is None:
+        raise wrong(node, f"{written(node)[:80]} is out of the range of real")
+    return Number(Fraction(nearest), integral=False)
+
+
 def _mismatch(column: Column, node: exp.Expr) -> NoReturn:
     raise KeyholeError(
         "KH212",
         f'the constant {written(node)[:80]} does not fit column "{column.name}" of type {column.declared}',
+        detail="A constant is brought to the column's own type, where PostgreSQL would do so without losing anything.",
+        hint=_EXAMPLES[column.sql_type].format(name=readable(column.name)),
         position=position(node),
     )
 
@@ -121,7 +157,7 @@ def _day(constant: Constant, column: Column, node: exp.Expr) -> tuple[date | Non
 
 def _decimal(constant: Constant, column: Column, node: exp.Expr) -> Decimal:
     if isinstance(constant, Untyped):
-        constant = number(constant.text, node)
+        constant = rounded_to_real(constant, node) if is_real(column) else number(constant.text, node)
     if not isinstance(constant, Number):
         _mismatch(column, node)
     value = terminating(constant.value)

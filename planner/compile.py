@@ -194,6 +194,10 @@ def _rooted(policy: Policy, tables: list[Table]) -> tuple[Table, ...]:
                 problem = f'the column "{column.name}" could be taken for another table\'s'
                 raise policy.refuse(place, Fault("KH005", problem, hint=hint))
         for own, same in zip(table.unit, root.unit, strict=True):
+            if table.column(own).derivation is None and root.column(same).derivation is not None:
+                problem = f"{own} is stored in {table.name}, {root.name}.{same} is derived"
+                hint = "Let the table that stores the column be the one that the others name in same_unit_as."
+                raise policy.refuse(place, Fault("KH005", problem, hint=hint))
             kinds = table.column(own).sql_type, root.column(same).sql_type
             if kinds[0] is not kinds[1]:
                 problem = f"{own} is of type {kinds[0].value}, {root.name}.{same} of type {kinds[1].value}"

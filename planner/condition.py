@@ -169,7 +169,7 @@ def _text(condition: Condition, *, most: int | None) -> str:
         case Compare(column, operator, value):
             return f"{_column(column)} {operator} {_constant(value)}"
         case Within(column, values):
-            listed = _listed(values) if most is None or len(values) <= most else _digest(values)
+            listed = _listed(values) if most is None or len(values) <= most else _digest(_listed(values), len(values))
             return f"{_column(column)} IN ({listed})"
         case Like(column, pattern):
             return f"{_column(column)} LIKE {_constant(pattern)}"
@@ -188,9 +188,9 @@ def _listed(values: Iterable[Value]) -> str:
 
 
 @lru_cache(maxsize=64)
-def _digest(values: tuple[Value, ...]) -> str:
+def _digest(listed: str, count: int) -> str:
     """In place of a list: no constant is spelled like it."""
-    return f"{len(values)} values, sha256 {sha256(_listed(values).encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return f"{count} values, sha256 {sha256(listed.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def _flat(parts: tuple[Condition, ...], kind: type[And] | type[Or]) -> Iterable[Condition]:
@@ -290,11 +290,11 @@ def disjoint(first: Condition, second: Condition) -> bool:
     return not any(map(_possible, terms))
 
 
-def _as_double(literal: Condition) -> Condition:
+def as_double(literal: Condition) -> Condition:
     """The literal as a double precision column sees it, where different decimals may be one number."""
     match literal:
         case Not(inner):
-            return Not(_as_double(inner))
+            return Not(as_double(inner))
         case Compare(column, operator, Decimal() as value):
             return Compare(column, operator, Decimal(float(value)))
         case Within(column, values):
@@ -344,7 +344,7 @@ def _possible(term: Term) -> bool:
         assert isinstance(inner, Compare | Within | Like | IsNull)
         by_column.setdefault(inner.column, []).append(literal)
     return all(
-        _column_possible(column, literals) or _column_possible(column, [_as_double(literal) for literal in literals])
+        _column_possible(column, literals) or _column_possible(column, [as_double(literal) for literal in literals])
         for column, literals in by_column.items()
     )
 

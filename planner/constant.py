@@ -1,89 +1,37 @@
 """Constant expressions folded as PostgreSQL would, exactly; what would raise there is refused at planning."""
 
-import re
-from calendar import monthrange
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.catalog import Value
+from planner import constant_calls
+from planner.constant_value import Constant, Given, NotConstant, Number, Span, Untyped, number, wrong
 from planner.errors import KeyholeError
+from planner.moments import midnight, moment, shifted, span, truncated
 from planner.syntax import bare, name, position, written
+
+__all__ = [
+    "Constant",
+    "Given",
+    "NotConstant",
+    "Number",
+    "Span",
+    "Untyped",
+    "cast",
+    "fold",
+    "number",
+    "truth",
+    "uses_clock",
+]
 
 _MOST_BITS = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """An exact number; `integral` if PostgreSQL would compute with it as an integer."""
-
-    value: Fraction
-    integral: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Untyped:
-    """A quoted text that takes the type of what it is compared with."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """An interval as PostgreSQL keeps it."""
-
-    months: int
-    days: int
-    microseconds: int
-
-
-Constant: TypeAlias = Number | Untyped | Span | str | bool | date | datetime | None
-
-
-class NotConstant(Exception):
-    """The expression, or the part of it in `node`, is no constant."""
-
-    def __init__(self, node: exp.Expr) -> None:
-        super().__init__("not a constant")
-        self.node = node
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What constants may depend on: the parameters' values by number, and the day on which the question is asked.
-
-    `columns` are the columns that have one known value, by qualifier and name as written.
-    """
-
-    parameters: Mapping[int, Value | None]
-    today: date
-    columns: Mapping[tuple[str, str], Constant] = field(default_factory=dict)
-
-
-def _wrong(node: exp.Expr, message: str) -> KeyholeError:
-    return KeyholeError("KH212", message, position=position(node))
-
-
-def number(text: str, node: exp.Expr) -> Number:
-    """The number that a literal writes."""
-    cleaned = text.strip().replace("_", "")
-    try:
-        value = Decimal(cleaned)
-    except InvalidOperation:
-        raise _wrong(node, f"{text[:40]!r} is not a number") from None
-    if not value.is_finite() or abs(value.adjusted()) > 60 or len(cleaned) > 100:
-        raise _wrong(node, f"{text[:40]!r} is out of range")
-    return Number(Fraction(value), re.fullmatch(r"[+-]?\d+", cleaned) is not None)
-
-
 def _bounded(value: Fraction, node: exp.Expr, *, integral: bool) -> Number:
     if value.numerator.bit_length() > _MOST_BITS or value.denominator.bit_length() > _MOST_BITS:
-        raise _wrong(node, "a constant is out of range")
+        raise wrong(node, "a constant is out of range")
     return Number(value, integral)
 
 
@@ -101,20 +49,79 @@ def fold(node: exp.Expr, given: Given) -> Constant:
             return _arithmetic(node, fold(node.this, given), fold(node.expression, given))
         case exp.Column() if (found := (name(node.args.get("table")), name(node.this))) in given.columns:
             return given.columns[found]
-        case exp.Coalesce() if given.columns:
-            return _first([fold(part, given) for part in (node.this, *node.expressions)])
         case exp.CurrentDate():
             return given.today
         case exp.CurrentTimestamp() | exp.Localtimestamp():
-            return datetime.combine(given.today, datetime.min.time())
+            return midnight(given.today)
         case exp.Cast():
-            return cast(fold(node.this, given), node.to, node)
+            value, to = fold(node.this, given), node.to
+            zoned = to is not None and to.this == exp.DType.TIMESTAMPTZ and not to.expressions
+            return _zoned(value, node, given) if zoned else cast(value, to, node)
         case exp.TimestampTrunc() if node.args.get("zone") is None:
             return _truncated(fold(node.this, given), str(node.unit), node)
         case exp.Interval():
             return _interval(node)
         case _:
+            return _called(node, given)
+
+
+def _called(node: exp.Expr, given: Given) -> Constant:
+    """A function of constants."""
+    match node:
+        case exp.Coalesce():
+            return _coalesced((node.this, *node.expressions), given)
+        case exp.DPipe():
+            return constant_calls.joined(fold(node.this, given), fold(node.expression, given), node)
+        case exp.Lower():
+            return constant_calls.lowered(fold(node.this, given), node)
+        case exp.Nullif():
+            return constant_calls.nulled(fold(node.this, given), fold(node.expression, given), node)
+        case exp.Anonymous() if str(node.this).lower() == "make_date" and len(node.expressions) == 3:
+            year, month, day = (fold(part, given) for part in node.expressions)
+            return constant_calls.day(year, month, day, node)
+        case exp.StrToDate() | exp.StrToTime():
+            found = constant_calls.of_pattern(fold(node.this, given), _pattern(node), node)
+            if found is None or isinstance(node, exp.StrToDate):
+                return None if found is None else found.date()
+            return constant_calls.zoned(found, node, utc=given.utc, local=True)
+        case exp.UnixToTime() if not node.args.get("scale"):
+            return constant_calls.of_seconds(fold(node.this, given), node, utc=given.utc)
+        case _:
             raise NotConstant(node)
+
+
+def _pattern(node: exp.Expr) -> str | None:
+    """A literal pattern of dates in the parser's spelling; None where the text may have meant something else by it."""
+    pattern = node.args.get("format")
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string or "percent" in node.meta:
+        return None
+    return str(pattern.this)
+
+
+def _zoned(value: Constant, node: exp.Expr, given: Given) -> Constant:
+    match value:
+        case None:
+            return None
+        case Untyped(text) | str(text):
+            return constant_calls.of_text(text, node, utc=given.utc)
+        case date():
+            return constant_calls.zoned(midnight(value), node, utc=given.utc, local=True)
+        case _:
+            raise wrong(node, f"{written(node)[:80]} is not a constant that Keyhole folds")
+
+
+def _coalesced(parts: tuple[exp.Expr, ...], given: Given) -> Constant:
+    """The first that is not NULL. What stands behind a text may be anything, behind a number it decides the type."""
+    values: list[Constant] = []
+    for part in parts:
+        try:
+            values.append(fold(part, given))
+        except NotConstant:
+            found = _first(values)
+            if found is None or isinstance(found, Number):
+                raise
+            return found
+    return _first(values)
 
 
 def _literal(node: exp.Expr) -> Constant:
@@ -158,7 +165,7 @@ def _parameter(node: exp.Expr, given: Given) -> Constant:
         case str() as value:
             return Untyped(value)
         case datetime() as value if value.tzinfo is not None:
-            raise _wrong(node, "a timestamp with time zone depends on a setting; pass one without")
+            raise wrong(node, "a timestamp with time zone depends on a setting; pass one without")
         case value:
             return value
 
@@ -179,7 +186,7 @@ def _negated(value: Constant, node: exp.Expr) -> Constant:
         case Span():
             return Span(-value.months, -value.days, -value.microseconds)
         case _:
-            raise _wrong(node, "only numbers and intervals can be negated")
+            raise wrong(node, "only numbers and intervals can be negated")
 
 
 def _arithmetic(node: exp.Expr, left: Constant, right: Constant) -> Constant:
@@ -197,7 +204,7 @@ def _arithmetic(node: exp.Expr, left: Constant, right: Constant) -> Constant:
 def _numbers(node: exp.Expr, left: Number, right: Number) -> Number:
     integral = left.integral and right.integral
     if isinstance(node, exp.Div | exp.Mod) and right.value == 0:
-        raise _wrong(node, "a constant divides by zero")
+        raise wrong(node, "a constant divides by zero")
     match node:
         case exp.Add():
             value = left.value + right.value
@@ -221,100 +228,39 @@ def _moment(node: exp.Expr, left: Constant, right: Constant) -> Constant:
     try:
         match left, right:
             case date(), Span() if isinstance(node, exp.Add | exp.Sub):
-                return _shifted(left, right, sign)
+                return shifted(left, right, sign)
+            case date(), Untyped(text) if isinstance(node, exp.Add | exp.Sub) and _parameter_in(node):
+                return shifted(left, span(text, node), sign)
             case date(), Number(value, True) if not isinstance(left, datetime) and isinstance(node, exp.Add | exp.Sub):
                 return left + timedelta(days=sign * int(value))
             case date(), date() if isinstance(node, exp.Sub) and type(left) is type(right) is date:
                 return Number(Fraction((left - right).days), integral=True)
     except (OverflowError, ValueError):
-        raise _wrong(node, "a date is out of range") from None
-    raise _wrong(node, f"{written(node)} is not arithmetic that Keyhole folds")
-
-
-def _shifted(moment: date, span: Span, sign: int) -> datetime:
-    at = moment if isinstance(moment, datetime) else datetime.combine(moment, datetime.min.time())
-    month = at.year * 12 + at.month - 1 + sign * span.months
-    year, month = divmod(month, 12)
-    at = at.replace(year=year, month=month + 1, day=min(at.day, monthrange(year, month + 1)[1]))
-    return at + sign * timedelta(days=span.days, microseconds=span.microseconds)
-
-
-_UNITS = {
-    "year": (12, 0, 0),
-    "month": (1, 0, 0),
-    "week": (0, 7, 0),
-    "day": (0, 1, 0),
-    "hour": (0, 0, 3_600_000_000),
-    "minute": (0, 0, 60_000_000),
-    "second": (0, 0, 1_000_000),
-}
-_SPAN_PART = re.compile(r"\s*([+-]?\d{1,6})\s*([a-z]+?)s?(?=[\s\d+-]|\Z)", re.IGNORECASE)
+        raise wrong(node, "a date is out of range") from None
+    raise wrong(node, f"{written(node)} is not arithmetic that Keyhole folds")
 
 
 def _interval(node: exp.Expr) -> Span:
     unit = node.args.get("unit")
     quantity = node.this
     text = str(quantity.this) if isinstance(quantity, exp.Literal) else ""
-    return _span(f"{text} {unit}" if unit is not None else text, node)
-
-
-def _span(text: str, node: exp.Expr) -> Span:
-    totals = [0, 0, 0]
-    at = 0
-    while at < len(text.rstrip()):
-        match = _SPAN_PART.match(text, at)
-        if match is None or match[2].lower() not in _UNITS:
-            raise _wrong(node, f"{text[:40]!r} is not an interval that Keyhole folds")
-        for index, size in enumerate(_UNITS[match[2].lower()]):
-            totals[index] += int(match[1]) * size
-        at = match.end()
-    return Span(*totals)
+    return span(f"{text} {unit}" if unit is not None else text, node)
 
 
 def _truncated(value: Constant, unit: str, node: exp.Expr) -> Constant:
     if value is None:
         return None
     if not isinstance(value, date):
-        raise _wrong(node, "date_trunc needs a date or timestamp")
-    at = value if isinstance(value, datetime) else datetime.combine(value, datetime.min.time())
-    midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
-    match unit.lower().strip("'"):
-        case "year":
-            return midnight.replace(month=1, day=1)
-        case "quarter":
-            return midnight.replace(month=3 * ((at.month - 1) // 3) + 1, day=1)
-        case "month":
-            return midnight.replace(day=1)
-        case "week" | "week(monday)":
-            return midnight - timedelta(days=at.weekday())
-        case "day":
-            return midnight
-        case "hour":
-            return at.replace(minute=0, second=0, microsecond=0)
-        case _:
-            raise _wrong(node, f"date_trunc to {unit.lower()} is not folded")
+        raise wrong(node, "date_trunc needs a date or timestamp", hint="Write date_trunc('month', date '2026-12-31').")
+    found = truncated(value, unit)
+    if found is None:
+        raise wrong(node, f"date_trunc to {unit.lower()} is not folded")
+    return found
 
 
-_MOMENT = re.compile(r"\s*(\d{4}-\d{1,2}-\d{1,2})(?:[ T](\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?\s*\Z")
-
-
-def moment(text: str, node: exp.Expr) -> datetime:
-    """A date or timestamp in ISO form."""
-    match = _MOMENT.match(text)
-    try:
-        if match is None:
-            raise ValueError
-        year, month, day = (int(part) for part in match[1].split("-"))
-        clock = (match[2] or "0:0").split(":")
-        seconds = Decimal(clock[2]) if len(clock) > 2 else Decimal(0)
-        whole = datetime(year, month, day, int(clock[0]), int(clock[1]))
-        if seconds >= 60:
-            raise ValueError
-        return whole + timedelta(microseconds=int(seconds * 1_000_000))
-    except ValueError:
-        raise _wrong(
-            node, f"{text[:40]!r} is not a date or timestamp of the form 2026-12-31 or 2026-12-31 23:59:59"
-        ) from None
+def _parameter_in(node: exp.Expr) -> bool:
+    """Whether a side is a bare parameter: text for it that is no number can only be an interval's."""
+    return isinstance(bare(node.this), exp.Parameter) or isinstance(bare(node.expression), exp.Parameter)
 
 
 _TRUE = frozenset(("t", "true", "y", "yes", "on", "1"))
@@ -326,7 +272,7 @@ def truth(text: str, node: exp.Expr) -> bool:
     word = text.strip().lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
-    raise _wrong(node, f"{text[:40]!r} is not a boolean")
+    raise wrong(node, f"{text[:40]!r} is not a boolean")
 
 
 _INTEGERS = frozenset(("INT", "BIGINT", "SMALLINT"))
@@ -338,12 +284,12 @@ def cast(value: Constant, to: exp.DataType, node: exp.Expr) -> Constant:
     """The constant cast to a type. Raises KH212 for what does not fit or is not folded."""
     kind = to.this.value if isinstance(to.this, exp.DataType.Type) else ""
     if to.expressions:
-        raise _wrong(node, f"a cast to {written(to)} is not folded; write the constant as it is meant")
+        raise wrong(node, f"a cast to {written(to)} is not folded; write the constant as it is meant")
     if value is None:
         return None
     result = _cast(value, str(kind), node)
     if result is None:
-        raise _wrong(node, f"{written(node)} is not a constant that Keyhole folds")
+        raise wrong(node, f"{written(node)} is not a constant that Keyhole folds")
     return result
 
 
@@ -362,7 +308,7 @@ def _cast(value: Constant, kind: str, node: exp.Expr) -> Constant:
         case date() if kind == "DATE":
             return value.date() if isinstance(value, datetime) else value
         case date() if kind == "TIMESTAMP":
-            return value if isinstance(value, datetime) else datetime.combine(value, datetime.min.time())
+            return midnight(value)
         case _:
             return None
 
@@ -371,7 +317,7 @@ def _cast_text(text: str, kind: str, node: exp.Expr) -> Constant:
     if kind in _INTEGERS | _EXACT:
         exact = number(text, node)
         if kind in _INTEGERS and not exact.integral:
-            raise _wrong(node, f"{text[:40]!r} is not an integer")
+            raise wrong(node, f"{text[:40]!r} is not an integer")
         return Number(exact.value, integral=kind in _INTEGERS)
     if kind in _TEXTS:
         return text
@@ -385,6 +331,6 @@ def _cast_text(text: str, kind: str, node: exp.Expr) -> Constant:
         case "TIMESTAMP":
             return moment(text, node)
         case "INTERVAL":
-            return _span(text, node)
+            return span(text, node)
         case _:
             return None

@@ -5,6 +5,9 @@ from typing import Literal
 
 from planner.catalog import Column, StoredParameter, Table
 from planner.condition import Condition
+from planner.errors import KeyholeError
+from planner.key_classes import stored_key
+from planner.origin import Origin
 from planner.reference import JoinedTable, Scope, UnitTable
 
 
@@ -17,6 +20,7 @@ class Embedded:
     two sides where the text is a set operation between questions that are answered as one. `looked_up` are the public
     tables that are joined to `table`, which has their columns; `members` the private ones that it joins. With
     `per_unit` the question reads a subquery that gives one row per privacy unit and key, and `table` has its columns.
+    `origin` tells where its characters stood in the statement as it was written, if that was flattened.
     """
 
     text: str
@@ -30,6 +34,7 @@ class Embedded:
     looked_up: tuple[JoinedTable, ...] = ()
     members: tuple[UnitTable, ...] = ()
     per_unit: "UnitQuery | None" = None
+    origin: Origin | None = None
 
     @property
     def scope(self) -> Scope:
@@ -39,15 +44,28 @@ class Embedded:
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """Name and declared type of each column of the answer, in the key space's order."""
-        return tuple((key.name, key.declared) for key in self.keys)
+        """Name and declared type of each column of the answer, in the key space's order.
+
+        Classes of a key's values are answered by that key, with one value of each class.
+        """
+        return tuple((stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
 
     def moved(self, *, offset: int) -> "Embedded":
         """The same question in a longer text that starts `offset` characters earlier."""
         joined = self.joined
         if joined is not None:
             joined = replace(joined, left=joined.left.moved(offset=offset), right=joined.right.moved(offset=offset))
-        return replace(self, offset=self.offset + offset, joined=joined)
+        origin = None if self.origin is None else self.origin.moved(offset=offset)
+        return replace(self, offset=self.offset + offset, joined=joined, origin=origin)
+
+    def placed(self, error: KeyholeError) -> KeyholeError:
+        """A refusal of this text, pointing into the statement that holds it."""
+        moved = error.moved(offset=self.offset)
+        return moved if self.origin is None else self.origin.placed(moved)
+
+    def is_all_of(self, statement: str) -> bool:
+        """Whether the statement is this question and nothing around it."""
+        return self.text == (statement if self.origin is None else self.origin.text.strip())
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from planner.clauses import at_offset
 from planner.embedded import Embedded, EmbeddedVirtual
 from planner.emptiness import constantly_empty
 from planner.errors import KeyholeError
+from planner.flattening import flattened
 from planner.lexer import Token, quoted
 from planner.lexer import tokens as lex
 from planner.outer import Asking
@@ -33,10 +34,40 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
     if not any(token.names and token.value in names for token in tokens):
         return None
     tree = parse(text)
+    _check_query(tree, tokens)
+    if _private(tree, catalog):
+        _check_ctes(tree, names)
+    origin = flattened(text, catalog, lambda tree: _private(tree, catalog))
+    if origin is None:
+        return _embedded(text, tokens, catalog, names)
+    try:
+        asking = _embedded(origin.text, lex(origin.text), catalog, names)
+    except KeyholeError as error:
+        raise origin.placed(error) from None
+    if asking is None:
+        return None
+    embedded = tuple(
+        replace(part, origin=origin) if isinstance(part, Embedded) and part.stored is None else part
+        for part in asking.embedded
+    )
+    return replace(asking, embedded=embedded)
+
+
+def _private(tree: exp.Expr, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
+    """The private tables that a statement reads, in order."""
+    found = [(node, what) for node in tree.find_all(exp.Table) if isinstance(what := _meant(node, catalog), Table)]
+    return sorted(found, key=lambda pair: _start(pair[0]))
+
+
+def _check_query(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
     if not isinstance(tree, exp.Query | exp.Values):
         raise refused("this form of query is not allowed", position=tokens[0].start + 1)
     for node in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into):
         raise refused(f"{type(node).__name__.upper()} is not allowed", position=position(node))
+
+
+def _embedded(text: str, tokens: tuple[Token, ...], catalog: Catalog, names: frozenset[str]) -> Asking | None:
+    tree = parse(text)
     found = [(node, what) for node in tree.find_all(exp.Table) if (what := _meant(node, catalog)) is not None]
     if not found:
         return None

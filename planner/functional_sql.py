@@ -29,8 +29,13 @@ class FunctionalSql:
     most: int
 
     @staticmethod
-    def of(row: RowSql, functional: Functional, *, where: Condition, among: Condition) -> "FunctionalSql":
+    def of(
+        row: RowSql, functional: Functional, *, where: Condition, among: Condition, known: Table | None = None
+    ) -> "FunctionalSql":
         """The functional over the rows that satisfy `where`; of no others than satisfy `among`, there or further out.
+
+        Parameters:
+            known: the table as it was before what is looked up was joined to it, which says where that is NULL.
 
         Raises:
             KeyholeError: KH203 without bounds, KH204 when its integers grow too long, KH900 when its declared
@@ -44,7 +49,7 @@ class FunctionalSql:
             for term, value in zip(functional.terms, values, strict=True)
             if term.column is not None and term.power
         }
-        least, most = row_range(functional.terms, ranges=ranges, table=row.table, among=among)
+        least, most = row_range(functional.terms, ranges=ranges, table=known or row.table, among=among)
         made = FunctionalSql(row=row, functional=functional, where=where, values=values, least=least, most=most)
         if not made._alike and any(term.power == 2 for term in functional.terms):
             raise KeyholeError("KH900", f"{functional.name} has squares beside other rows")

@@ -7,6 +7,7 @@ from sqlglot import exp
 from planner.catalog import Column, Derivation, Lookup
 from planner.determined import leading
 from planner.errors import KeyholeError
+from planner.key_classes import by_expressions, key_expression
 from planner.lexer import readable
 from planner.reference import Scope, derivation, referenced, same
 from planner.syntax import bare, name, position, written
@@ -30,14 +31,33 @@ def grouping(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
         )
     if any(value for key, value in group.args.items() if key != "expressions"):
         raise _unsupported(group)
-    listed = [referenced(_chosen(bare(item), select, scope), scope) for item in group.expressions]
-    names = {column.name for column in leading([column for column in listed if column is not None], scope)}
+    items = [_chosen(bare(item), select, scope) for item in group.expressions]
+    for item in items:
+        if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            raise _unsupported(item)
+    listed = [referenced(item, scope) for item in items]
+    computed = by_expressions(items, scope)
+    several = [column for columns in computed.values() for column in columns]
+    names = {column.name for column in leading([*(c for c in listed if c is not None), *several], scope)}
     keys: dict[str, Column] = {}
-    for item, known in zip(group.expressions, listed, strict=True):
-        if known is None or known.name in names:
+    for index, (item, known) in enumerate(zip(group.expressions, listed, strict=True)):
+        if index in computed:
+            keys |= {column.name: column for column in computed[index] if column.name in names}
+        elif known is None or known.name in names:
             column = _key(item, select, scope)
             keys[column.name] = column
     return tuple(keys.values())
+
+
+def grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], frozenset[str]]:
+    """What a question's select list may show: the columns it groups by, and expressions of keys, by their text."""
+    items = [_chosen(bare(item), select, scope) for item in select.args["group"].expressions]
+    columns = [referenced(item, scope) for item in items]
+    found = [key_expression(item, scope) for item, column in zip(items, columns, strict=True) if column is None]
+    return (
+        tuple(dict.fromkeys(column for column in columns if column is not None)),
+        frozenset(expression.text for expression in found if expression is not None),
+    )
 
 
 def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:

@@ -2,18 +2,22 @@
 
 A guard `COUNT(x) > 0` of our own would cost more than the rest of the question. So the analyst's own `COUNT(x) >= m`,
 joined by AND, plays it: there the guard is implied. Its tolerance is capped at `m - 1`, or else the relaxed count
-would be no guard.
+would be no guard. A literal that fails without the same values, its tolerance included, is a guard as it stands:
+`SUM(x) > 40000` beside `SUM(x) < 90000`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_, or_
 from typing import TypeAlias
 
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, relaxed
 from mechanisms.formula import complement as complement_of
-from planner.condition import ALWAYS, And, IsNull, all_of, canonical, disjoint, spelled
+from planner.condition import ALWAYS, And, IsNull, all_of, canonical, disjoint
 from planner.errors import KeyholeError
-from planner.question import Functional, Measure
+from planner.guard_remedy import Remedy, read_alone
+from planner.question import Functional, Measure, Term
 from planner.row_expression import Values
 from planner.row_range import Range, not_true
 
@@ -39,6 +43,7 @@ class Guarded:
     text: str
     position: int | None
     outside: bool = False
+    remedy: Remedy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,26 @@ class GuardedAny:
 
 GuardedFormula = Guarded | GuardedAll | GuardedAny
 Counts: TypeAlias = frozenset[tuple[int, int]]  # indices of functionals, each with a number of rows that it implies
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What must be so wherever a formula holds: counts that are reached, and values that exist."""
+
+    counts: Counts = frozenset()
+    values: tuple[Values, ...] = ()
+
+    def __or__(self, other: "_Known") -> "_Known":
+        return _Known(self.counts | other.counts, (*self.values, *other.values))
+
+    def __and__(self, other: "_Known") -> "_Known":
+        return _Known(
+            self.counts & other.counts,
+            tuple(one for one in self.values if any(_same(one, second) for second in other.values)),
+        )
+
+
+_NOTHING = _Known()
 
 _LEAST = (1, 2)
 
@@ -121,20 +146,22 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
 
 def guarding(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> Counts:
     """The counts that guard some literal, and for how many. Raises KH206 where one needs a guard and has none."""
-    return _guarding(formula, functionals, frozenset())
+    return _guarding(formula, functionals, _NOTHING)
 
 
-def _guarding(formula: GuardedFormula, functionals: Mapping[int, Functional], available: Counts) -> Counts:
+def _guarding(formula: GuardedFormula, functionals: Mapping[int, Functional], available: _Known) -> Counts:
     match formula:
         case Guarded():
             guards: Counts = frozenset()
             for absence in formula.values:
                 if _held(formula.formula, absence.without, functionals) is formula.outside:
                     continue
+                if any(_among(known, absence.values) for known in available.values):
+                    continue
                 found = frozenset(
                     (index, least)
-                    for index, least in available
-                    if least == absence.values.least and _implies(functionals[index], absence.values)
+                    for index, least in available.counts
+                    if least == absence.values.least and _implies(functionals[index].terms[0], absence.values)
                 )
                 if not found:
                     raise _unguarded(formula, absence.values)
@@ -147,21 +174,36 @@ def _guarding(formula: GuardedFormula, functionals: Mapping[int, Functional], av
                 implied = [_implied(complement(child), functionals) for child in children]
             used: Counts = frozenset()
             for index, child in enumerate(children):
-                others = available.union(*implied[:index], *implied[index + 1 :])
+                others = reduce(or_, (*implied[:index], *implied[index + 1 :]), available)
                 used |= _guarding(child, functionals, others)
             return used
 
 
-def _implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> Counts:
-    """The counts that are at least one, and those that are at least two, wherever the formula holds."""
+def _implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> _Known:
+    """The counts that are at least one, those that are at least two, and the values that exist where it holds."""
     match formula:
-        case Guarded(inner):
-            return frozenset() if formula.outside and formula.values else _counted(inner, functionals)
+        case Guarded(inner, values):
+            if formula.outside and values:
+                return _NOTHING
+            loosest = relaxed(inner)
+            needed = (absence for absence in values if _held(loosest, absence.without, functionals) is False)
+            return _Known(_counted(inner, functionals), tuple(absence.values for absence in needed))
         case GuardedAll(children):
-            return frozenset().union(*(_implied(child, functionals) for child in children))
+            return reduce(or_, (_implied(child, functionals) for child in children), _NOTHING)
         case GuardedAny(children):
-            implied = [_implied(child, functionals) for child in children]
-            return frozenset.intersection(*implied) if implied else frozenset()
+            known = [_implied(child, functionals) for child in children]
+            return reduce(and_, known) if known else _NOTHING
+
+
+def _same(one: Values, other: Values) -> bool:
+    return (one.column, one.least, canonical(one.condition)) == (other.column, other.least, canonical(other.condition))
+
+
+def _among(known: Values, values: Values) -> bool:
+    """Whether the values that are known to exist are some of those that must."""
+    if (known.column, known.least) != (values.column, values.least):
+        return False
+    return _same(known, values) or disjoint(And((known.rows,)), not_true(values.condition))
 
 
 def _counted(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
@@ -176,9 +218,8 @@ def _counted(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
             return frozenset.intersection(*counted) if counted else frozenset()
 
 
-def _implies(count: Functional, values: Values) -> bool:
-    """Whether as many rows of the count mean that as many of the values exist."""
-    counted = count.terms[0]
+def _implies(counted: Term, values: Values) -> bool:
+    """Whether as many rows that a term counts mean that as many of the values exist."""
     known = counted.condition
     if counted.column is not None:
         known = all_of((known, Values(counted.column, ALWAYS).rows))
@@ -190,15 +231,21 @@ def _implies(count: Functional, values: Values) -> bool:
 
 
 def _unguarded(formula: Guarded, values: Values) -> KeyholeError:
-    filter_ = "" if values.condition == ALWAYS else f" FILTER (WHERE {spelled(values.condition)})"
     without = "without values" if values.least == 1 else f"with fewer than {values.least} values"
     return KeyholeError(
         "KH206",
         f"{formula.text} would hold for groups {without}, where SQL says NULL",
         detail=f"A group {without} must not qualify, and finding out how many it has costs budget.",
-        hint=f"Add: AND count({values.column or '*'}){filter_} >= 10",
+        hint=guard_hint(formula, values),
         position=formula.position,
     )
+
+
+def guard_hint(formula: Guarded, values: Values) -> str:
+    """What to add so that the values exist where the formula holds."""
+    column = read_alone(values)
+    alone = column if column and _implies(Term(1, column, ALWAYS, 0), values) else None
+    return (formula.remedy or Remedy()).hint(values, alone=alone)
 
 
 def plain(formula: GuardedFormula, *, capped: Counts) -> Formula:

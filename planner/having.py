@@ -11,7 +11,7 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.aggregate import Aggregate, GroupScope, contains_aggregate, unsupported
+from planner.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate, unsupported
 from planner.comparison import FAILS, FLIPPED, HOLDS, OPPOSITE, Comparison, Every, Having, Outside, Slack, Some
 from planner.condition import ALWAYS, COMPARISONS
 from planner.constant import NotConstant, Number, Untyped, fold, number
@@ -65,10 +65,19 @@ def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
             wanted = bool(bare(node.expression).this)
             held = _formula(node.this, within, negated=not wanted)
             return Outside(held) if negated else held  # IS NOT TRUE holds where SQL says NULL, too
+        case exp.Is(this=counted) if isinstance(bare(node.expression), exp.Null) and _is_count(counted):
+            aggregate(counted, within)
+            return HOLDS if negated else FAILS
         case _ if is_truth(node):
             return truth_comparison(node, within, negated=negated)
         case _:
             return _constant_formula(node, within, negated=negated)
+
+
+def _is_count(node: exp.Expr) -> bool:
+    """Whether it is a count, which is never NULL."""
+    node = bare(node)
+    return isinstance(node.this if isinstance(node, exp.Filter) else node, exp.Count)
 
 
 def _joined(children: Iterable[Having], *, conjunction: bool) -> Having:
@@ -350,8 +359,29 @@ def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) ->
         raise KeyholeError(
             "KH207",
             f"{written(node)[:80]} is a condition on rows or keys, inside OR or NOT",
-            hint="Move it to WHERE, joined by AND.",
+            hint=_one_question_each(node)
+            or "Move it to WHERE, joined by AND, one question each, and join them by UNION.",
             position=position(node),
         )
     truth = row_truth(node, within.scope, within.given)
     return HOLDS if (truth.false if negated else truth.true) == ALWAYS else FAILS
+
+
+def _one_question_each(node: exp.Expr) -> str | None:
+    """The union of one question for each alternative, their conditions on keys in WHERE; None for other formulas."""
+    select = node.find_ancestor(exp.Select)
+    formula = None if select is None else bare(select.args["having"].this)
+    if select is None or not isinstance(formula, exp.Or) or any(select.args.get(part) for part in ("order", "limit")):
+        return None
+    questions: list[str] = []
+    for alternative in map(bare, formula.flatten()):
+        parts = list(alternative.flatten()) if isinstance(alternative, exp.And) else [alternative]
+        kept = [part.copy() for part in parts if contains_aggregate(part)]
+        moved = [part.copy() for part in parts if not contains_aggregate(part)]
+        if not kept:
+            return None
+        question = select.copy()
+        question.set("with_", None)
+        question.set("having", exp.Having(this=exp.and_(*kept, copy=False)))
+        questions.append(written(question.where(*moved, copy=False) if moved else question))
+    return f"{' UNION '.join(questions)};"

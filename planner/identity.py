@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
+from planner.bounding import Bounding
 from planner.catalog import Column, Lookup, Table
 from planner.condition import canonical
 from planner.keys import as_text
 from planner.public_knowledge import knowledge
 from planner.question import Functional, Offsets, Question, Term, UnitRows
+from planner.row_sql import RowSql
 
 FORMAT = "keyhole question 2"
 
@@ -46,6 +48,10 @@ def fingerprint(question: Question) -> str:
     seed, columns' clipping and grids, keys in their order, filter, functionals, formula with tolerances, rates,
     mechanism and what only some mechanisms use all agree. `question` has been minimised and its functionals put into
     canonical order, so that the order in which conditions were typed does not matter.
+
+    Which keys of a unit count may depend on the whole public domains, of which the question's keys are a part. Only
+    where it does do these belong to its identity: an answer that was kept before another domain was declared, or under
+    the identity without them, is then another question's.
     """
     return sha256("\n".join(_lines(question)).encode()).hexdigest()
 
@@ -56,6 +62,7 @@ def _lines(question: Question) -> Iterator[str]:
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
         domain = sha256("\n".join(repr(as_text(value)) for value in values).encode()).hexdigest()
         yield f"key {column.name} {len(values)} {domain}"
+    yield from _chosen_among(question)
     if question.per_unit is not None:
         yield from _unit_rows(question.per_unit)
     yield f"where {canonical(question.where)}"
@@ -70,6 +77,17 @@ def _lines(question: Question) -> Iterator[str]:
         if known is not None:
             far, near = f"{known.far_keys} by {known.far_distance}", f"{known.near_keys} by {known.near_distance}"
             yield f"known f{index} far {far} near {near}"
+
+
+def _chosen_among(question: Question) -> Iterator[str]:
+    """The whole domains of keys that are restricted, where a unit's rows may be in more keys than count."""
+    table = question.table if question.per_unit is None else question.per_unit.table
+    if table.row_unit or not Bounding(RowSql(table=table, dialect="postgres"), question.keys).chooses:
+        return
+    for column, values in zip(question.keys.columns, question.keys.values, strict=True):
+        if column.domain is not None and tuple(column.domain) != tuple(values):
+            digest = sha256("\n".join(repr(as_text(value)) for value in column.domain).encode()).hexdigest()
+            yield f"chosen among {column.name} {len(column.domain)} {digest}"
 
 
 def _unit_rows(rows: UnitRows) -> Iterator[str]:

@@ -343,6 +343,8 @@ def not_linear(node: exp.Expr) -> KeyholeError:
     if node.find(exp.Query):
         return KeyholeError("KH107", "a subquery inside a question", position=at)
     if contains_aggregate(node):
+        if (different := _divided_by_different(node)) is not None:
+            return different
         return KeyholeError(
             "KH204",
             f"{written(node)[:80]} is not supported",
@@ -356,3 +358,21 @@ def not_linear(node: exp.Expr) -> KeyholeError:
         hint="Compare an aggregate with a number or a parameter.",
         position=at,
     )
+
+
+def _divided_by_different(node: exp.Expr) -> KeyholeError | None:
+    """The refusal of an aggregate divided by a count of different values; None where that is not what is written."""
+    for ratio in node.find_all(exp.Div):
+        counted = bare(ratio.expression).find(exp.Distinct)
+        if counted is not None and contains_aggregate(ratio.this):
+            names = ", ".join(written(item) for item in counted.expressions)
+            return KeyholeError(
+                "KH204",
+                f"{written(ratio)[:80]} divides by a count of different values",
+                detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
+                "subquery that groups by the unit.",
+                hint=f"Write ... HAVING avg(n) >= 2 over a subquery: SELECT <keys>, {names}, count(*) AS n FROM ... "
+                f"GROUP BY <keys>, {names}.",
+                position=position(ratio),
+            )
+    return None

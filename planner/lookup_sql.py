@@ -21,7 +21,9 @@ def spread(table: Table, *, dialect: Dialect) -> Table:
     joins = [_join(row, column, i) for i, column in enumerate(looked_up)]
     relation = f"(SELECT {', '.join([*stored, *found])} FROM {table.relation} {' '.join(joins)}) AS joined"
     columns = tuple(
-        replace(column, derivation=None) if isinstance(column.derivation, Lookup) else column
+        replace(column, derivation=None, determined=table.determines(column))
+        if isinstance(column.derivation, Lookup)
+        else column
         for column in table.columns
     )
     return replace(table, relation=relation, columns=columns)

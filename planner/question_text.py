@@ -10,12 +10,14 @@ from planner.clauses import Clauses, at_offset, clauses, closing, opening
 from planner.determined import lookup_sql
 from planner.embedded import Embedded, UnitQuery
 from planner.errors import KeyholeError
-from planner.grouping import grouped_columns, grouping, grouping_sets
+from planner.grouping import grouped_expressions, grouping, grouping_sets
 from planner.joining import joins
+from planner.key_classes import stand_in, stored_key
 from planner.lexer import Token, quoted, readable
 from planner.reference import Scope, derivation, same
+from planner.rewording import own_threshold, set_operation
 from planner.select_list import check_shown, shows_aggregates
-from planner.syntax import bare, name, offset, position
+from planner.syntax import bare, name, offset, position, written
 from planner.unit_join import bounded
 from planner.unit_query import NOTHING, UnitReading, check_groups, no_key, unit_readings
 
@@ -90,7 +92,7 @@ def _place(place: _Reading) -> Place:
     embedded = Embedded(
         text=text[first:past],
         offset=first,
-        table=bounded(scope.table, keys),
+        table=bounded(_with(scope.table, keys), keys),
         alias=scope.alias,
         keys=keys,
         stored=None,
@@ -99,7 +101,15 @@ def _place(place: _Reading) -> Place:
         per_unit=None if place.per_unit is None else replace(place.per_unit, offset=place.per_unit.offset - first),
     )
     body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quoted(scope.alias)}"))
-    return Place(select, embedded, (body, *_derived_edits(place, keys)))
+    answered = tuple(stored_key(key, scope.table.columns) for key in keys)
+    return Place(select, embedded, (body, *_derived_edits(place, answered)))
+
+
+def _with(table: Table, keys: tuple[Column, ...]) -> Table:
+    """The table with the question's own columns: classes of the values of its keys."""
+    known = {column.name for column in table.columns}
+    more = tuple(key for key in keys if key.name not in known)
+    return replace(table, columns=(*table.columns, *more)) if more else table
 
 
 def _select(node: exp.Table, table: Table) -> exp.Select:
@@ -179,7 +189,33 @@ def _check_clauses(place: _Reading) -> None:
                 and isinstance(part, exp.Expr)
                 and (inner := part.find(exp.Query)) is not None
             ):
-                raise _several(inner)
+                raise _nested(place, inner, key)
+
+
+def _nested(place: _Reading, inner: exp.Query, key: str) -> KeyholeError:
+    """A subquery in a clause of the question: what it asks for, in another form where there is one."""
+    if key == "having" and inner.find(exp.Table) is None:
+        return KeyholeError(
+            "KH208",
+            "a threshold is a constant, not a subquery",
+            hint="Write the constant without SELECT, as in HAVING count(*) > 8000.",
+            position=position(inner),
+        )
+    refusal = _several(inner)
+    if key != "where" or place.before or place.select.args.get("joins"):
+        return refusal
+    together = set_operation(place.select, place.scope, place.clauses, place.text, place.tokens)
+    return (
+        refusal
+        if together is None
+        else KeyholeError(
+            "KH107",
+            "a question inside the WHERE of a question",
+            detail="Both are asked as one: INTERSECT and EXCEPT between questions with the same keys.",
+            hint=together,
+            position=position(inner),
+        )
+    )
 
 
 def _clause(place: _Reading, key: str) -> KeyholeError:
@@ -208,6 +244,8 @@ def _checked(place: _Reading) -> tuple[Column, ...]:
     _check_operators(place)
     select = place.select
     shown = shows_aggregates(select)
+    if isinstance(shown, exp.Window) and not _of_groups(shown):
+        raise _over_the_answer(shown, place)
     if shown is not None:
         raise KeyholeError(
             "KH101",
@@ -234,7 +272,7 @@ def _checked(place: _Reading) -> tuple[Column, ...]:
             position=position(select if group is None else group),
         )
     try:
-        check_shown(select, place.scope, grouped_columns(select, place.scope))
+        check_shown(select, place.scope, *grouped_expressions(select, place.scope))
     except KeyholeError as error:
         raise KeyholeError(
             error.code,
@@ -244,6 +282,27 @@ def _checked(place: _Reading) -> tuple[Column, ...]:
             position=error.position,
         ) from None
     return keys
+
+
+def _of_groups(window: exp.Window) -> bool:
+    """Whether a window reads an aggregate of each group, and not the rows of the answer alone."""
+    called = window.this.this if isinstance(window.this, exp.Filter) else window.this
+    return any(found is not called for found in window.find_all(exp.AggFunc))
+
+
+def _over_the_answer(window: exp.Window, place: _Reading) -> KeyholeError:
+    asked = _corrected(place)
+    spelled = written(window)
+    whole = asked is not None and not any(column.table for column in window.find_all(exp.Column))
+    return KeyholeError(
+        "KH101",
+        f"{spelled[:80]} is over the answer's rows, and stands in the question itself",
+        detail="Around a question, windows and aggregates work on its answer as in PostgreSQL, for nothing.",
+        hint=f"SELECT q.*, {spelled} FROM ({(asked or '').rstrip(';')}) AS q;"
+        if whole
+        else f"Write {spelled[:80]} around the question: SELECT q.*, ... FROM (...) AS q.",
+        position=position(window),
+    )
 
 
 def _grouped(place: _Reading) -> tuple[Column, ...]:
@@ -294,7 +353,7 @@ def _corrected(place: _Reading) -> str | None:
     where = place.clauses.part("where", place.text, place.tokens)
     having = place.clauses.part("having", place.text, place.tokens)
     if not having or not contains_aggregate(place.select.args["having"]):
-        having = "HAVING count(*) > 1000"
+        having = f"HAVING {own_threshold(place.select) or 'count(*) > 1000'}"
     parts = (place.before, f"SELECT {names}", source, where, f"GROUP BY {names}", having)
     return " ".join(part for part in parts if part) + ";"
 
@@ -333,6 +392,12 @@ def _part_edits(place: _Reading, node: exp.Expr, keys: tuple[Column, ...]) -> li
         cast = _cast(place, node, column, place.tokens[first].value)
         text = f"{quoted(place.scope.alias)}.{quoted(column.name)}{cast}"
         return [Edit(place.tokens[first].start, place.tokens[last].end, (text,))]
+    if isinstance(node, exp.Column) and (found := stand_in(node, place.scope)) is not None and found in keys:
+        read = place.scope.column(node)
+        start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
+        end = place.tokens[at_offset(place.tokens, offset(node.this))].end
+        text = f"{quoted(place.scope.alias)}.{quoted(found.name)}::{read.declared}"
+        return [Edit(start, end, (text,))]
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _renamed(place, node, keys):
         start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end
@@ -402,8 +467,10 @@ def _around(place: _Reading, node: exp.Expr | None, first: int, last: int) -> tu
     tokens = place.tokens
     if isinstance(node, exp.Cast) and last + 2 < len(tokens) and tokens[last + 1].is_symbol("::"):
         past = last + 3
+        if past < len(tokens) and tokens[past].is_symbol("("):
+            past = closing(tokens, past) + 1
         zoneless = past + 2 < len(tokens) and tokens[past].is_word("without")
-        if tokens[last + 2].is_word("date", "timestamp") and not (past < len(tokens) and tokens[past].is_symbol("(")):
+        if tokens[last + 2].is_word("date", "timestamp"):
             return first, past + 2 if zoneless else past - 1
     around = opening(tokens, first)
     if around is not None and isinstance(node, exp.Paren) and around == first - 1:
@@ -423,8 +490,11 @@ def _around(place: _Reading, node: exp.Expr | None, first: int, last: int) -> tu
 def _label(place: _Reading, projection: exp.Expr, keys: tuple[Column, ...]) -> str | None:
     """The name that PostgreSQL gives a derived expression as written, to be kept when it becomes a column."""
     node = bare(projection)
-    while isinstance(node, exp.Cast) and _key_of(node, place.scope, keys) is None:
-        node = bare(node.this)
+    while isinstance(node, exp.Cast | exp.Case) and _key_of(node, place.scope, keys) is None:
+        inner = node.args.get("default") if isinstance(node, exp.Case) else node.this
+        if inner is None:
+            return None
+        node = bare(inner)
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope):
         written = name(node.this)
         return None if place.scope.column(node).name == written else written

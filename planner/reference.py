@@ -161,7 +161,9 @@ class Scope:
         return any(column.name == wanted and not isinstance(column.derivation, Lookup) for column in self.table.columns)
 
     def spelled(self, column: Column) -> str:
-        """How the question would name a column."""
+        """How the question would name a column, or write the expressions of keys that it stands for."""
+        if isinstance(column.derivation, Lookup) and column.derivation.classes:
+            return column.name
         for name_, column_ in self.listed or ():
             if column_ == column.name:
                 return readable(name_)
@@ -222,16 +224,23 @@ class Scope:
 def _base(node: exp.Expr, scope: Scope, *, of_days: bool) -> str | None:
     """The date or timestamp that is read, behind casts that change nothing; `of_days`: nor does the time of the day."""
     node = bare(node)
-    if isinstance(node, exp.Cast) and (_kind(node) == "TIMESTAMP" or (of_days and _kind(node) == "DATE")):
+    if isinstance(node, exp.Cast) and (kind_of(node) == "TIMESTAMP" or (of_days and kind_of(node) == "DATE")):
         column = _plain(bare(node.this), scope)
         return column.name if column is not None and column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP) else None
     column = _plain(node, scope)
     return None if column is None else column.name
 
 
-def _kind(node: exp.Cast) -> str:
+def kind_of(node: exp.Cast) -> str:
+    """The name of the type that a cast is to, if it has no modifier that could change a value."""
     kind = node.to.this
-    return str(kind.value) if isinstance(kind, exp.DataType.Type) and not node.to.expressions else ""
+    value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
+    return value if not node.to.expressions or (value == "TIMESTAMP" and _microseconds(node)) else ""
+
+
+def _microseconds(node: exp.Cast) -> bool:
+    """Whether a cast to timestamp(n) keeps all digits; with fewer it rounds, even to another day."""
+    return [str(one.this) for one in node.to.expressions] == ["6"]
 
 
 def _plain(node: exp.Expr, scope: Scope) -> Column | None:
@@ -245,11 +254,10 @@ def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
     """The derivation that an expression writes out, if it is one."""
     match node:
         case exp.TimestampTrunc() if node.args.get("zone") is None:
-            function, part, inner = "date_trunc", str(node.unit).lower().strip("'"), node.this
-            part = "week" if part.startswith("week") else part
+            function, part, inner = "date_trunc", part_of(node), node.this
         case exp.Extract():
             function, part, inner = "extract", str(node.this).lower().strip("'"), node.expression
-        case exp.Cast() if _kind(node) == "DATE":
+        case exp.Cast() if kind_of(node) == "DATE":
             function, part, inner = "date", "", node.this
         case exp.Date() if not node.expressions and node.args.get("zone") is None:
             function, part, inner = "date", "", node.this
@@ -258,8 +266,24 @@ def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
     if function == "date" and isinstance(truncated := bare(inner), exp.TimestampTrunc):
         found = derivation(truncated, scope)
         return None if found is None or found.part == "hour" else found
+    if function == "date_trunc" and not part:
+        return None
     base = _base(inner, scope, of_days=part != "hour") if isinstance(inner, exp.Expr) else None
     return None if base is None else Derivation(function=function, part=part, column=base)
+
+
+def part_of(node: exp.TimestampTrunc) -> str:
+    """To what date_trunc truncates, where its text says so, as a literal or a literal cast to text; else empty."""
+    unit = bare(node.unit) if isinstance(node.unit, exp.Expr) else node.unit
+    if isinstance(unit, exp.Cast) and kind_of(unit) in ("TEXT", "VARCHAR"):
+        unit = bare(unit.this)
+        if not isinstance(unit, exp.Literal) or not unit.is_string:
+            return ""
+        return str(unit.this).lower()
+    if isinstance(unit, exp.Parameter):
+        return ""
+    part = str(unit).lower().strip("'")
+    return "week" if part.startswith("week") else part
 
 
 def same(first: Derivation | Lookup | None, second: Derivation) -> bool:

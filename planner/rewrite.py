@@ -40,9 +40,12 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
     """
     if question.per_unit is not None:
         return _per_unit(question, question.per_unit, dialect)
-    question = replace(question, table=spread(together(question.table, dialect=dialect), dialect=dialect))
+    known = question.table
+    question = replace(question, table=spread(together(known, dialect=dialect), dialect=dialect))
     row = RowSql(table=question.table, dialect=dialect)
-    functionals = [FunctionalSql.of(row, f, where=ALWAYS, among=question.where) for f in question.functionals]
+    functionals = [
+        FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals
+    ]
     if question.table.row_unit:
         lines = _row_unit(question, row, functionals)
     else:

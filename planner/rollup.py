@@ -274,5 +274,5 @@ def _step(
 
 def _rolled(table: Table) -> Table:
     """The rows that count as a table: what was derived is stored."""
-    columns = tuple(replace(column, derivation=None) for column in table.columns)
+    columns = tuple(replace(column, derivation=None, determined=table.determines(column)) for column in table.columns)
     return replace(table, relation=_RELATION, columns=columns)

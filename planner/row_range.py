@@ -15,8 +15,8 @@ References: MATHS M2 (sensitivities), M6.
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from planner.catalog import SqlType, Table
-from planner.condition import ALWAYS, And, Condition, IsNull, Not, Or, all_of, any_of, canonical, disjoint
+from planner.catalog import Lookup, SqlType, Table
+from planner.condition import ALWAYS, And, Condition, IsNull, Not, Or, Within, all_of, any_of, canonical, disjoint
 from planner.narrowing import narrowed
 from planner.question import Term
 
@@ -39,7 +39,11 @@ def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Tabl
     for held in _reachable(conditions, among):
         known = And((among, *(conditions[text] for text in held)))
         meeting = [term for term in terms if canonical(term.condition) in held]
-        empty = {name for name in _named(meeting) if disjoint(known, Not(IsNull(name)))}
+        empty = {
+            name
+            for name in _named(meeting)
+            if disjoint(known, Not(IsNull(name))) or disjoint(known, _found(name, table))
+        }
         counting = [term for term in meeting if term.column not in empty]
         integral = (name for name in _named(counting) if not may_be_nan(name, table))
         always = frozenset(name for name in integral if disjoint(known, IsNull(name)))
@@ -62,6 +66,14 @@ def row_range_without(
         least, most = row_range(left, ranges=ranges, table=table, among=IsNull(column))
         low, high = min(low, least), max(high, most)
     return low, high
+
+
+def _found(name: str, table: Table) -> Condition:
+    """A condition that holds wherever a looked-up column has a value; of any other column, everywhere."""
+    lookup = table.column(name).derivation
+    if not isinstance(lookup, Lookup):
+        return ALWAYS
+    return Within(lookup.column, tuple(known for known, value in lookup.pairs if value is not None))
 
 
 def not_true(condition: Condition) -> Condition:

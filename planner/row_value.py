@@ -23,7 +23,9 @@ from planner.sql_literal import decimal, double, duckdb_numeric, integer, numeri
 
 _INT4 = 2**31
 _INT8 = 2**63
-_DUCKDB_EXACT_SCALE = 18
+_DUCKDB_SHORT = 10**18
+_DUCKDB_DECIMAL = 10**38
+_DUCKDB_HUGEINT = 2**127
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class RowValue:
 
 
 def row_value(row: RowSql, column: Column) -> RowValue:
-    """The clipped and rounded value of a measure. Raises KH203 where bounds or grid are missing."""
+    """The clipped and rounded value of a measure. Raises KH203 where bounds or grid are missing or too long."""
     computed = _computed(row, column)
     stored = row.measures.get(column.name)
     return computed if stored is None else replace(computed, sql=stored, steps=1)
@@ -54,9 +56,9 @@ def _computed(row: RowSql, column: Column) -> RowValue:
             return _integer(row, column, bounds, grid)
         case SqlType.NUMERIC if row.dialect == "postgres":
             return _postgres_numeric(row, column, bounds, grid)
-        case SqlType.NUMERIC if duckdb_numeric(column.declared)[1] <= _DUCKDB_EXACT_SCALE:
+        case SqlType.NUMERIC:
             return _duckdb_decimal(row, column, bounds, grid)
-        case SqlType.NUMERIC | SqlType.DOUBLE:
+        case SqlType.DOUBLE:
             return _double(row, column, bounds, grid)
         case _:
             raise KeyholeError("KH203", f'column "{column.name}" is not a number')
@@ -148,8 +150,18 @@ def _duckdb_decimal(row: RowSql, column: Column, bounds: tuple[Fraction, Fractio
     p, q = grid.numerator, grid.denominator
     low, high = _half_up(bounds[0] / grid), _half_up(bounds[1] / grid)
     scale = duckdb_numeric(column.declared)[1]
+    largest = 2 * q * (max(abs(floor(bounds[0])), abs(ceil(bounds[1]))) + 1)
+    if largest * 10**scale >= _DUCKDB_DECIMAL or 2 * largest + 2 * p >= _DUCKDB_HUGEINT:
+        raise KeyholeError(
+            "KH203",
+            f'the bounds of "{column.name}" have too many digits beside the {scale} decimals of {column.declared}',
+            detail="DuckDB computes with 38 digits, and on larger numbers the statement would fail.",
+            hint="Have the owner declare narrower bounds, or expose the column with fewer decimals in a view.",
+        )
     # within the bounds fewer digits suffice, which leaves room for the multiplication
     digits = len(str(max(abs(floor(bounds[0])), abs(ceil(bounds[1])), 1))) + 1 + scale
+    if largest * 10**scale >= _DUCKDB_SHORT:
+        digits = max(digits, 19)  # a product of two decimals of up to 18 digits may have no more, whatever it needs
     x = f"TRY_CAST({row.column(column.name)} AS decimal({min(digits, 38)}, {scale}))"
     doubled = f"CAST(floor({x} * {2 * q}) AS hugeint)"
     inside = f"CAST({x} * {q} AS hugeint)" if p == 1 and q % 10**scale == 0 else _divided(row, doubled, p, low)

@@ -7,6 +7,7 @@ from sqlglot import exp
 from planner.aggregate import contains_aggregate
 from planner.catalog import Column
 from planner.errors import KeyholeError
+from planner.key_classes import key_expression
 from planner.reference import Scope, referenced
 from planner.syntax import bare, name, position, written
 
@@ -76,34 +77,45 @@ def _ordered(select: exp.Select) -> Iterator[exp.Expr]:
         yield from distinct.args["on"].expressions
 
 
-def check_shown(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> None:
-    """Refuse everything in the select list, DISTINCT ON and ORDER BY but keys and constants (KH101)."""
+def harmless(node: exp.Expr) -> bool:
+    """Whether an expression gives one value for each row, the same in every place, from its columns and constants."""
+    return all(isinstance(part, (*_HARMLESS, exp.Column, exp.Identifier)) for part in node.walk()) and not any(
+        isinstance(column.this, exp.Star) for column in node.find_all(exp.Column)
+    )
+
+
+def check_shown(
+    select: exp.Select, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str] = frozenset()
+) -> None:
+    """Refuse everything in the select list, DISTINCT ON and ORDER BY but keys, grouped `expressions` and constants
+    (KH101)."""
     if not select.expressions:
         raise _refused(select, "an empty select list")
     for item in select.expressions:
-        _check(item.this if isinstance(item, exp.Alias) else item, scope, keys)
+        _check(item.this if isinstance(item, exp.Alias) else item, scope, keys, expressions)
     aliases = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
     for item in _ordered(select):
         inner = bare(item)
         bare_alias = isinstance(inner, exp.Column) and inner.args.get("table") is None and name(inner.this) in aliases
         if not bare_alias:
-            _check(item, scope, keys)
+            _check(item, scope, keys, expressions)
 
 
-def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> None:
+def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str]) -> None:
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
         raise _refused(node, "* stands for columns that are not keys")
     column = referenced(node, scope)
-    if column is not None:
-        if column in keys:
-            return
-        if isinstance(node, exp.Column):
-            raise _refused(node, f'"{column.name}" is not among the GROUP BY keys')
+    if column is not None and column in keys:
+        return
+    if expressions and (found := key_expression(node, scope)) is not None and found.text in expressions:
+        return
+    if column is not None and isinstance(node, exp.Column):
+        raise _refused(node, f'"{column.name}" is not among the GROUP BY keys')
     if not isinstance(node, _HARMLESS):
         raise _refused(node, f"{written(node)[:80]} is not a key or constant")
     for child in node.iter_expressions():
         if not isinstance(child, exp.Identifier):
-            _check(child, scope, keys)
+            _check(child, scope, keys, expressions)
 
 
 def _refused(node: exp.Expr, message: str) -> KeyholeError:

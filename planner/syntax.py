@@ -1,5 +1,6 @@
 """SQL text to sqlglot's tree, and back to positions in the text. The tree is shared and never changed."""
 
+import re
 from functools import lru_cache
 
 import sqlglot
@@ -21,7 +22,8 @@ def parse(text: str) -> exp.Expr:
         text = without_escapes(text)
         tree = sqlglot.parse_one(text, dialect="postgres")
     except ParseError as error:
-        raise KeyholeError("KH100", "the statement cannot be parsed", position=_stopped(error, text)) from None
+        at = _stopped(error, text)
+        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_unparsed(text), position=at) from None
     except SqlglotError:
         raise KeyholeError("KH100", "the statement cannot be parsed") from None
     except RecursionError:
@@ -30,7 +32,22 @@ def parse(text: str) -> exp.Expr:
     for call in list(tree.find_all(exp.Anonymous)):
         if str(call.this).lower() == "every" and len(call.expressions) == 1:
             call.replace(exp.LogicalAnd(this=call.expressions[0]))  # the standard's name of bool_and
+    if _PERCENT.search(text):  # the parser spells patterns of dates with these
+        for node in tree.find_all(exp.StrToTime, exp.StrToDate):
+            node.meta["percent"] = True
     return tree
+
+
+_PERCENT = re.compile(r"%[A-Za-z-]")
+
+
+def _unparsed(text: str) -> str | None:
+    """What to leave away that PostgreSQL reads and the parser does not."""
+    if re.search(r"\bfor\s+(read\s+only|fetch\s+only)\b", text, re.IGNORECASE):
+        return "Leave FOR READ ONLY away: a question changes nothing anyway."
+    if re.search(r"(?<![\w'])\d+_\d", text):
+        return "Write numbers without underscores: 8000."
+    return None
 
 
 def _stopped(error: ParseError, text: str) -> int | None:

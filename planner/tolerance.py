@@ -94,8 +94,8 @@ class Step:
     rows: int
 
 
-def allowed(amount: Amount, *, threshold: Fraction, step: Step, name: str = "avg") -> Fraction:
-    """The tolerance in integer steps, not yet rounded; `name` is what an absolute one would be set for.
+def allowed(amount: Amount, *, threshold: Fraction, step: Step, name: str = "avg", setting: str = "10%") -> Fraction:
+    """The tolerance in integer steps, not yet rounded; `name` is what an absolute one would be set for in `setting`.
 
     Raises KH304 for a percentage of zero, which would be no tolerance at all.
     """
@@ -104,14 +104,22 @@ def allowed(amount: Amount, *, threshold: Fraction, step: Step, name: str = "avg
             "KH304",
             "a percentage of the threshold 0 is no tolerance",
             detail="A tolerance in percent is a part of the threshold itself.",
-            hint=f"Set an absolute tolerance for it: SET keyhole.tolerance = '10%, {_quoted(name)}=0.5';",
+            hint="Set an absolute tolerance for it: "
+            f"SET keyhole.tolerance = '{quoted(with_amount(setting, name, Decimal('0.5')))}';",
         )
     size = abs(threshold) * Fraction(amount.number) / 100 if amount.percent else Fraction(amount.number)
     return size * step.rows / step.unit_size
 
 
-def _quoted(name: str) -> str:
-    return name.replace("'", "''")
+def quoted(text: str) -> str:
+    """The text as it stands in a string literal."""
+    return text.replace("'", "''")
+
+
+def with_amount(text: str, name: str, amount: Decimal) -> str:
+    """The tolerances of a text with one of an amount for `name`, in place of what it said of it."""
+    kept = [item for item in separated(text, by=",") if squeezed(item.rpartition("=")[0]) != squeezed(name)]
+    return ", ".join((*kept, f"{name}={amount}"))
 
 
 def steps(amount: Amount, *, threshold: Fraction, step: Step) -> int:

@@ -8,7 +8,8 @@ Either way the centres use up `r^2` of the tolerance, and the noise has the rest
 share it among more functionals; the number with the least product is taken, which is near `r^2 = tolerance / 3`.
 
 Guarantee: on exact values the literals hold in every group in which SQL's comparison does. With their tolerances they
-hold in no group of at least `min_rows` values that misses the threshold by the tolerance or more.
+hold in no group of at least `min_rows` values that misses the threshold by more than the tolerance, nor, for `>` and
+`<`, by just that.
 Proof: docs/proofs/variance.md.
 
 | symbol | name | meaning |
@@ -211,7 +212,8 @@ class _Settled:
         # means so near the ends of the range leave no room for such a variance: the outermost centres do there
         room = max(Fraction(0), Fraction(self.half_range**2) - 4 * near)
         reach = isqrt(floor(room))
-        reach += reach**2 < room
+        # just there, `<` would miss groups whose squares add up to the threshold exactly
+        reach += reach**2 < room or (operator == "<" and reach**2 == room)
         middle = self.low + self.high
         offsets = [Fraction(reach * (2 * index + 1 - number), number) for index in range(number)]
         points = [middle + (floor(abs(offset) + Fraction(1, 2)) * (1 if offset > 0 else -1)) for offset in offsets]

@@ -41,7 +41,14 @@ def cheaper(asked: Asked, catalog: Catalog, *, epsilon: float) -> tuple[str, ...
     accuracy = settings.accuracy(asked.settings, catalog.defaults)
 
     def with_accuracy(changed: Accuracy) -> Question:
-        return ask(asked.question, catalog, accuracy=changed, parameters=asked.parameters, today=asked.today)
+        return ask(
+            asked.question,
+            catalog,
+            accuracy=changed,
+            parameters=asked.parameters,
+            today=asked.today,
+            utc=asked.utc,
+        )
 
     tolerance = planning.smallest_tolerance(
         lambda text: with_accuracy(replace(accuracy, tolerance=text)), epsilon=epsilon

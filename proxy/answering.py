@@ -89,6 +89,7 @@ class Answering:
         settings: Mapping[str, str | None],
         parameters: Mapping[int, Value | None],
         analyst: str,
+        utc: bool,
     ) -> Prepared:
         """Plan one statement; nothing is spent."""
         first = len(parameters) + 1
@@ -100,6 +101,7 @@ class Answering:
                 parameters=parameters if question.stored is None else stored_parameters.given(question, settings),
                 analyst=self._service.analyst(analyst),
                 today=datetime.now(UTC).date(),
+                utc=utc,
             )
 
         match self._classify(statement):

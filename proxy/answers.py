@@ -25,14 +25,15 @@ KEY_SET_FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as an analyst put it: where it stands, `keyhole.*` settings in force, parameter values, who asks, and
-    the day that current_date means."""
+    """A question as an analyst put it: where it stands, `keyhole.*` settings in force, parameter values, who asks,
+    the day that current_date means, and whether the session's TimeZone is UTC."""
 
     question: Embedded
     settings: Mapping[str, str | None]
     parameters: Mapping[int, Value | None]
     analyst: Analyst
     today: date
+    utc: bool = False
 
 
 def bare_question(sql: str, catalog: Catalog) -> Embedded:
@@ -43,7 +44,7 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
     text, offset = statements[0].text, statements[0].offset
     try:
         match classify(text, catalog):
-            case Asking(embedded=(Embedded(text=inner, offset=start) as question,)) if (start, inner) == (0, text):
+            case Asking(embedded=(Embedded() as question,)) if question.is_all_of(text):
                 return question.moved(offset=offset)
             case Asking(embedded=(Embedded() as question,)) if _behind_its_totals(text, question):
                 return question.moved(offset=offset)

@@ -67,8 +67,10 @@ class Asker(Protocol):
         settings: Mapping[str, str | None],
         parameters: Mapping[int, Value | None],
         analyst: str,
+        utc: bool,
     ) -> Prepared:
-        """Plan one intercepted statement; nothing is spent. `parameters` are numbered from 1."""
+        """Plan one intercepted statement; nothing is spent. `parameters` are numbered from 1, `utc` says that the
+        session's TimeZone is UTC."""
 
     def release(self, prepared: Prepared) -> Released:
         """Reserve, run, decide, commit. Blocks."""

@@ -18,7 +18,7 @@ from accountant.model import MOST_NANO_PER_CHARGE, NANO, Cells, Charge, Family, 
 from mechanisms.protocol import Outcome
 from mechanisms.registry import DEFAULT
 from planner import condition
-from planner.catalog import Analyst, Catalog, Column, Table, Value
+from planner.catalog import Analyst, Catalog, Column, Lookup, Table, Value
 from planner.condition import ALWAYS, And, Compare, Condition, Within
 from planner.errors import KeyholeError
 from planner.keys import as_text
@@ -196,7 +196,7 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
     A question that leaves no groups costs nothing; that nothing stands on the whole domain.
     """
     columns = {
-        label(column): tuple(as_text(value) for value in values or column.domain or ())
+        label(column): tuple(as_text(value) for value, _ in _members(column, values or column.domain or ()))
         for column, values in zip(question.keys.columns, question.keys.values, strict=True)
     }
     conjuncts = question.where.conditions if isinstance(question.where, And) else (question.where,)
@@ -208,6 +208,18 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
         else:
             columns[narrowed[0]] = tuple(as_text(value) for value in narrowed[1])
     return Cells(tuple(sorted(columns.items()))), remaining[0] if len(remaining) == 1 else And(tuple(remaining))
+
+
+def _members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:
+    """The charged values of a key, each with the place of the question's value that it belongs to.
+
+    A group of a class of key values is charged to each of them: however values are put together, their budget is one.
+    """
+    places = {value: index for index, value in enumerate(values)}
+    if isinstance(column.derivation, Lookup) and column.derivation.classes:
+        pairs = column.derivation.pairs
+        return tuple((value, places[first]) for value, first in pairs if first is not None and first in places)
+    return tuple(places.items())
 
 
 def _narrowed(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
@@ -232,6 +244,9 @@ def _in_cell_order(losses: NanoArray, question: Question, cells: Cells) -> NanoA
     """Losses in the question's key order, rearranged and repeated to the order of the charged cells."""
     names = tuple(label(column) for column in question.keys.columns)
     shaped = losses.reshape(question.keys.shape)
+    for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):
+        if isinstance(column.derivation, Lookup) and column.derivation.classes:
+            shaped = shaped.take([place for _, place in _members(column, values)], axis=axis)
     order = [names.index(name) for name, _ in cells.columns if name in names]
     arranged = shaped.transpose(order)
     index = tuple(slice(None) if name in names else None for name, _ in cells.columns)

@@ -84,6 +84,7 @@ def _asked(service: Service, sql: str, given: dict[str, str | None], analyst: st
         parameters={},
         analyst=service.analyst(analyst),
         today=datetime.now(UTC).date(),
+        utc=True,
     )
 
 

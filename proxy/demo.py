@@ -228,6 +228,7 @@ class _Demonstration:
             parameters={},
             analyst=self._service.analyst(USER),
             today=datetime.now(UTC).date(),
+            utc=True,
         )
         return pipeline.prepare(self._service, asked)
 

@@ -18,7 +18,14 @@ from proxy.service import Service
 def prepare(service: Service, asked: Asked) -> Plan:
     """From a question's text to its plan: public inputs alone, nothing spent. Refuses with KH1xx to KH4xx."""
     accuracy = settings.accuracy(asked.settings, service.catalog.defaults)
-    question = ask(asked.question, service.catalog, accuracy=accuracy, parameters=asked.parameters, today=asked.today)
+    question = ask(
+        asked.question,
+        service.catalog,
+        accuracy=accuracy,
+        parameters=asked.parameters,
+        today=asked.today,
+        utc=asked.utc,
+    )
     return planning.plan(question, dialect=service.source.dialect)
 
 

@@ -87,6 +87,7 @@ class QuestionIn(BaseModel):
             parameters={number: _value(value) for number, value in enumerate(self.parameters, start=1)},
             analyst=analyst,
             today=datetime.now(UTC).date(),
+            utc=True,
         )
 
 

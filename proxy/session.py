@@ -264,6 +264,7 @@ class Session:
                     settings=state.settings,
                     parameters=parameters,
                     analyst=self._analyst,
+                    utc=state.utc,
                 )
             )
             await self._exchange.prepare(self._encode(prepared.sql), like.types, arrays=prepared.arrays, like=like)

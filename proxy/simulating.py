@@ -134,7 +134,8 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     question = bare_question(sql, catalog)
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.accuracy(given, catalog.defaults)
-    plan = planning.plan(ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today), dialect=dialect)
+    made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, utc=True)
+    plan = planning.plan(made, dialect=dialect)
     return _against_caps(plan, stood_in, asked, sizes)
 
 

@@ -55,12 +55,18 @@ class Described:
         return () if self.rows is None else tuple((field.name, field.type) for field in self.rows.fields)
 
 
+def _utc(zone: bytes | None) -> bool:
+    return zone is not None and zone.lower() in (b"utc", b"etc/utc", b"gmt", b"etc/gmt")
+
+
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """What the session has set: `keyhole.*` values (None or empty means unset), and whether it wants notices."""
+    """What the session has set: `keyhole.*` values (None or empty means unset), and whether it wants notices, and
+    whether its TimeZone is UTC."""
 
     settings: dict[str, str | None]
     wants_notices: bool
+    utc: bool
 
 
 class Exchange:
@@ -69,7 +75,10 @@ class Exchange:
     def __init__(self, relay: Relay, *, setting_names: tuple[str, ...]) -> None:
         self._relay = relay
         self._names = setting_names
-        columns = [f"pg_catalog.current_setting('{name}', true)" for name in (*setting_names, "client_min_messages")]
+        columns = [
+            f"pg_catalog.current_setting('{name}', true)"
+            for name in (*setting_names, "client_min_messages", "TimeZone")
+        ]
         self._state_sql = f"SELECT {', '.join(columns)}".encode()
 
     async def settle(self) -> None:
@@ -190,10 +199,10 @@ class Exchange:
 
     def state(self, expected: Expected, codec: codecs.CodecInfo) -> SessionState:
         """What `read_state` brought."""
-        *settings, notices = _row(expected)
+        *settings, notices, zone = _row(expected)
         texts = [None if text is None else codec.decode(text)[0] for text in settings]
         named = {name: text or None for name, text in zip(self._names, texts, strict=True)}
-        return SessionState(settings=named, wants_notices=notices not in (b"warning", b"error"))
+        return SessionState(settings=named, wants_notices=notices not in (b"warning", b"error"), utc=_utc(zone))
 
     def values(self, expected: Expected, types: tuple[int, ...], codec: codecs.CodecInfo) -> dict[int, Value | None]:
         """What `read_values` brought, numbered from 1."""

@@ -2,12 +2,15 @@
 
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 
 from planner.catalog import Value
+from planner.real_numbers import nearest_real
 
 _BOOLEAN = 16
 _INTEGERS = frozenset({20, 21, 23, 26})
 _NUMBERS = frozenset({700, 701, 1700})
+_REAL = 700
 _DATE = 1082
 _TIMESTAMPS = frozenset({1114, 1184})
 
@@ -29,6 +32,8 @@ def value(text: str | None, oid: int) -> Value | None:
             return int(text)
         if oid in _NUMBERS:
             number = Decimal(text)
+            if oid == _REAL and number.is_finite():  # its shortest text is not its value
+                number = nearest_real(Fraction(number)) or number
             return number if number.is_finite() else text
         if oid == _DATE:
             return date.fromisoformat(text)

@@ -59,6 +59,24 @@ def test_psql_binds_describes_and_explains(on_postgres: House) -> None:
         assert expected in done.stdout
 
 
+def test_timestamps_with_time_zone_are_folded_in_sessions_in_utc_alone(on_postgres: House) -> None:
+    since = "day >= to_timestamp('2026-02-01', 'YYYY-MM-DD')"
+    explained = f"EXPLAIN SELECT store FROM sales WHERE {since} GROUP BY store HAVING count(*) > 1000;"
+    with unchanged(on_postgres):
+        inside = psql(on_postgres, script=f"SET TimeZone = 'UTC';\n{explained}\n")
+        outside = psql(on_postgres, script=f"BEGIN;\nSET LOCAL TimeZone = 'America/Sao_Paulo';\n{explained}\n")
+        arrays = psql(on_postgres, script="EXPLAIN SELECT store FROM sales WHERE note = ANY ($1) GROUP BY store "
+                      "HAVING count(*) > 1000 \\bind '{n,s}' \\g\n")  # fmt: skip
+        since = psql(on_postgres, script="EXPLAIN SELECT store FROM sales WHERE day >= now() - $1::interval GROUP BY "
+                     "store HAVING count(*) > 1000 \\bind '90 days 00:30' \\g\n").stderr  # fmt: skip
+    assert "ERROR" not in inside.stderr
+    assert "2026-02-01" in inside.stdout
+    assert "KH212" in outside.stderr
+    assert "Write timestamp '2026-02-01 00:00:00'" in outside.stderr
+    assert "ERROR" not in arrays.stderr
+    assert "ERROR" not in since
+
+
 @pytest.fixture
 def engine(on_postgres: House) -> Iterator[sqlalchemy.Engine]:
     there = on_postgres.addresses

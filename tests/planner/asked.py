@@ -29,7 +29,7 @@ def refusal(sql: str, **settings: str) -> KeyholeError | None:
         statement = classify(sql, catalog)
         for question in statement.questions if isinstance(statement, Asking) else ():
             wanted = accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
-            ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY)
+            ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
     except KeyholeError as error:
         return error
     return None
@@ -46,4 +46,4 @@ def asked(
     catalog = catalog or retail()
     (question,) = asking(sql, catalog).questions
     wanted = accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
-    return ask(question, catalog, accuracy=wanted, parameters=parameters or {}, today=TODAY)
+    return ask(question, catalog, accuracy=wanted, parameters=parameters or {}, today=TODAY, utc=True)

@@ -18,7 +18,16 @@ from tests.planner.catalogs import retail
 from tests.planner.rendering import question_text
 from tests.planner.spec import SPEC, pairs
 
-_FILES = ("aggregates.sql", "wrappings.sql", "joined.sql", "written_by_tools.sql")
+_FILES = (
+    "aggregates.sql",
+    "wrappings.sql",
+    "joined.sql",
+    "written_by_tools.sql",
+    "flattened.sql",
+    "guards.sql",
+    "key_expressions.sql",
+    "row_conditions.sql",
+)
 # What a catalog as in tests cannot raise, with the tests that raise it.
 ELSEWHERE = {
     "KH210": "tests/planner/test_question.py",
@@ -50,7 +59,9 @@ def _outcome(sql: str) -> str:
         if not isinstance(statement, Asking):
             return "passed on"
         wanted = accuracy({}, catalog.defaults)
-        made = [ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY) for part in statement.questions]
+        made = [
+            ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True) for part in statement.questions
+        ]
     except KeyholeError as error:
         pointed = "" if error.position is None else sql[error.position - 1 :].split()[0]
         return f"{error.code} {pointed}".strip()

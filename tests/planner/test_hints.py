@@ -1,9 +1,12 @@
 """Every hint of every refusal in the corpus: what it shows can be typed and planned, or it is known to be prose."""
 
 import re
+from dataclasses import replace
+from math import inf
 
 import pytest
 
+from mechanisms.formula import AllOf
 from planner.asking import ask
 from planner.catalog import Catalog
 from planner.errors import KeyholeError
@@ -15,7 +18,17 @@ from tests.planner.asked import TODAY
 from tests.planner.catalogs import retail
 from tests.planner.spec import pairs
 
-_FILES = ("aggregates.sql", "wrappings.sql", "joined.sql", "questions.sql", "refused.sql", "written_by_tools.sql")
+_FILES = (
+    "aggregates.sql",
+    "wrappings.sql",
+    "joined.sql",
+    "questions.sql",
+    "refused.sql",
+    "written_by_tools.sql",
+    "flattened.sql",
+    "guards.sql",
+    "key_expressions.sql",
+)
 _SETTING = re.compile(r"(?:SET|RESET) keyhole\.[^;]*;")
 _ATOM = re.compile(
     r"(?:Ask|ask|middle:|for example) "
@@ -31,17 +44,21 @@ PROSE = (
     "Ask one question per grouping; UNION ALL may join them.",
     "Ask the owner to expose",
     "Bind a value, or write the constant into the statement.",
+    "Group by the key itself, and compute from it in the select list.",
     "Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT.",
     "Compare ",
     "Connect as another analyst.",
     "Declare ",
     "Divide by count(*), or ask the owner to declare bounds above 0 for the column.",
+    "Double the escape where it stands for itself.",
     "EXPLAIN (FORMAT JSON) ...",
     "Give ",
     "Group by ",
     "Join ",
     "Leave ",
     "Move ",
+    "Multiply the constant instead: ",
+    "Name the spellings: ",
     "Order ascending and take 1 - p:",
     "Put the question into a subquery and join its keys:",
     "Qualify its columns with ",
@@ -77,7 +94,9 @@ _REFUSALS = _refusals()
 
 
 def _shown(hint: str) -> list[str]:
-    """The whole statements in a hint: what begins with SELECT and has no placeholders, and settings."""
+    """The whole statements in a hint: what begins with SELECT and has no placeholders, and settings by themselves."""
+    if "Add: " in hint:
+        return []
     settings = _SETTING.findall(hint)
     _, select, rest = hint.partition("SELECT ")
     if select and "..." not in rest:
@@ -117,22 +136,54 @@ def test_a_shown_statement_is_accepted_and_a_shown_setting_is_the_way_out(sql: s
             assert again is None, (shown, again)
 
 
-_ADDED = [(sql, error) for sql, error in _REFUSALS if (error.hint or "").startswith("Add: ")]
+_ADDED = [(sql, error) for sql, error in _REFUSALS if "Add: " in (error.hint or "")]
 
 
 @pytest.mark.parametrize(("sql", "error"), _ADDED)
-def test_what_a_hint_says_to_add_guards_the_question(sql: str, error: KeyholeError) -> None:
-    """One hint after the other, until the question is accepted."""
-    for _ in range(4):
-        guard = (error.hint or "").removeprefix("Add: AND ")
+def test_what_a_hint_says_to_add_guards_the_question_at_a_price_that_can_be_paid(sql: str, error: KeyholeError) -> None:
+    """One hint after the other, until the question is accepted; it then fits one question's budget with some tolerance,
+    unless it takes half of that without what was added.
+    """
+    settings: dict[str, str] = {}
+    added = 0
+    while error is not None:
+        assert error.code == "KH206"
+        assert added < 4, sql
+        setting, _, guard = (error.hint or "").partition("Add: AND ")
         before, having, formula = sql.rpartition(" HAVING ")
         sql = f"{before}{having}{guard} AND ({formula})"
-        again = _refused(sql, {})
+        if setting:
+            settings |= _with_setting(setting.removeprefix("First ").strip(), retail())
+        added += 1
+        again = _refused(sql, settings)
         if again is None:
-            return
-        assert again.code == "KH206", (sql, again)
+            break
         error = again
-    pytest.fail(sql)
+    budget = retail().budget.per_query
+    fits = _costs(sql, settings) <= budget
+    assert fits or _costs(sql, settings, without=added) > budget / 2, (sql, settings)
+
+
+def _costs(sql: str, settings: dict[str, str], *, without: int = 0) -> float:
+    """The least that a question costs with a tolerance up to 100 %, `without` its first conjuncts."""
+    catalog, least = retail(), inf
+    _, _, named = settings.get("keyhole.tolerance", "10%").partition(", ")
+    for percent in (10, 20, 50, 100):
+        wanted = accuracy(
+            settings | {"keyhole.tolerance": f"{percent}%{', ' if named else ''}{named}"}, catalog.defaults
+        )
+        statement = classify(sql, catalog)
+        assert isinstance(statement, Asking)
+        question = ask(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY)
+        formula = question.formula
+        for _ in range(without):
+            assert isinstance(formula, AllOf)
+            formula = AllOf(formula.children[1:])
+        try:
+            least = min(least, plan(replace(question, formula=formula), dialect="postgres").worst_case_epsilon)
+        except KeyholeError:
+            continue
+    return least
 
 
 def _atoms(hint: str) -> list[str]:

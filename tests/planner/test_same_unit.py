@@ -134,6 +134,17 @@ def test_units_of_another_type_are_refused() -> None:
         _compiled(schema={**SCHEMA, "patients": text})
 
 
+def test_a_unit_that_only_the_first_table_derives_is_refused() -> None:
+    """What the other table derives from its stored unit column would have no column in the join."""
+    text = TEXT.replace('privacy_unit = "patient_id"', 'privacy_unit = "born_year"').replace(
+        "[tables.stays.columns.ward]",
+        '[tables.stays.columns.born_year]\nexpression = "extract(year from born)"\n\n[tables.stays.columns.ward]',
+    )
+    schema = {**SCHEMA, "stays": (*SCHEMA["stays"], SourceColumn("born", "date", True))}
+    with pytest.raises(KeyholeError, match=r"KH005.*person is stored in patients, stays.born_year is derived"):
+        _compiled(text, schema)
+
+
 def test_a_name_that_could_be_another_tables_column_is_refused() -> None:
     sex = "[tables.patients.columns.sex]"
     odd = TEXT.replace(sex, f'[tables.patients.columns."odd.name"]\n\n{sex}')

@@ -2,13 +2,16 @@
 
 import random
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
-from mechanisms.formula import cuts
+from mechanisms.formula import Formula, Integers, cuts
+from mechanisms.formula import evaluate as evaluate_formula
 from planner.condition import evaluate
 from planner.errors import KeyholeError
 from planner.planning import plan
@@ -36,13 +39,17 @@ def drawn(random_: random.Random) -> Question:
     return asked(WARDS + formula, tolerance="count=20, avg=4, sum=300, 60%", min_rows="100")
 
 
-def added(functional: Functional, row: dict[str, int | bool | None]) -> int:
+def added(functional: Functional, row: Mapping[str, int | bool | None]) -> int:
     found = 0
     for term in functional.terms:
         value = 1 if term.column is None else row[term.column]
         if value is not None and evaluate(term.condition, row) is True:
             found += term.coefficient * int(value) ** term.power
     return found
+
+
+def holds(formula: Formula, sums: Integers) -> bool:
+    return bool(evaluate_formula(formula, lambda cut: cut.holds(sums[cut.functional]), keys=1)[0])
 
 
 ROWS = [{"age": age, "insured": insured} for age in (None, *range(111)) for insured in (None, True, False)]
@@ -67,6 +74,22 @@ def test_no_row_changes_more_than_sensitivity_and_exposures_say(seed: int) -> No
                 for e, moved, functional in zip(spent, change, question.functionals, strict=True)
             )
             assert lost <= most
+
+
+@pytest.mark.parametrize("threshold", ["8.75", "9", "8", "5"])
+@pytest.mark.parametrize("variance", ["var_pop", "var_samp"])
+def test_no_group_at_the_ends_of_the_range_is_missed(variance: str, threshold: str) -> None:
+    """Groups of the least and largest value alone, whose squares may add up to the threshold just so."""
+    narrow = "FILTER (WHERE age BETWEEN 0 AND 6)"
+    having = f"{variance}(age) {narrow} < {threshold} AND count(age) {narrow} >= 50"
+    question = asked(WARDS + having, tolerance="count=10, 60%", min_rows="50")
+    for low, high in ((1000, 0), (0, 1000), (500, 500), (900, 100), (60, 940), (990, 10)):
+        mean = Fraction(6 * high, low + high)
+        squares = low * mean**2 + high * (6 - mean) ** 2
+        qualifies = squares / (low + high - (variance == "var_samp")) < Decimal(threshold)
+        rows = [({"age": 0, "insured": True}, low), ({"age": 6, "insured": True}, high)]
+        sums = np.array([[sum(added(f, row) * times for row, times in rows)] for f in question.functionals])
+        assert holds(question.formula, sums) or not qualifies
 
 
 def test_the_range_of_a_quadratic_is_that_of_its_values() -> None:

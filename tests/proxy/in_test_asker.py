@@ -56,7 +56,9 @@ class FixedAsker:
         settings: Mapping[str, str | None],
         parameters: Mapping[int, Value | None],
         analyst: str,
+        utc: bool,
     ) -> Prepared:
+        assert isinstance(utc, bool)
         accuracy(settings, self.catalog.defaults)
         if "/* crash */" in statement:
             raise ZeroDivisionError("a bug")

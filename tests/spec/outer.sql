@@ -155,8 +155,16 @@ SELECT * FROM stores, LATERAL (SELECT store FROM sales WHERE store = name GROUP 
 --> KH201
 WITH sales AS (SELECT store FROM sales GROUP BY store HAVING count(*) > 1000) SELECT * FROM sales
 --> KH106
-WITH q AS (SELECT * FROM sales) SELECT store FROM q GROUP BY store HAVING count(*) > 1000
+WITH q AS (SELECT DISTINCT * FROM sales) SELECT store FROM q GROUP BY store HAVING count(*) > 1000
 --> KH103
+WITH q AS (SELECT * FROM sales) SELECT store FROM q GROUP BY store HAVING count(*) > 1000 ORDER BY store
+--> north; south
+SELECT s.place FROM (SELECT store AS place FROM public.sales) s GROUP BY s.place HAVING count(*) > 1000 ORDER BY 1 DESC
+--> south; north
+SELECT t.store, r.region FROM (SELECT store, count(*) AS n FROM sales GROUP BY 1) t JOIN stores r ON r.name = t.store WHERE n > 1000 AND t.store < 'o'
+--> north | upper
+WITH t AS (SELECT count(*) AS n, store FROM sales GROUP BY 2) SELECT upper(store) FROM t WHERE n > 1000 ORDER BY 1 DESC
+--> SOUTH; NORTH
 SELECT store FROM sales GROUP BY GROUPING SETS ((store), ()) HAVING count(*) > 1000
 --> KH106
 SELECT store, month FROM sales GROUP BY ROLLUP (store, month) HAVING count(*) > 1000

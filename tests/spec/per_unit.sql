@@ -32,9 +32,9 @@ SELECT v.ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total F
 --> n = count(*) in 0..20; count(n) by 1
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE ward IN ('A', 'B') GROUP BY ward HAVING count(*) > 100
 --> count(*) by 1
-SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n = ANY (ARRAY[1, 2]) GROUP BY ward HAVING count(*) > 100
+SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n % 2 = 0 GROUP BY ward HAVING count(*) > 100
 --> KH205
-SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n * 2 > 3 GROUP BY ward HAVING count(*) > 100
+SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n * n > 3 GROUP BY ward HAVING count(*) > 100
 --> KH205
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE total > n GROUP BY ward HAVING count(*) > 100
 --> KH205
@@ -160,3 +160,5 @@ SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 
 --> KH110
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY ROLLUP (1, 2)) v GROUP BY ward HAVING count(*) > 100
 --> KH106
+SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n = ANY (ARRAY[1, 2]) AND n * 2 > 3 GROUP BY ward HAVING count(*) > 100
+--> n = count(*) in 0..20; count(*) by 1

@@ -213,19 +213,19 @@ SELECT r.* FROM sales JOIN regions r ON country = name GROUP BY country HAVING c
 --> KH101 r
 SELECT region FROM sales JOIN regions r ON country = name GROUP BY country HAVING count(*) > 5
 --> KH101 region
-SELECT country FROM sales WHERE country IN (SELECT name FROM regions) GROUP BY country HAVING count(*) > 5
+SELECT country FROM sales WHERE country IN (SELECT name FROM regions LIMIT 1) GROUP BY country HAVING count(*) > 5
 --> KH107 name
 SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT 5)
---> KH107 5
+--> KH208 5
 SELECT country FROM sales WHERE nothing = 1 GROUP BY country HAVING count(*) > 5
 --> KH201 nothing
 SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country = r.name GROUP BY country HAVING count(*) > 5)
 --> KH201 r.name
 SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
 --> KH202 customer_id
-SELECT upper(country) FROM sales GROUP BY upper(country) HAVING count(*) > 5
---> KH202 upper
-SELECT date_trunc('year', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 5
+SELECT initcap(country) FROM sales GROUP BY initcap(country) HAVING count(*) > 5
+--> KH202 country)
+SELECT date_trunc('week', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 5
 --> KH202 date_trunc
 SELECT country FROM sales GROUP BY 2 HAVING count(*) > 5
 --> KH202 2
@@ -263,9 +263,9 @@ SELECT country FROM sales WHERE quantity::text = '5' GROUP BY country HAVING cou
 --> KH205 quantity
 SELECT country FROM sales WHERE stock_code ~ 'a' GROUP BY country HAVING count(*) > 5
 --> KH205 stock_code
-SELECT country FROM sales WHERE stock_code ILIKE 'a' GROUP BY country HAVING count(*) > 5
+SELECT country FROM sales WHERE stock_code ILIKE 'kin' GROUP BY country HAVING count(*) > 5
 --> KH205 stock_code
-SELECT country FROM sales WHERE stock_code LIKE 'a!%' ESCAPE '!' GROUP BY country HAVING count(*) > 5
+SELECT country FROM sales WHERE stock_code SIMILAR TO 'a!%' ESCAPE '!' GROUP BY country HAVING count(*) > 5
 --> KH205 stock_code
 SELECT country FROM sales WHERE length(stock_code) > 5 GROUP BY country HAVING count(*) > 5
 --> KH205 length
@@ -275,7 +275,7 @@ SELECT country FROM sales WHERE attributes = 'x' GROUP BY country HAVING count(*
 --> KH205 attributes
 SELECT country FROM sales WHERE quantity = random() GROUP BY country HAVING count(*) > 5
 --> KH205 random
-SELECT country FROM sales WHERE CASE WHEN gift THEN true ELSE false END GROUP BY country HAVING count(*) > 5
+SELECT country FROM sales WHERE CASE WHEN gift THEN quantity % 2 = 0 ELSE false END GROUP BY country HAVING count(*) > 5
 --> KH205
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65
 --> KH206 avg(age)

@@ -19,13 +19,13 @@ SELECT extract(hour FROM arrived::date) AS h FROM visits GROUP BY 1 HAVING count
 --> KH202 arrived::date)
 
 SELECT date_trunc('quarter', invoice_date)::date AS q FROM sales GROUP BY 1 HAVING count(*) > 400
---> KH202 date_trunc('quarter',
+--> [CAST(date_trunc('QUARTER', CAST(month AS TIMESTAMP)) AS DATE) 5] f0 > 400 ~40; count(*) delta 100 in 0..100
 
 SELECT date_trunc('month', invoice_date, 'UTC')::date AS q FROM sales GROUP BY 1 HAVING count(*) > 400
 --> KH202 date_trunc('month',
 
 SELECT to_char(invoice_date, 'YYYY-MM') AS m FROM sales GROUP BY 1 HAVING count(*) > 400
---> KH202 to_char(invoice_date,
+--> [month 13] f0 > 400 ~40; count(*) delta 100 in 0..100
 
 SELECT to_char(month, 'YYYY-MM') AS m FROM sales GROUP BY month HAVING count(*) > 400
 --> [month 13] f0 > 400 ~40; count(*) delta 100 in 0..100

@@ -1,0 +1,78 @@
+"""A statement's text after edits, and where each of its characters came from, so that refusals point into the original.
+
+FROM (SELECT * FROM sales WHERE gift) s        as written
+FROM  sales  s WHERE gift                      as Keyhole reads it
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from planner.errors import KeyholeError
+
+
+class Change(NamedTuple):
+    """A span of a text, 0-based, and what replaces it; `origin` is where that was taken from, if it was moved."""
+
+    start: int
+    end: int
+    text: str
+    origin: int | None = None
+
+
+class _Piece(NamedTuple):
+    """A part of an edited text from `start` on: kept from `origin` on, or put in there."""
+
+    start: int
+    origin: int
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A text, and the edits that led to it from another one, each as the pieces of its result.
+
+    `shift` is how many characters stand before both in a longer text.
+    """
+
+    text: str
+    edits: tuple[tuple[_Piece, ...], ...] = ()
+    shift: int = 0
+
+    def edited(self, changes: Iterable[Change]) -> "Origin":
+        """The text after more changes, which do not overlap."""
+        parts: list[str] = []
+        pieces: list[_Piece] = []
+        at = length = 0
+        for change in sorted(changes, key=lambda change: change[:2]):
+            assert change.start >= at
+            for text, origin, kept in (
+                (self.text[at : change.start], at, True),
+                (change.text, change.start if change.origin is None else change.origin, False),
+            ):
+                if text:
+                    parts.append(text)
+                    pieces.append(_Piece(length, origin, kept))
+                    length += len(text)
+            at = change.end
+        parts.append(self.text[at:])
+        pieces.append(_Piece(length, at, kept=True))
+        return replace(self, text="".join(parts), edits=(*self.edits, tuple(pieces)))
+
+    def offset(self, at: int) -> int:
+        """Where a 0-based offset in the text lies in the one that was written."""
+        at -= self.shift
+        for pieces in reversed(self.edits):
+            piece = pieces[bisect_right(pieces, at, key=lambda piece: piece.start) - 1]
+            at = piece.origin + (at - piece.start if piece.kept else 0)
+        return at + self.shift
+
+    def placed(self, error: KeyholeError) -> KeyholeError:
+        """The refusal of this text, pointing into the one that was written."""
+        position = None if error.position is None else self.offset(error.position - 1) + 1
+        return KeyholeError(error.code, error.message, detail=error.detail, hint=error.hint, position=position)
+
+    def moved(self, *, offset: int) -> "Origin":
+        """The same in longer texts that start `offset` characters earlier."""
+        return replace(self, shift=self.shift + offset)

@@ -1,0 +1,59 @@
+"""Refused statements in words of their own that Keyhole answers: for hints."""
+
+from sqlglot import exp
+
+from planner.aggregate import contains_aggregate
+from planner.clauses import Clauses, closing
+from planner.errors import KeyholeError
+from planner.grouping import grouping
+from planner.lexer import Token
+from planner.reading import conjunct_spans
+from planner.reference import Scope
+from planner.syntax import parse, written
+
+_CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
+
+
+def own_threshold(select: exp.Select) -> str | None:
+    """What the select list itself compares an aggregate with, as in CASE WHEN count(*) > 5000 THEN ..."""
+    for item in select.expressions:
+        for node in item.walk():
+            if isinstance(node, _CONDITIONS) and contains_aggregate(node) and node.find(exp.Query, exp.Window) is None:
+                return written(node)
+    return None
+
+
+def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, tokens: tuple[Token, ...]) -> str | None:
+    """The question with `key IN (question)` as INTERSECT and NOT IN as EXCEPT; None if it has neither."""
+    if select.args.get("group") is None or select.args.get("having") is None:
+        return None
+    try:
+        keys = grouping(select, scope)
+    except KeyholeError:
+        return None
+    kept: list[str] = []
+    others: list[str] = []
+    for first, past in conjunct_spans(place, tokens):
+        at = next((index for index in range(first, past) if tokens[index].is_word("in")), past)
+        negated = tokens[at - 1].is_word("not")
+        column = [token.value for token in tokens[first : at - negated] if token.names]
+        if at == past or not tokens[min(at + 2, past - 1)].is_word("select"):
+            kept.append(text[tokens[first].start : tokens[past - 1].end])
+        elif closing(tokens, at + 1) == past - 1 and column and [column[-1]] == [key.name for key in keys]:
+            inner = text[tokens[at + 2].start : tokens[past - 2].end]
+            tree = parse(inner)
+            asks = isinstance(tree, exp.Select) and len(tree.expressions) == 1
+            if not asks or tree.args.get("having") is None or tree.args.get("group") is None:
+                return None
+            others.append(f"{'EXCEPT' if negated else 'INTERSECT'} {inner}")
+        else:
+            return None
+    if not others:
+        return None
+    past = min((index for _, index in place.marks), default=place.end)
+    source = text[tokens[place.source].start : tokens[past - 1].end]
+    names = scope.spelled(keys[0])
+    where = f"WHERE {' AND '.join(kept)}" if kept else ""
+    having = place.part("having", text, tokens)
+    parts = (f"SELECT {names}", source, where, f"GROUP BY {names}", having, *others)
+    return " ".join(part for part in parts if part) + ";"

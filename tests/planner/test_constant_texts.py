@@ -1,0 +1,137 @@
+"""Numbers rounded to `real`, texts of arrays, times with zones, and letters in capitals, as PostgreSQL has them."""
+
+import random
+from datetime import date, datetime
+from fractions import Fraction
+from math import isinf
+
+import psycopg
+import pytest
+from sqlglot import exp
+
+from planner.array_text import members
+from planner.column_comparison import unlisted
+from planner.constant import Given, fold
+from planner.errors import KeyholeError
+from planner.letter_case import spellings
+from planner.like import like, parts
+from planner.real_numbers import nearest_real
+from planner.syntax import parse
+
+_NODE = exp.Column(this=exp.to_identifier("x"))
+
+
+def test_real_is_rounded_once(postgres_url: str) -> None:
+    """2,000 decimals, among them ones half way between two reals and just beside."""
+    random_ = random.Random(4)
+    texts = ["0", "0.1", "16777217", "16777217.0000000001", "16777219", "3.4028235e38", "1e-45", "0.3", "-0.1"]
+    texts += [f"{random_.uniform(-1, 1):.{random_.randint(1, 25)}f}e{random_.randint(-30, 30)}" for _ in range(1_000)]
+    texts += [f"{random_.randint(2**24, 2**26)}.{random_.choice(['0', '5', '00000000000001'])}" for _ in range(1_000)]
+    with psycopg.connect(postgres_url) as connection:
+        found = connection.execute("SELECT x::real::float8 FROM unnest(%s::text[]) x", (texts,)).fetchall()
+    assert [float(nearest_real(Fraction(text)) or 0) for text in texts] == [number for (number,) in found]
+
+
+def test_real_has_a_range() -> None:
+    assert nearest_real(Fraction(10) ** 39) is None
+    assert nearest_real(Fraction(1, 10**60)) is None
+    assert not isinf(nearest_real(Fraction("3.4028235e38")) or 0)
+
+
+def test_arrays_are_read_as_postgresql_reads_them(postgres_url: str) -> None:
+    texts = [
+        "{}",
+        "{a}",
+        "{a,b}",
+        ' { a , "b" } ',
+        '{"a,b","c\\"d","e\\\\f"}',
+        '{NULL,null,"NULL"}',
+        "{a b, c}",
+        '{""}',
+    ]
+    with psycopg.connect(postgres_url) as connection:
+        for text in texts:
+            row = connection.execute("SELECT %s::text::text[]", (text,)).fetchone()
+            assert row is not None
+            assert members(text) == row[0], text
+
+
+@pytest.mark.parametrize("text", ["", "a", "{a", "{a}b", "{{a},{b}}", "{a,}", "{,}", "[0:1]={a,b}", '{"a}'])
+def test_what_is_no_array_of_one_dimension(text: str) -> None:
+    assert members(text) is None
+
+
+def _folded(expression: str, *, utc: bool) -> object:
+    return fold(parse(f"SELECT {expression}").expressions[0], Given(parameters={}, today=date(2011, 1, 1), utc=utc))
+
+
+_ZONED = [
+    "'2011-01-01T00:00:00Z'::timestamptz",
+    "'2011-01-01 02:00:00+02'::timestamptz",
+    "'2010-12-31 18:30:00-05:30'::timestamptz",
+    "'20110101'::timestamptz",
+    "to_timestamp('2011-01-01 00:00:00.000', 'YYYY-MM-DD HH24:MI:SS.MS')",
+    "to_timestamp(1293840000)",
+    "(date '2011-01-01')::timestamptz",
+]
+
+
+@pytest.mark.parametrize("expression", _ZONED)
+def test_times_with_zones_mean_something_in_utc_alone(expression: str, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        row = connection.execute(f"SELECT ({expression})::timestamp".encode()).fetchone()
+    assert row == (_folded(expression, utc=True),) == (datetime(2011, 1, 1),)
+    with pytest.raises(KeyholeError, match="another moment in every time zone"):
+        _folded(expression, utc=False)
+
+
+def test_a_zone_is_dropped_from_a_timestamp_without_one() -> None:
+    assert _folded("'2011-01-01T00:00:00+05:30'::timestamp", utc=False) == datetime(2011, 1, 1)
+
+
+def test_spellings_are_what_every_collation_matches(postgres_url: str) -> None:
+    """Every collation that the server has of Turkish, Lithuanian, root and C, over texts with letters that differ."""
+    odd = [
+        "",
+        "a",
+        "A",
+        "s",
+        "S",
+        "\u017f",
+        "ß",
+        "\u0130",
+        "\u0131",
+        "K",
+        "\u212a",
+        "k",
+        "j",
+        "J\u0300",
+        "É",
+        "Σ",
+        "\u1e9e",
+    ]
+    texts = [first + second for first in odd for second in odd]
+    patterns = ["a%", "%s%", "%s", "j%", "%j", "as", "%a%s%", "%", "", "%j\u0301%".replace("\u0301", "")]
+    with psycopg.connect(postgres_url) as connection:
+        known = connection.execute(
+            "SELECT collname FROM pg_collation WHERE collisdeterministic AND collencoding IN (-1, 6) AND collname IN "
+            "('C', 'default', 'ucs_basic', 'C.utf8', 'en_US.utf8', 'und-x-icu', 'tr-x-icu', 'lt-x-icu', 'az-x-icu', "
+            "'el-x-icu', 'tr_TR.utf8', 'pg_c_utf8')"
+        ).fetchall()
+        assert known
+        for (collation,) in known:
+            for pattern in patterns:
+                found = connection.execute(
+                    f'SELECT x FROM unnest(%s::text[]) x WHERE lower(x COLLATE "{collation}") LIKE %s'.encode(),
+                    (texts, pattern),
+                ).fetchall()
+                expected = [text for text in texts if any(like(text, one) for one in spellings(parts(pattern), _NODE))]
+                assert [text for (text,) in found] == expected, (collation, pattern)
+
+
+@pytest.mark.parametrize("pattern", ["%i%", "k", "é%", "a_b", "abcdefg"])
+def test_patterns_on_which_collations_differ_are_refused(pattern: str) -> None:
+    with pytest.raises(KeyholeError) as raised:
+        spellings(parts(pattern), _NODE)
+    assert raised.value.code == unlisted(_NODE, "").code

@@ -1,0 +1,38 @@
+"""The policies under deploy/: every question that an owner stored there can be asked under that very policy."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.policy import Policy
+from proxy.simulating import Sizes, simulate
+
+_DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+
+
+class _Secrets(dict[str, str]):
+    """An environment in which every variable is set, to no one's verifier."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __missing__(self, _: str) -> str:
+        return f"SCRAM-SHA-256$4096:AAAA${'A' * 43}=:{'A' * 43}="
+
+
+def _stored() -> list[tuple[Path, str]]:
+    paths = sorted(_DEPLOY.rglob("*.toml"))
+    policies = {path: Policy.load(path, environment=_Secrets()) for path in paths if "[source]" in path.read_text()}
+    return [(path, name) for path, policy in policies.items() for name in policy.views]
+
+
+@pytest.mark.parametrize(("path", "name"), _stored(), ids=lambda part: part if isinstance(part, str) else part.name)
+def test_a_stored_question_fits_its_own_budget(path: Path, name: str) -> None:
+    policy = Policy.load(path, environment=_Secrets())
+    simulated = simulate(path, policy.views[name].sql, given={}, sizes=Sizes(units=10_000, keys=10, rows=None))
+    assert simulated.plan.worst_case_epsilon <= policy.budget.epsilon_per_query
+    assert simulated.fit is None or simulated.fit >= 1, simulated.lines()
+
+
+def test_every_example_policy_has_a_stored_question() -> None:
+    assert {path.name for path, _ in _stored()} >= {"hospital.toml", "keyhole.toml"}

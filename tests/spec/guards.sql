@@ -1,0 +1,79 @@
+-- # Guards: another literal that fails without values is one; what a refusal shows is affordable.
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(quantity) BETWEEN 40000 AND 900000
+--> [country 4, month 13] (f0 > 39999 ~4000 and f0 <= 900000 ~90000); sum(quantity) delta 1000 in 0..1000
+
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(quantity) > 40000 AND sum(quantity) < 900000
+--> [country 4, month 13] (f0 > 40000 ~4000 and f0 <= 899999 ~90000); sum(quantity) delta 1000 in 0..1000
+
+SELECT country, month FROM sales GROUP BY country, month HAVING NOT (sum(quantity) <= 40000 OR sum(quantity) > 900000)
+--> [country 4, month 13] (f0 > 40000 ~4000 and f0 <= 900000 ~90000); sum(quantity) delta 1000 in 0..1000
+
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(quantity) < 900000
+--> KH206 sum(quantity)
+
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(quantity) > 40000 OR sum(quantity) < 900
+--> KH206 sum(quantity)
+
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(quantity) > 40000 AND avg(amount) < 20
+--> [country 4, month 13] (f0 > 40000 ~4000 and f1 <= -1 ~10000); sum(quantity) delta 1000 in 0..1000; avg(amount) - 20 1x-2000 delta 300000 in -300000..144000
+
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) FILTER (WHERE cost > 4) < 5000 AND sum(age) FILTER (WHERE cost > 5) > 500
+--> [ward 3] (f0 <= 4999 ~500 and f1 > 500 ~50); sum(age) FILTER (WHERE cost > 4) delta 110; sum(age) FILTER (WHERE cost > 5) delta 110
+
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) FILTER (WHERE cost > 4) < 5000 AND sum(age) > 500
+--> KH206 sum(age)
+
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 5000 AND avg(age) > 30
+--> KH206 sum(age)
+
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 5000 AND (sum(age) > 400 OR count(*) > 40)
+--> KH206 sum(age)
+
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 5000 AND (sum(age) > 400 OR count(age) > 40)
+--> KH206 sum(age)
+
+SELECT ward FROM visits GROUP BY ward HAVING every(cost >= 0)
+--> KH206 cost
+
+SELECT ward FROM visits GROUP BY ward HAVING every(cost >= 0) AND count(cost) >= 50
+--> [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "cost" < 0) delta 1; count(cost) delta 1
+
+SELECT ward FROM visits GROUP BY ward HAVING every(age > 3 OR cost > 4)
+--> KH206 age
+
+SELECT ward FROM visits GROUP BY ward HAVING max(age) < 100
+--> KH206 max(age)
+
+SELECT country, month FROM sales GROUP BY country, month HAVING avg(amount) BETWEEN -10 AND 60
+--> KH206 avg(amount)
+
+SELECT country, month FROM sales GROUP BY country, month HAVING max(amount) < 100
+--> KH206 max(amount)
+
+SELECT country, month FROM sales GROUP BY country, month HAVING count(*)::numeric / count(DISTINCT customer_id) >= 2
+--> KH204 count(*)::numeric
+
+SELECT country FROM sales GROUP BY country HAVING (country = 'France' AND count(*) > 8000) OR (country <> 'France' AND count(*) > 5000)
+--> KH207 country
+
+SELECT country FROM sales WHERE country = 'France' GROUP BY country HAVING count(*) > 8000 UNION SELECT country FROM sales WHERE country <> 'France' GROUP BY country HAVING count(*) > 5000
+--> [country 1] f0 > 8000 ~800; count(*) delta 100 in 0..100 & [country 3] f0 > 5000 ~500; count(*) delta 100 in 0..100
+
+SELECT country FROM sales GROUP BY country HAVING NOT (country = 'France' AND count(*) > 8000)
+--> KH207 country
+
+SELECT country, row_number() OVER () FROM sales GROUP BY country HAVING count(*) > 8000
+--> KH101 row_number()
+
+SELECT country, count(*) OVER () AS n FROM sales GROUP BY country HAVING count(*) > 8000
+--> KH101 count(*)
+
+SELECT country, rank() OVER (ORDER BY country) FROM sales GROUP BY country HAVING count(*) > 8000
+--> KH101 rank()
+
+SELECT country, rank() OVER (ORDER BY count(*)) FROM sales GROUP BY country HAVING count(*) > 8000
+--> KH101 rank()
+
+SELECT q.*, row_number() OVER () FROM (SELECT country FROM sales GROUP BY country HAVING count(*) > 8000) AS q
+--> [country 4] f0 > 8000 ~800; count(*) delta 100 in 0..100
+

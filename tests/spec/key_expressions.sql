@@ -1,0 +1,72 @@
+-- # Keys that are expressions of declared keys.
+SELECT CAST(country AS text) FROM sales GROUP BY 1 HAVING count(*) > 2000
+--> [country 4] f0 > 2000 ~200; count(*) delta 100 in 0..100
+
+SELECT CAST("sales"."country" AS TEXT) AS "country" FROM "public"."sales" "sales" GROUP BY 1 HAVING count(*) > 2000
+--> [country 4] f0 > 2000 ~200; count(*) delta 100 in 0..100
+
+SELECT coalesce(country, 'Unknown') AS country FROM sales GROUP BY 1 HAVING count(*) > 8000
+--> [country 4] f0 > 8000 ~800; count(*) delta 100 in 0..100
+
+SELECT upper(country) FROM sales GROUP BY upper(country) HAVING count(*) > 2000
+--> [country 4] f0 > 2000 ~200; count(*) delta 100 in 0..100
+
+SELECT CASE WHEN hour < 12 THEN 'am' ELSE 'pm' END AS half FROM visits GROUP BY 1 HAVING count(*) > 1000 ORDER BY 1
+--> [CASE WHEN hour < 12 THEN 'am' ELSE 'pm' END 2] f0 > 1000 ~100; count(*) delta 1
+
+SELECT CASE WHEN hour < 8 THEN 'night' WHEN hour < 16 THEN 'day' ELSE 'evening' END AS shift, ward FROM visits GROUP BY shift, ward HAVING count(*) > 1000 ORDER BY 1, 2
+--> [CASE WHEN hour < 8 THEN 'night' WHEN hour < 16 THEN 'day' ELSE 'evening' END 3, ward 3] f0 > 1000 ~100; count(*) delta 1
+
+SELECT CASE WHEN hour < 12 THEN 'am' END AS half FROM visits WHERE hour < 4 GROUP BY half HAVING count(*) > 1000
+--> [CASE WHEN hour < 12 THEN 'am' END 1] where "hour" < 4 f0 > 1000 ~100; count(*) delta 1
+
+SELECT (CASE WHEN ("sales"."country" IN ('France', 'Germany')) THEN 'EU' ELSE "sales"."country" END) AS "Country (group)" FROM "public"."sales" "sales" GROUP BY 1 HAVING COUNT(1) > 8000
+--> [CASE WHEN (country IN ('France', 'Germany')) THEN 'EU' ELSE country END 3] f0 > 8000 ~800; count(*) delta 100 in 0..100
+
+SELECT hour / 6, hour % 2 FROM visits GROUP BY hour / 6, hour % 2 HAVING count(*) > 10
+--> [hour / 6, hour % 2 8] f0 > 10 ~1; count(*) delta 1
+
+SELECT ward || '-' || hour FROM visits GROUP BY 1 HAVING count(*) > 10
+--> [hour 24, ward 3] f0 > 10 ~1; count(*) delta 1
+
+SELECT extract(year FROM month) AS y, extract(month FROM month) AS m FROM sales GROUP BY 1, 2 HAVING count(*) > 2000
+--> [month 13] f0 > 2000 ~200; count(*) delta 100 in 0..100
+
+SELECT CAST(EXTRACT(YEAR FROM "sales"."invoice_date") AS INTEGER) AS "yr:invoice_date:ok" FROM "public"."sales" "sales" GROUP BY 1 HAVING (COUNT(1) > 2000)
+--> [CAST(EXTRACT(YEAR FROM CAST(month AS TIMESTAMP)) AS INT) 2] f0 > 2000 ~200; count(*) delta 100 in 0..100
+
+SELECT DATE_TRUNC('quarter', "public"."sales"."invoice_date") AS "q" FROM "public"."sales" GROUP BY DATE_TRUNC('quarter', "public"."sales"."invoice_date") HAVING COUNT(*) > 6000 ORDER BY 1
+--> [date_trunc('QUARTER', CAST(month AS TIMESTAMP)) 5] f0 > 6000 ~600; count(*) delta 100 in 0..100
+
+SELECT to_char(month, 'YYYY-MM') AS m FROM sales GROUP BY 1 HAVING count(*) > 2000
+--> [month 13] f0 > 2000 ~200; count(*) delta 100 in 0..100
+
+SELECT to_char(invoice_date, 'YYYY') AS m FROM sales GROUP BY 1 HAVING count(*) > 2000
+--> [to_char(CAST(month AS TIMESTAMP), 'YYYY') 2] f0 > 2000 ~200; count(*) delta 100 in 0..100
+
+SELECT date_trunc('month'::varchar, invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 2000
+--> [month 13] f0 > 2000 ~200; count(*) delta 100 in 0..100
+
+SELECT date_trunc('month', invoice_date::timestamp(6)) FROM sales GROUP BY 1 HAVING count(*) > 2000
+--> [month 13] f0 > 2000 ~200; count(*) delta 100 in 0..100
+
+SELECT date_trunc('month', invoice_date::timestamp(0)) FROM sales GROUP BY 1 HAVING count(*) > 2000
+--> KH202 date_trunc('month',
+
+SELECT EXTRACT(HOUR FROM arrived)::int AS h FROM visits GROUP BY 1 HAVING count(*) > 400 ORDER BY 1
+--> [hour 24] f0 > 400 ~40; count(*) delta 1
+
+SELECT hour FROM visits GROUP BY hour / 6 HAVING count(*) > 10
+--> KH101 hour
+
+SELECT CASE WHEN ward < 'B' THEN 1 END FROM visits GROUP BY 1 HAVING count(*) > 10
+--> KH202 ward
+
+SELECT CASE WHEN hour < 6 THEN ward END FROM visits GROUP BY 1 HAVING count(*) > 10
+--> KH202 hour
+
+SELECT hour / 0 FROM visits GROUP BY 1 HAVING count(*) > 10
+--> KH202 hour
+
+SELECT day::date, hour / 12 FROM visits GROUP BY 1, 2 HAVING count(*) > 10 AND hour / 12 = 0
+--> KH205 hour
