@@ -24,9 +24,7 @@ _INT64 = 2**63
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
-def unlisted(
-    node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None
-) -> KeyholeError:
+def unlisted(node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None) -> KeyholeError:
     """KH205 for what is not on the allow-list of row conditions."""
     return KeyholeError(
         "KH205",
