@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 POLICY ?= deploy/demo/keyhole.toml
 
-.PHONY: demo serve test lint bench bench-planning experiments clean
+.PHONY: demo serve test lint bench bench-accounting bench-planning experiments clean
 
 demo: $(VENV)/.installed  ## real questions over real customers, answered privately
 	@$(BIN)/keyhole demo $(if $(KEEP),--keep)
@@ -23,6 +23,9 @@ lint: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test  ## same-run ratios to the plain engine
 	@$(BIN)/python -m benchmarks.endpoint
+
+bench-accounting: $(VENV)/.installed-test  ## milliseconds of the ledger's verbs, large questions and long ledgers
+	@$(BIN)/python -m benchmarks.accounting
 
 bench-planning: $(VENV)/.installed-test  ## milliseconds from text to plan, typical and large questions
 	@$(BIN)/python -m benchmarks.planning

@@ -2,7 +2,9 @@
 
     LedgerError
     |-- OverBudget          the question does not fit; nothing was written
+    |-- NotApproved         the question waits for its owner's approval; nothing was written
     |-- LedgerMisuse        the caller broke the verbs' rules; nothing was written
+    |   `-- PathTaken       a noise path cannot be continued: ask fresh
     `-- LedgerUnavailable   the storage failed or is not the ledger it was; treat every open reservation as spent
 
 None of them carries text for analysts: the proxy words its own messages from the fields.
@@ -17,6 +19,7 @@ class Scope(StrEnum):
     PER_QUERY = "per_query"
     PER_PREDICATE = "per_predicate"
     PER_UNIT = "per_unit"
+    PER_TABLE = "per_table"
     ANALYST_PER_PREDICATE = "analyst_per_predicate"
     ANALYST_PER_UNIT = "analyst_per_unit"
 
@@ -46,6 +49,26 @@ class OverBudget(LedgerError):
 
 class LedgerMisuse(LedgerError):
     """A verb out of order (commit twice, release after commit), or an amount the reservation does not cover."""
+
+
+class PathTaken(LedgerMisuse):
+    """A noise path has another state than the one named, or another question is continuing it, or died doing so.
+
+    Two refinements of one noisy value tell more than the finer of them, so only one question continues a path.
+    """
+
+
+class NotApproved(LedgerError):
+    """The question's worst case is above the owner's threshold, and the owner has not approved it.
+
+    `question` is its fingerprint; `needed_nano` its worst case per key and `above_nano` the threshold.
+    """
+
+    def __init__(self, *, question: str, needed_nano: int, above_nano: int) -> None:
+        super().__init__(f"needs approval: {needed_nano}e-9 is above {above_nano}e-9")
+        self.question = question
+        self.needed_nano = needed_nano
+        self.above_nano = above_nano
 
 
 class LedgerUnavailable(LedgerError):

@@ -1,23 +1,33 @@
 """The ledger's events, and their records: canonical JSON with a frozen meaning, chained by hash.
 
-A payload's `"v": 1` fixes what its fields mean for ever; a new meaning is a new number beside the old one. Key values
-are stored once, under the SHA-256 of their canonical JSON (`domains`), so that a charge over a million keys is one row.
+A payload's `"v"` fixes what its fields mean for ever; a new meaning is a new number beside the old one. Key values are
+stored once, under the SHA-256 of their canonical JSON (`domains`), so that a charge over a million keys is one row.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from accountant.errors import LedgerUnavailable
-from accountant.model import Cells, Charge, Family, Spent
+from accountant.digests import Domain, canonical, digest
+from accountant.errors import LedgerMisuse, LedgerUnavailable
+from accountant.model import Charge, PathState, Spent
+from accountant.owner_events import Approved, Granted, OwnerEvent, Pruned, Revoked, Settled, WindowOpened, subject
+from accountant.payloads import (
+    Payload,
+    charge_of,
+    charge_payload,
+    grant_of,
+    grant_payload,
+    spent_of,
+    spent_payload,
+    states_of,
+    states_payload,
+)
 
-PAYLOAD_VERSION = 1
+PAYLOAD_VERSIONS = (1, 2)
 GENESIS = "0" * 64
-
-Domain = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +42,16 @@ class Reserved:
 @dataclass(frozen=True, slots=True)
 class Committed:
     """The reservation cost `spent` after all. `answer` is the SHA-256 of the released answer, if it was stored;
-    `reads` the reservation whose stored answer was read instead of running."""
+    `reads` the reservation whose stored answer was read instead of running; `paths` the identities of the noise paths
+    it left, with the SHA-256 of each; `reading` the states of paths that it was answered from without data."""
 
     reservation: str
     at: datetime
     spent: Spent
     answer: str | None
     reads: str | None
+    paths: tuple[tuple[str, str], ...] = ()
+    reading: tuple[PathState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +62,13 @@ class Released:
     at: datetime
 
 
-Event = Reserved | Committed | Released
+Event = Reserved | Committed | Released | OwnerEvent
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row of the events table. `spent_keys` is the per-key loss as bytes; its digest stands in the payload."""
+    """One row of the events table. `reservation` is what the event is about (a question's reservation, a grant, ...);
+    `spent_keys` is the per-key loss as bytes; its digest stands in the payload."""
 
     id: int
     kind: str
@@ -64,21 +78,6 @@ class Record:
     spent_keys: bytes | None
     previous_hash: str
     hash: str
-
-
-def canonical(value: object) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, no floating-point numbers."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def digest(content: bytes) -> str:
-    """SHA-256 as hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
-
-
-def domain_body(values: Domain) -> bytes:
-    """What is hashed and stored for a tuple of key values."""
-    return canonical(list(values)).encode()
 
 
 def chained(
@@ -93,48 +92,51 @@ def record_of(event: Event, *, number: int, previous_hash: str, domains: Mapping
     """Write an event as record `number`; `domains` gives the digest of each tuple of key values in it."""
     spent_keys = None
     match event:
-        case Reserved(charge=charge):
-            payload = _charge_payload(charge, domains)
-        case Committed(spent=spent, answer=answer, reads=reads):
-            spent_keys = spent.keys
-            payload = {
-                "epsilon_nano": spent.epsilon_nano,
-                "unit_epsilon_nano": spent.unit_epsilon_nano,
-                "keys": None if spent_keys is None else digest(spent_keys),
-                "answer": answer,
-                "reads": reads,
-            }
-        case Released():
-            payload = {}
+        case Reserved(reservation=about, charge=charge):
+            payload = charge_payload(charge, domains)
+        case Committed(reservation=about):
+            payload, spent_keys = _committed_payload(event)
+        case Released(reservation=about):
+            payload = {"v": 1}
+        case _:
+            about, payload = subject(event), _owner_payload(event)
     return chained(
         number=number,
         kind=type(event).__name__,
-        reservation=event.reservation,
+        reservation=about,
         at=event.at.astimezone(UTC).isoformat(timespec="microseconds"),
-        payload=canonical({"v": PAYLOAD_VERSION, **payload}),
+        payload=canonical(payload),
         spent_keys=spent_keys,
         previous_hash=previous_hash,
     )
 
 
-def _charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> dict[str, Any]:
-    family = charge.family
-    return {
-        "question": charge.question,
-        "analyst": charge.analyst,
-        "family": {
-            "table": family.table,
-            "unit": family.unit,
-            "columns": list(family.columns),
-            "filter": family.filter,
-            "version": family.version,
-            "immutable": sorted(family.immutable),
-        },
-        "cells": [[name, domains[values]] for name, values in charge.cells.columns],
-        "epsilon_nano": charge.epsilon_nano,
-        "unit_epsilon_nano": charge.unit_epsilon_nano,
-        "shared": charge.shared,
-    }
+def _committed_payload(event: Committed) -> tuple[Payload, bytes | None]:
+    payload, spent_keys = spent_payload(event.spent)
+    payload |= {"answer": event.answer, "reads": event.reads}
+    if payload["v"] == 2 or event.paths or event.reading:
+        payload = {
+            **payload,
+            "v": 2,
+            "fresh": payload.get("fresh"),
+            "paths": dict(event.paths),
+            "reading": states_payload(event.reading),
+        }
+    return payload, spent_keys
+
+
+def _owner_payload(event: OwnerEvent) -> Payload:
+    payload: Payload = {"v": 1, "by": event.by, "why": event.why}
+    match event:
+        case Granted(grant=grant):
+            payload |= grant_payload(grant)
+        case Settled(untouched=untouched):
+            payload["untouched"] = untouched
+        case Pruned(table=table, version=version):
+            payload |= {"table": table, "version": version}
+        case Revoked() | WindowOpened() | Approved():
+            pass
+    return payload
 
 
 def domain_digests(record: Record) -> list[str]:
@@ -148,42 +150,51 @@ def event_of(record: Record, *, domains: Mapping[str, Domain]) -> Event:
     """Read a record back; `domains` gives the key values by digest. Raises `LedgerUnavailable` on anything foreign."""
     try:
         payload = json.loads(record.payload)
-        if payload["v"] != PAYLOAD_VERSION:
+        if payload["v"] not in PAYLOAD_VERSIONS:
             raise LedgerUnavailable(f"event {record.id} was written by a newer version")
-        at = datetime.fromisoformat(record.at)
-        if record.kind == Reserved.__name__:
-            return Reserved(record.reservation, at, _charge(payload, domains))
-        if record.kind == Committed.__name__:
-            keys = payload["keys"]
-            if keys != (None if record.spent_keys is None else digest(record.spent_keys)):
-                raise LedgerUnavailable(f"the losses per key of event {record.id} are not the ones it was written with")
-            spent = Spent(payload["epsilon_nano"], payload["unit_epsilon_nano"], record.spent_keys)
-            return Committed(record.reservation, at, spent, payload["answer"], payload["reads"])
-        if record.kind == Released.__name__:
-            return Released(record.reservation, at)
-    except (KeyError, TypeError, ValueError) as error:
+        return _event(record, payload, datetime.fromisoformat(record.at), domains)
+    except (KeyError, TypeError, ValueError, LedgerMisuse) as error:
         raise LedgerUnavailable(f"event {record.id} cannot be read") from error
+
+
+def _event(record: Record, payload: Mapping[str, Any], at: datetime, domains: Mapping[str, Domain]) -> Event:
+    about = record.reservation
+    match record.kind:
+        case "Reserved":
+            return Reserved(about, at, charge_of(payload, domains))
+        case "Committed":
+            spent = spent_of(payload, record.spent_keys)
+            if spent is None:
+                raise LedgerUnavailable(f"the losses per key of event {record.id} are not the ones it was written with")
+            if payload["v"] == 1:
+                return Committed(about, at, spent, payload["answer"], payload["reads"])
+            paths = tuple(sorted(payload["paths"].items()))
+            reading = states_of(payload["reading"])
+            return Committed(about, at, spent, payload["answer"], payload["reads"], paths, reading)
+        case "Released":
+            return Released(about, at)
+        case _:
+            return _owner_event(record, payload, at)
+
+
+def _owner_event(record: Record, payload: Mapping[str, Any], at: datetime) -> OwnerEvent:
+    if payload["v"] != 1:
+        raise LedgerUnavailable(f"event {record.id} was written by a newer version")
+    about, by, why = record.reservation, payload["by"], payload["why"]
+    match record.kind:
+        case "Granted":
+            return Granted(about, at, by, why, grant_of(payload))
+        case "Revoked":
+            return Revoked(about, at, by, why)
+        case "Settled":
+            return Settled(about, at, by, why, untouched=payload["untouched"])
+        case "WindowOpened":
+            return WindowOpened(about, at, by, why)
+        case "Approved":
+            return Approved(about, at, by, why)
+        case "Pruned":
+            return Pruned(about, at, by, why, table=payload["table"], version=payload["version"])
     raise LedgerUnavailable(f"event {record.id} is of an unknown kind")
-
-
-def _charge(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Charge:
-    family = payload["family"]
-    return Charge(
-        question=payload["question"],
-        analyst=payload["analyst"],
-        family=Family(
-            table=family["table"],
-            unit=family["unit"],
-            columns=tuple(family["columns"]),
-            filter=family["filter"],
-            version=family["version"],
-            immutable=frozenset(family["immutable"]),
-        ),
-        cells=Cells(tuple((name, domains[values]) for name, values in payload["cells"])),
-        epsilon_nano=payload["epsilon_nano"],
-        unit_epsilon_nano=payload["unit_epsilon_nano"],
-        shared=payload["shared"],
-    )
 
 
 def check_chain(records: Iterable[Record], *, last_id: int, last_hash: str) -> None:

@@ -1,26 +1,30 @@
 """The stopping rule: a question starts only when its worst case fits into every balance (M10's statement).
 
-All balances are compared before one of them refuses, so a refusal does the same work whichever balance is short.
-References: docs/proofs/accounting.md, theorem 1.
+Each balance is compared with its own amount: the analyst's own with all that the question tells, the shared ones with
+what is news to everybody together, as far as that is public where analysts are accounted for one by one. All balances
+are compared before one of them refuses, so a refusal does the same work whichever balance is short.
+References: docs/proofs/accounting.md, theorems 1 and 6.
 """
 
 import numpy as np
 
-from accountant.errors import LedgerMisuse, OverBudget, Scope
-from accountant.fold import Account, Balances, Known
-from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, Left, Limits, NanoArray
+from accountant.account import Account, Known
+from accountant.errors import LedgerMisuse, NotApproved, OverBudget, Scope
+from accountant.fold import Balances
+from accountant.grants import in_force
+from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, Left, Limits, NanoArray, Room
 from accountant.sums import MOST_CELLS, partition_of
 
 
 def check_fits(balances: Balances, charge: Charge, limits: Limits) -> None:
     """Return when the charge fits.
 
-    Raises `OverBudget` for the first balance, in the order of `Scope`, that has less left than the charge needs, and
-    `LedgerMisuse` when the charge cannot be accounted for at all.
+    Raises `OverBudget` for the first balance, in the order of `Scope`, that has less left than the charge needs,
+    `LedgerMisuse` when the charge cannot be accounted for at all, and `NotApproved`.
     """
-    _check_accountable(balances, charge, limits)
+    check_accountable(balances, charge, limits)
     for scope, left in [(scope, left) for scope, left in _left_by_scope(balances, charge, limits) if left is not None]:
-        needed = charge.unit_epsilon_nano if scope in _UNIT_SCOPES else charge.epsilon_nano
+        needed = _needed(scope, charge, limits)
         short = int(np.count_nonzero(left < needed))
         if short:
             total = charge.cells.size
@@ -33,32 +37,58 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits) -> None:
             )
 
 
+def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:
+    """Raise `NotApproved` when the charge is above the owner's threshold and its question was never approved."""
+    above = limits.approval_above_nano
+    if above is not None and charge.epsilon_nano > above and charge.question not in balances.approved:
+        raise NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above)
+
+
 def what_fits(balances: Balances, charge: Charge, limits: Limits) -> Left:
-    """The largest charge over the same keys that `check_fits` would let pass, whatever the charge's own amounts."""
-    _check_accountable(balances, charge, limits)
-    epsilon: list[int] = []
-    unit: list[int] = []
-    for scope, left in _left_by_scope(balances, charge, limits):
-        if left is not None:
-            (unit if scope in _UNIT_SCOPES else epsilon).append(max(0, int(left.min())))
-    return Left(epsilon_nano=min([*epsilon, MOST_NANO_PER_CHARGE]), unit_epsilon_nano=min(unit, default=None))
+    """The largest charges over the same keys that `check_fits` would let pass, whatever the charge's own amounts."""
+    check_accountable(balances, charge, limits)
+    least = {
+        scope: max(0, int(left.min())) for scope, left in _left_by_scope(balances, charge, limits) if left is not None
+    }
+    per_unit_scopes = _UNIT_SCOPES if charge.family.unit == ROW_UNIT else (*_UNIT_SCOPES, Scope.PER_TABLE)
+
+    def room(scopes: tuple[Scope, ...]) -> Room:
+        per_key = [left for scope, left in least.items() if scope in scopes and scope not in per_unit_scopes]
+        per_unit = [left for scope, left in least.items() if scope in scopes and scope in per_unit_scopes]
+        return Room(min([*per_key, MOST_NANO_PER_CHARGE]), min(per_unit, default=None))
+
+    return Left(own=room(_OWN_SCOPES), shared=room(_SHARED_SCOPES), apart=limits.apart)
 
 
 _UNIT_SCOPES = (Scope.PER_UNIT, Scope.ANALYST_PER_UNIT)
+_OWN_SCOPES = (Scope.PER_QUERY, Scope.ANALYST_PER_PREDICATE, Scope.ANALYST_PER_UNIT)
+_SHARED_SCOPES = (Scope.PER_PREDICATE, Scope.PER_UNIT, Scope.PER_TABLE)
+
+
+def _needed(scope: Scope, charge: Charge, limits: Limits) -> int:
+    amounts = charge.own_amounts
+    if scope in _SHARED_SCOPES:
+        amounts = charge.known_amounts if limits.apart else charge.shared_amounts
+    if scope is Scope.PER_TABLE:
+        return amounts.table_nano
+    return amounts.unit_epsilon_nano if scope in _UNIT_SCOPES else amounts.epsilon_nano
 
 
 def _left_by_scope(balances: Balances, charge: Charge, limits: Limits) -> list[tuple[Scope, NanoArray | None]]:
     """What is left in each balance: per key, or one number for all keys; None where no cap applies."""
     everybody = balances.known_to(charge.analyst) if limits.apart else balances.shared
     own = balances.account(charge.analyst)
+    table = charge.family.table
     has_unit = charge.family.unit != ROW_UNIT
     shared = charge.shared
+    caps = in_force(limits, balances.grants.values(), table=table, analyst=charge.analyst)
     return [
-        (Scope.PER_QUERY, _flat(limits.per_query_nano)),
-        (Scope.PER_PREDICATE, _keys_left(everybody, charge, limits.per_predicate_nano if shared else None)),
-        (Scope.PER_UNIT, _flat(limits.per_unit_nano if shared and has_unit else None, everybody.unit_nano)),
-        (Scope.ANALYST_PER_PREDICATE, _keys_left(own, charge, limits.analyst_per_predicate_nano)),
-        (Scope.ANALYST_PER_UNIT, _flat(limits.analyst_per_unit_nano if has_unit else None, own.unit_nano)),
+        (Scope.PER_QUERY, _flat(caps.per_query_nano)),
+        (Scope.PER_PREDICATE, _keys_left(everybody, charge, caps.per_predicate_nano if shared else None)),
+        (Scope.PER_UNIT, _flat(caps.per_unit_nano if shared and has_unit else None, everybody.unit_nano)),
+        (Scope.PER_TABLE, _flat(caps.per_table_nano if shared else None, everybody.spent_on_table(table))),
+        (Scope.ANALYST_PER_PREDICATE, _keys_left(own, charge, caps.analyst_per_predicate_nano)),
+        (Scope.ANALYST_PER_UNIT, _flat(caps.analyst_per_unit_nano if has_unit else None, own.unit_nano)),
     ]
 
 
@@ -70,7 +100,8 @@ def _keys_left(account: Account | Known, charge: Charge, limit_nano: int | None)
     return None if limit_nano is None else limit_nano - account.spent_on(charge.family, charge.cells)
 
 
-def _check_accountable(balances: Balances, charge: Charge, limits: Limits) -> None:
+def check_accountable(balances: Balances, charge: Charge, limits: Limits) -> None:
+    """Raise `LedgerMisuse` for a charge that no balance can hold."""
     if charge.family.unit != ROW_UNIT and charge.shared and limits.per_unit_nano is None:
         raise LedgerMisuse("a table with a privacy unit needs a cap per unit")
     partition = partition_of(charge.family)

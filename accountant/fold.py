@@ -1,72 +1,14 @@
-"""Balances as a pure fold over events.
-
-`fold(events)` depends on the events alone; `apply` continues a fold, so a shell may keep one and feed it what is new.
-"""
+"""Balances are a pure fold over the events. Nothing here reads a clock or a file."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-import numpy as np
-
+from accountant.account import Account, Change, Known
 from accountant.errors import LedgerUnavailable
 from accountant.events import Committed, Event, Released, Reserved
-from accountant.model import ROW_UNIT, Cells, Charge, Family, NanoArray, Reservation, Spent
-from accountant.overlap import EXACT_GRID, spent_on
-from accountant.sums import CellSums, Partition, Sums, SumsLess, partition_of
-
-
-@dataclass(slots=True)
-class Account:
-    """What one circle of readers (everybody, or one analyst) may have learned: per cell of each table, and per unit.
-
-    Families whose keys are told apart along the same axes share one partition. `families` keeps each family's own sums
-    beside them, for reports; None when nobody asks for them.
-    """
-
-    tables: dict[str, dict[Partition, CellSums]] = field(default_factory=dict)
-    unit_nano: int = 0
-    families: dict[Family, CellSums] | None = None
-
-    def add(self, charge: Charge, amount: int | NanoArray, *, unit_nano: int) -> None:
-        """Add `amount` (negative to give back) to every key of the charge, and `unit_nano` to the unit's balance."""
-        axes = [values for _, values in charge.cells.columns]
-        partition = partition_of(charge.family)
-        partitions = self.tables.setdefault(charge.family.table, {})
-        if partition not in partitions:
-            partitions[partition] = CellSums(dimensions=len(axes))
-        partitions[partition].add(axes, amount)
-        if self.families is not None:
-            if charge.family not in self.families:
-                self.families[charge.family] = CellSums(dimensions=len(axes))
-            self.families[charge.family].add(axes, amount)
-        if charge.family.unit != ROW_UNIT:
-            self.unit_nano += unit_nano
-
-    def spent_on(self, family: Family, cells: Cells, *, exact_grid: int = EXACT_GRID) -> NanoArray:
-        """An upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
-        return spent_on(self.tables.get(family.table, {}), partition_of(family), cells, exact_grid=exact_grid)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A shared balance as one analyst may know it: everybody's charges at their worst case, less the own refunds."""
-
-    worst: Account
-    refunds: Account
-
-    @property
-    def unit_nano(self) -> int:
-        """The unit's balance."""
-        return self.worst.unit_nano - self.refunds.unit_nano
-
-    def spent_on(self, family: Family, cells: Cells) -> NanoArray:
-        """An upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
-        back = self.refunds.tables.get(family.table, {})
-        sums: dict[Partition, Sums] = {
-            partition: SumsLess(whole, back[partition]) if partition in back else whole
-            for partition, whole in self.worst.tables.get(family.table, {}).items()
-        }
-        return spent_on(sums, partition_of(family), cells)
+from accountant.model import NOTHING_SPENT, Amounts, Charge, Reservation, Spent
+from accountant.owner_events import Approved, Grant, Granted, Pruned, Revoked, Settled, WindowOpened
+from accountant.paths import Paths, Refund
 
 
 @dataclass(slots=True)
@@ -74,8 +16,10 @@ class Balances:
     """The fold: accounts, open reservations, and what became of the closed ones.
 
     `shared` is what everybody together may have learned, ex post; `worst` the same with every question that ran at its
-    worst case, and `refunds` what each analyst's own questions cost less than that. `held` maps (analyst, question,
-    version) to the reservation whose stored answer that analyst has paid for or read.
+    worst case as far as that is public, and `refunds` what each analyst's own questions cost less than that. `held`
+    maps (analyst, question, version) to the reservation whose stored answer that analyst has paid for or read. `ended`
+    has the charges, as reserved, of open reservations that continued paths when a window opened: they leave none. All
+    accounts are of the newest window, or with `all_windows` of all of them.
     """
 
     shared: Account = field(init=False)
@@ -85,8 +29,13 @@ class Balances:
     open: dict[str, Reservation] = field(default_factory=dict)
     closed: dict[str, str] = field(default_factory=dict)
     held: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    paths: Paths = field(default_factory=Paths)
+    grants: dict[str, Grant] = field(default_factory=dict)
+    approved: set[str] = field(default_factory=set)
+    ended: dict[str, Charge] = field(default_factory=dict)
 
     per_family: bool = False
+    all_windows: bool = False
 
     def __post_init__(self) -> None:
         self.shared = self._new_account()
@@ -102,61 +51,147 @@ class Balances:
         """The shared balance in which other analysts' refunds do not show."""
         return Known(worst=self.worst, refunds=self.refunds.get(analyst) or Account())
 
+    def keeps_paths(self, reservation: str) -> bool:
+        """Whether an open reservation may leave paths: not where it continues what an older window was charged for."""
+        return reservation not in self.ended
+
+    def check_covers(self, reservation: str, spent: Spent) -> None:
+        """Raise `LedgerMisuse` unless an open reservation covers a loss: as it counts now, and as it was reserved."""
+        charge = self.open[reservation].charge
+        spent.check_covered_by(charge)
+        spent.check_covered_by(self.ended.get(reservation, charge))
+
     def apply(self, event: Event) -> None:
         """Continue the fold by one event."""
         match event:
             case Reserved(reservation=reservation, at=at, charge=charge):
-                if reservation in self.open or reservation in self.closed:
-                    raise LedgerUnavailable(f"reservation {reservation} was written twice")
-                self.open[reservation] = Reservation(reservation, charge, at)
-                self._add(charge, charge.epsilon_nano, unit_nano=charge.unit_epsilon_nano)
-                if charge.shared:
-                    self.worst.add(charge, charge.epsilon_nano, unit_nano=charge.unit_epsilon_nano)
-            case Committed(reservation=reservation, spent=spent, answer=answer, reads=reads):
-                charge = self._close(reservation, "committed")
-                spent.check_covered_by(charge)
-                self._give_back(charge, spent)
-                if charge.shared:
-                    self._refund(charge, spent)
-                source = reads or (reservation if answer is not None else None)
-                if source is not None:
-                    self.held.setdefault((charge.analyst, charge.question, charge.family.version), source)
+                self._reserve(Reservation(reservation, charge, at))
+            case Committed():
+                self._commit(event)
             case Released(reservation=reservation):
-                charge = self._close(reservation, "released")
-                self._give_back(charge, Spent.uniform(0, unit_epsilon_nano=0))
-                if charge.shared:
-                    self.worst.add(charge, -charge.epsilon_nano, unit_nano=-charge.unit_epsilon_nano)
+                self._release(reservation)
+            case Settled(reservation=reservation, untouched=untouched):
+                self._settle(reservation, untouched=untouched)
+            case Granted(grant_id=identity, grant=grant):
+                self.grants[identity] = grant
+            case Revoked(grant_id=identity):
+                self._revoke(identity)
+            case Approved(question=question):
+                self.approved.add(question)
+            case WindowOpened():
+                self._start_anew()
+            case Pruned(table=table, version=version):
+                self.paths.prune(table, version)
+
+    def _reserve(self, reservation: Reservation) -> None:
+        if reservation.id in self.open or reservation.id in self.closed:
+            raise LedgerUnavailable(f"reservation {reservation.id} was written twice")
+        charge = reservation.charge
+        if charge.continuing is not None and not self.paths.are_free(charge.continuing.paths):
+            raise LedgerUnavailable(f"reservation {reservation.id} continues a path that was not free")
+        self.open[reservation.id] = reservation
+        self._add_worst_case(charge)
+        if charge.continuing is not None:
+            for refund in self.paths.take(charge.continuing.paths, reservation.id):
+                self._refund(refund, back=False)
+
+    def _add_worst_case(self, charge: Charge) -> None:
+        self._own(charge, before=NOTHING_SPENT, after=_worst(charge.own_amounts))
+        if charge.shared:
+            shared = Change.between(charge.cells, before=NOTHING_SPENT, after=_worst(charge.shared_amounts))
+            self.shared.add(charge, shared)
+            known = Change.between(charge.cells, before=NOTHING_SPENT, after=_worst(charge.known_amounts))
+            self.worst.add(charge, known)
+
+    def _commit(self, event: Committed) -> None:
+        spent = event.spent
+        paths = dict(event.paths) if self.keeps_paths(event.reservation) else {}
+        charge = self._close(event.reservation, "committed")
+        spent.check_covered_by(charge)
+        change = self._own(charge, before=_worst(charge.own_amounts), after=spent)
+        if charge.shared:
+            if charge.continuing is not None:
+                before = _worst(charge.shared_amounts)
+                change = Change.between(charge.cells, before=before, after=spent.to_everybody(charge))
+            elif change.saves:
+                self._refunds_of(charge.analyst).add(charge, -change)
+            self.shared.add(charge, change)
+        self.paths.store(charge, event.reservation, replace(spent, fresh=None), paths)
+        self.paths.count_reading(event.reading)
+        source = event.reads or (event.reservation if event.answer is not None else None)
+        if source is not None:
+            self.held.setdefault((charge.analyst, charge.question, charge.family.version), source)
+
+    def _release(self, reservation: str) -> None:
+        charge = self._close(reservation, "released")
+        self._own(charge, before=_worst(charge.own_amounts), after=NOTHING_SPENT)
+        if charge.shared:
+            self.shared.add(
+                charge, Change.between(charge.cells, before=_worst(charge.shared_amounts), after=NOTHING_SPENT)
+            )
+            self.worst.add(
+                charge, Change.between(charge.cells, before=_worst(charge.known_amounts), after=NOTHING_SPENT)
+            )
+        if charge.continuing is not None:
+            for refund in self.paths.give_back(charge.continuing.paths, reservation):
+                self._refund(refund, back=True)
+
+    def _settle(self, reservation: str, *, untouched: bool) -> None:
+        if untouched:
+            self._release(reservation)
+            return
+        charge = self._close(reservation, "settled")
+        if charge.continuing is not None:
+            self.paths.leave(charge.continuing.paths)
+
+    def _revoke(self, grant: str) -> None:
+        if self.grants.pop(grant, None) is None:
+            raise LedgerUnavailable(f"grant {grant} was revoked without being in force")
+
+    def _start_anew(self) -> None:
+        """Empty accounts. What is open may touch data from now on: it is charged in full, and continues nothing."""
+        for identity, reservation in self.open.items():
+            if reservation.charge.continuing is not None:
+                self.ended.setdefault(identity, reservation.charge)
+        if self.all_windows:
+            return
+        self.shared, self.worst = self._new_account(), Account()
+        self.refunds, self.analysts, self.paths = {}, {}, Paths()
+        for identity, reservation in self.open.items():
+            self.open[identity] = replace(reservation, charge=replace(reservation.charge, continuing=None))
+            self._add_worst_case(self.open[identity].charge)
 
     def _close(self, reservation: str, how: str) -> Charge:
         if reservation not in self.open:
             raise LedgerUnavailable(f"reservation {reservation} was closed twice, or never opened")
         self.closed[reservation] = how
+        self.ended.pop(reservation, None)
         return self.open.pop(reservation).charge
 
-    def _give_back(self, charge: Charge, spent: Spent) -> None:
-        self._add(
-            charge,
-            spent.amounts(charge.cells) - charge.epsilon_nano,
-            unit_nano=spent.unit_epsilon_nano - charge.unit_epsilon_nano,
-        )
+    def _refund(self, refund: Refund, *, back: bool) -> None:
+        """Count what a question cost less than its worst case for its analyst, or count it no longer."""
+        charge = refund.charge
+        saved = Change.between(charge.cells, before=refund.spent, after=_worst(charge.own_amounts))
+        self._refunds_of(charge.analyst).add(charge, saved if back else -saved)
 
-    def _refund(self, charge: Charge, spent: Spent) -> None:
-        amounts = charge.epsilon_nano - spent.amounts(charge.cells)
-        unit_nano = charge.unit_epsilon_nano - spent.unit_epsilon_nano
-        if np.any(amounts) or unit_nano:
-            self.refunds.setdefault(charge.analyst, Account()).add(charge, amounts, unit_nano=unit_nano)
+    def _refunds_of(self, analyst: str) -> Account:
+        return self.refunds.setdefault(analyst, Account())
 
-    def _add(self, charge: Charge, amount: int | NanoArray, *, unit_nano: int) -> None:
+    def _own(self, charge: Charge, *, before: Spent, after: Spent) -> Change:
         if charge.analyst not in self.analysts:
             self.analysts[charge.analyst] = self._new_account()
-        self.analysts[charge.analyst].add(charge, amount, unit_nano=unit_nano)
-        if charge.shared:
-            self.shared.add(charge, amount, unit_nano=unit_nano)
+        change = Change.between(charge.cells, before=before, after=after)
+        self.analysts[charge.analyst].add(charge, change)
+        return change
 
 
-def fold(events: Iterable[Event], *, per_family: bool = False) -> Balances:
-    """All events to balances, each family's own sums with them if asked for."""
-    balances = Balances(per_family=per_family)
+def _worst(amounts: Amounts) -> Spent:
+    return Spent.uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
+
+
+def fold(events: Iterable[Event], *, per_family: bool = False, all_windows: bool = False) -> Balances:
+    """All events to balances, each family's own sums with them if asked for; of the newest window, or of all."""
+    balances = Balances(per_family=per_family, all_windows=all_windows)
     for event in events:
         balances.apply(event)
     return balances

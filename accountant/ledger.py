@@ -4,62 +4,60 @@ Guarantee (docs/proofs/accounting.md): whatever interleaving of threads, process
 that was reserved and not released is counted, and no reservation is granted unless every balance covers it.
 """
 
-import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
-from accountant.errors import LedgerMisuse, LedgerUnavailable
-from accountant.events import (
-    GENESIS,
-    Committed,
-    Domain,
-    Event,
-    Record,
-    Released,
-    Reserved,
-    check_chain,
-    digest,
-    event_of,
-    record_of,
-)
-from accountant.filter import check_fits, what_fits
-from accountant.fold import Balances, fold
-from accountant.model import Charge, Left, Limits, Reservation, Spent, StoredAnswer
+from accountant.digests import digest
+from accountant.errors import LedgerMisuse, LedgerUnavailable, PathTaken
+from accountant.events import Committed, Released, Reserved
+from accountant.filter import check_approved, check_fits, what_fits
+from accountant.fold import Balances
+from accountant.journal import Journal, events_of
+from accountant.model import Charge, Left, Limits, PathState, Reservation, Spent, StoredAnswer, StoredPath
+from accountant.owner import Owner
 from accountant.report import BudgetReport, Question, history, report
 from accountant.store import Store, Transaction
+from accountant.verifying import verify
+
+SNAPSHOT_EVERY_EVENTS = 2_000
+MOST_PATH_BYTES = 1 << 25
+
+NO_PATHS: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Ledger:
-    """One open ledger. Safe to share between threads; processes open their own."""
+    """One open ledger. Safe to share between threads; processes open their own. `owner` has the owner's verbs."""
 
-    def __init__(self, store: Store, *, clock: Callable[[], datetime]) -> None:
-        self._store = store
+    def __init__(self, journal: Journal, *, clock: Callable[[], datetime]) -> None:
+        self._journal = journal
         self._clock = clock
-        self._lock = threading.RLock()
-        self._written: list[tuple[Record, Event]] = []
-        self._forget()
+        self.owner = Owner(journal, clock=clock)
 
     @classmethod
-    def open(cls, url: str, *, clock: Callable[[], datetime]) -> "Ledger":
+    def open(cls, url: str, *, clock: Callable[[], datetime], snapshot_every: int = SNAPSHOT_EVERY_EVENTS) -> "Ledger":
         """Open or create the ledger at an SQLAlchemy URL (SQLite file or PostgreSQL), migrating its schema.
 
-        `clock` gives the time (aware) that events are marked with; nothing is decided by it.
+        `clock` gives the time (aware) that events are marked with; nothing is decided by it. Balances are stored now
+        and then, when at least `snapshot_every` events are not in the stored ones, so that a long ledger opens fast.
         Raises `LedgerUnavailable`.
         """
-        ledger = cls(Store.open(url), clock=clock)
+        journal = Journal(Store.open(url), snapshot_every=snapshot_every)
         try:
-            with ledger._reading():
-                return ledger
+            with journal.reading():
+                pass
+            with suppress(LedgerUnavailable):
+                journal.keep_snapshot()
         except BaseException:
-            ledger.close()
+            journal.close()
             raise
+        return cls(journal, clock=clock)
 
     def close(self) -> None:
         """Close the storage. What is open stays reserved."""
-        self._store.close()
+        self._journal.close()
 
     def __enter__(self) -> "Ledger":
         return self
@@ -72,58 +70,73 @@ class Ledger:
     def reserve(self, charge: Charge, limits: Limits) -> Reservation:
         """Pay the worst case durably; only then may data be touched.
 
-        Raises `OverBudget` when a balance does not cover it and `LedgerMisuse` for a charge that is not shared (those
-        are for `charge_reader`), writing nothing; `LedgerUnavailable` when it is unknown whether it was written (if
-        it was, it stands as spent).
+        A charge with `continuing` is granted only while each of its paths is in the state named and nobody else
+        continues it; else `PathTaken` is raised: ask fresh. Raises `OverBudget` when a balance does not cover the
+        charge, `NotApproved`, and `LedgerMisuse` for a charge that is not shared (those are for `charge_reader` and
+        `read`); all of them write nothing. `LedgerUnavailable` when it is unknown whether it was written (if it was,
+        it stands as spent).
         """
         if not charge.shared:
-            raise LedgerMisuse("only a stored answer can be charged to its reader alone")
-        with self._writing() as (transaction, balances):
+            raise LedgerMisuse("only what was released before can be charged to its reader alone")
+        with self._journal.writing() as (transaction, balances):
+            if charge.continuing is not None and not balances.paths.are_free(charge.continuing.paths):
+                raise PathTaken("a noise path was continued by another question, or is gone")
             check_fits(balances, charge, limits)
-            reservation = Reservation(uuid.uuid4().hex, charge, self._clock())
-            self._append(transaction, Reserved(reservation.id, reservation.reserved_at, charge))
-        return reservation
+            check_approved(balances, charge, limits)
+            return self._reserve(transaction, charge)
 
-    def commit(self, reservation: Reservation, spent: Spent, answer: bytes | None) -> None:
+    def commit(
+        self, reservation: Reservation, spent: Spent, answer: bytes | None, *, paths: Mapping[str, bytes] = NO_PATHS
+    ) -> None:
         """Replace the reserved worst case by the ex-post loss, and store the released answer (if given) with it.
 
-        Raises `LedgerMisuse`, changing nothing, when the reservation is not open or does not cover `spent`.
+        `paths` are the noise paths that the run left, by identity: the whole path, where the question continued one.
+        A path that the question continued and that is not given, or is larger than `MOST_PATH_BYTES`, is gone; none is
+        kept when a window opened since the question reserved to continue paths. Raises `LedgerMisuse`, changing
+        nothing, when the reservation is not open or does not cover `spent`.
         """
-        with self._writing() as (transaction, balances):
+        kept = {identity: body for identity, body in sorted(paths.items()) if len(body) <= MOST_PATH_BYTES}
+        with self._journal.writing() as (transaction, balances):
             charge = _open_charge(balances, reservation)
-            spent.check_covered_by(charge)
-            answer_digest = None if answer is None else digest(answer)
-            record = self._append(
-                transaction, Committed(reservation.id, self._clock(), spent, answer_digest, reads=None)
+            balances.check_covers(reservation.id, spent)
+            if not balances.keeps_paths(reservation.id):
+                kept = {}
+            event = Committed(
+                reservation=reservation.id,
+                at=self._clock(),
+                spent=spent,
+                answer=None if answer is None else digest(answer),
+                reads=None,
+                paths=tuple((identity, digest(body)) for identity, body in kept.items()),
             )
-            if answer is not None:
-                transaction.add_answer(
-                    reservation=reservation.id,
-                    event=record.id,
-                    fingerprint=charge.question,
-                    version=charge.family.version,
-                    analyst=charge.analyst,
-                    answer=answer,
-                )
+            record = self._journal.append(transaction, event)
+            _store_answer(transaction, reservation.id, record.id, charge, answer)
+            transaction.add_paths(
+                reservation=reservation.id,
+                event=record.id,
+                table=charge.family.table,
+                version=charge.family.version,
+                bodies=kept,
+            )
 
     def release(self, reservation: Reservation) -> None:
         """Give the reservation back. Only for a question that never touched data; the caller answers for that.
 
         Raises `LedgerMisuse`, changing nothing, when the reservation is not open.
         """
-        with self._writing() as (transaction, balances):
+        with self._journal.writing() as (transaction, balances):
             _open_charge(balances, reservation)
-            self._append(transaction, Released(reservation.id, self._clock()))
+            self._journal.append(transaction, Released(reservation.id, self._clock()))
 
     def find_answer(self, fingerprint: str, version: str, *, analyst: str) -> StoredAnswer | None:
         """The stored answer to a question on a data version: the one `analyst` holds already, else the first."""
-        with self._reading() as (transaction, balances):
+        with self._journal.reading() as (transaction, balances):
             held = balances.held.get((analyst, fingerprint, version))
             found = transaction.answer(fingerprint=fingerprint, version=version, reservation=held)
             if found is None:
                 return None
             answer, records = found
-            match _events_of(transaction, records):
+            match events_of(transaction, records)[:2]:
                 case [Reserved(charge=charge), Committed(reservation=paid_by, spent=spent, answer=stored)] if (
                     stored == digest(answer)
                 ):
@@ -133,116 +146,111 @@ class Ledger:
     def charge_reader(self, charge: Charge, limits: Limits, *, answer: StoredAnswer) -> Reservation | None:
         """Charge an analyst for reading a stored answer: `answer.reading(analyst)`, on the analyst's own balances only.
 
-        Returns None, charging nothing, when the analyst holds this answer already. Raises `OverBudget`, and
-        `LedgerMisuse` for any other charge.
+        Returns None, charging nothing, when the analyst holds this answer already. Raises `OverBudget`, `NotApproved`
+        (an answer may be older than the owner's threshold), and `LedgerMisuse` for any other charge.
         """
         if charge != answer.reading(charge.analyst):
             raise LedgerMisuse("a stored answer is read at the loss it was released with, sparing the shared balances")
-        with self._writing() as (transaction, balances):
+        with self._journal.writing() as (transaction, balances):
             if balances.held.get((charge.analyst, charge.question, charge.family.version)) == answer.reservation:
                 return None
             check_fits(balances, charge, limits)
-            at = self._clock()
-            reservation = Reservation(uuid.uuid4().hex, charge, at)
-            self._append(transaction, Reserved(reservation.id, at, charge))
-            self._append(transaction, Committed(reservation.id, at, answer.spent, None, reads=answer.reservation))
+            check_approved(balances, charge, limits)
+            reservation = self._reserve(transaction, charge)
+            spent = Spent(answer.spent.epsilon_nano, answer.spent.unit_epsilon_nano, answer.spent.keys)
+            event = Committed(reservation.id, reservation.reserved_at, spent, None, reads=answer.reservation)
+            self._journal.append(transaction, event)
+        return reservation
+
+    def find_paths(self, identities: Iterable[str], version: str) -> Mapping[str, StoredPath]:
+        """The newest state of the noise paths with these identities on a data version, by identity; many have none.
+
+        What is `taken` can be read but not be continued.
+        """
+        with self._journal.reading() as (transaction, balances):
+            heads = {
+                PathState(identity, version, head.state): head
+                for identity in identities
+                if (head := balances.paths.heads.get((identity, version))) is not None
+            }
+            return {
+                state.identity: StoredPath(
+                    identity=state.identity,
+                    state=state,
+                    body=body,
+                    taken=heads[state].taken_by is not None,
+                    questions=heads[state].questions,
+                )
+                for state, body in transaction.path_bodies(heads).items()
+            }
+
+    def read(
+        self, charge: Charge, limits: Limits, *, spent: Spent, answer: bytes, reading: tuple[PathState, ...]
+    ) -> Reservation:
+        """Charge an analyst's own balances for an answer made of values of noise paths alone, and store it.
+
+        `charge.shared` is false: everybody together knew these values. Needs no data, so there is nothing between
+        reservation and commit. Raises `OverBudget`, `NotApproved`; `PathTaken` when a state is not in the store any
+        more; `LedgerMisuse`, `LedgerUnavailable`.
+        """
+        if charge.shared or not reading:
+            raise LedgerMisuse("what is read was released before, and says from which paths")
+        if any(state.version != charge.family.version for state in reading):
+            raise LedgerMisuse("a noise path is read on its own data version")
+        spent.check_covered_by(charge)
+        with self._journal.writing() as (transaction, balances):
+            if len(transaction.path_bodies(reading)) != len(set(reading)):
+                raise PathTaken("a noise path is not in the store any more")
+            check_fits(balances, charge, limits)
+            check_approved(balances, charge, limits)
+            reservation = self._reserve(transaction, charge)
+            event = Committed(
+                reservation.id, reservation.reserved_at, spent, digest(answer), None, reading=tuple(sorted(reading))
+            )
+            record = self._journal.append(transaction, event)
+            _store_answer(transaction, reservation.id, record.id, charge, answer)
         return reservation
 
     def left_for(self, charge: Charge, limits: Limits) -> Left:
         """The largest epsilon over the charge's keys, and the largest per-unit sum, that would fit now."""
-        with self._reading() as (_, balances):
+        with self._journal.reading() as (_, balances):
             return what_fits(balances, charge, limits)
 
+    def is_approved(self, question: str) -> bool:
+        """Whether the owner approved the question of this fingerprint."""
+        with self._journal.reading() as (_, balances):
+            return question in balances.approved
+
     def open_reservations(self) -> tuple[Reservation, ...]:
-        """Reservations neither committed nor released, oldest first. A dead process's stay here, spent."""
-        with self._reading() as (_, balances):
+        """Reservations neither committed, released nor settled, oldest first. A dead process's stay here, spent."""
+        with self._journal.reading() as (_, balances):
             return tuple(balances.open.values())
 
-    def balances(self, limits: Limits, *, analyst: str | None = None) -> BudgetReport:
-        """What is spent and left, per family and key, and per analyst; for one analyst's own charges if named."""
-        return report(self._all_events(), limits, analyst=analyst)
+    def balances(self, limits: Limits, *, analyst: str | None = None, all_windows: bool = False) -> BudgetReport:
+        """What is spent and left, per family and key, and per analyst; for one analyst's own charges if named.
+
+        Of the newest window; or, with `all_windows`, what is spent over all of them (what is left is then what would
+        be, had no window been opened).
+        """
+        events = [event for _, event in self._journal.events()]
+        return report(events, limits, analyst=analyst, all_windows=all_windows)
 
     def history(self, *, analyst: str | None = None) -> tuple[Question, ...]:
         """Every question with its worst-case charge and what became of it, oldest first; one analyst's if named."""
-        return history(self._all_events(), analyst=analyst)
-
-    def _all_events(self) -> list[Event]:
-        with self._store.reading() as transaction:
-            records = list(transaction.records_from(1))
-            check_chain(records, last_id=0, last_hash=GENESIS)
-            return _events_of(transaction, records)
+        return history((event for _, event in self._journal.events()), analyst=analyst)
 
     def verify(self) -> int:
-        """Read everything again: chain unbroken, answers the released ones, fold equal to the kept one.
+        """Read everything again: chain unbroken, answers and paths the ones committed, fold and snapshot equal.
 
         Returns the number of events. Raises `LedgerUnavailable` on the first fault.
         """
-        with self._reading() as (transaction, balances):
-            records = list(transaction.records_from(1))
-            check_chain(records, last_id=0, last_hash=GENESIS)
-            again = fold(_events_of(transaction, records))
-            if again.open != balances.open or again.closed != balances.closed or again.held != balances.held:
-                raise LedgerUnavailable("the balances kept are not the fold of the events")
-            for reservation, event, answer in transaction.answers():
-                match event_of(records[event - 1], domains={}):
-                    case Committed(reservation=committed, answer=stored):
-                        if (committed, stored) == (reservation, digest(answer)):
-                            continue
-                raise LedgerUnavailable("a stored answer is not the one that was released")
-            return len(records)
+        with self._journal.reading() as (transaction, balances):
+            return verify(transaction, balances)
 
-    def _forget(self) -> None:
-        self._balances = Balances()
-        self._last_id = 0
-        self._last_hash = GENESIS
-
-    @contextmanager
-    def _writing(self) -> Iterator[tuple[Transaction, Balances]]:
-        with self._lock:
-            self._written.clear()
-            with self._store.writing() as transaction:
-                yield transaction, self._caught_up(transaction)
-            self._continue_fold(self._written)  # only here is it durable
-
-    @contextmanager
-    def _reading(self) -> Iterator[tuple[Transaction, Balances]]:
-        with self._lock, self._store.reading() as transaction:
-            yield transaction, self._caught_up(transaction)
-
-    def _caught_up(self, transaction: Transaction) -> Balances:
-        """The fold over every committed event. The last event folded is read again: it must still be there."""
-        records = list(transaction.records_from(max(1, self._last_id)))
-        if self._last_id:
-            if not records or (records[0].id, records[0].hash) != (self._last_id, self._last_hash):
-                raise LedgerUnavailable(
-                    f"event {self._last_id} is gone: the ledger was replaced under a running process"
-                )
-            records = records[1:]
-        if records:
-            check_chain(records, last_id=self._last_id, last_hash=self._last_hash)
-            self._continue_fold(list(zip(records, _events_of(transaction, records), strict=True)))
-        transaction.newest = (self._last_id, self._last_hash)
-        return self._balances
-
-    def _continue_fold(self, written: Sequence[tuple[Record, Event]]) -> None:
-        try:
-            for record, event in written:
-                self._balances.apply(event)
-                self._last_id, self._last_hash = record.id, record.hash
-        except BaseException:
-            self._forget()
-            raise
-
-    def _append(self, transaction: Transaction, event: Event) -> Record:
-        """Append after everything seen by this transaction. The fold follows once the transaction is durable."""
-        domains: dict[Domain, str] = {}
-        if isinstance(event, Reserved):
-            domains = transaction.digests(values for _, values in event.charge.cells.columns)
-        last_id, last_hash = transaction.newest
-        record = record_of(event, number=last_id + 1, previous_hash=last_hash, domains=domains)
-        transaction.append(record)
-        self._written.append((record, event))
-        return record
+    def _reserve(self, transaction: Transaction, charge: Charge) -> Reservation:
+        reservation = Reservation(uuid.uuid4().hex, charge, self._clock())
+        self._journal.append(transaction, Reserved(reservation.id, reservation.reserved_at, charge))
+        return reservation
 
 
 def _open_charge(balances: Balances, reservation: Reservation) -> Charge:
@@ -251,6 +259,13 @@ def _open_charge(balances: Balances, reservation: Reservation) -> Charge:
     raise LedgerMisuse(f"the reservation is {balances.closed.get(reservation.id, 'not in this ledger')}")
 
 
-def _events_of(transaction: Transaction, records: list[Record]) -> list[Event]:
-    domains = transaction.domains_of(records)
-    return [event_of(record, domains=domains) for record in records]
+def _store_answer(transaction: Transaction, reservation: str, event: int, charge: Charge, answer: bytes | None) -> None:
+    if answer is not None:
+        transaction.add_answer(
+            reservation=reservation,
+            event=event,
+            fingerprint=charge.question,
+            version=charge.family.version,
+            analyst=charge.analyst,
+            answer=answer,
+        )

@@ -19,6 +19,7 @@ ROW_UNIT = "row"
 NANO = 10**9
 # One charge of a thousand epsilon is no privacy at all; nine million of them still fit an int64.
 MOST_NANO_PER_CHARGE = 1000 * NANO
+MOST_CAP_NANO = 2**63 - 1
 MOST_KEYS = 1 << 24
 
 
@@ -78,13 +79,76 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
+class Amounts:
+    """A loss in 1e-9 epsilon: of any single key, and of one whole privacy unit (0 for unit "row")."""
+
+    epsilon_nano: int
+    unit_epsilon_nano: int
+
+    @property
+    def table_nano(self) -> int:
+        """What counts on the table's balance: one unit's loss, or (for unit "row") one key's."""
+        return max(self.epsilon_nano, self.unit_epsilon_nano)
+
+
+NOTHING = Amounts(0, 0)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PathState:
+    """A functional's noise path as it stood at one moment: what a question reads, or continues.
+
+    `identity` names the functional with all that its noise depends on (not thresholds, rates or keys), `version` the
+    public data version; `reservation` is the one that committed this state. No data is in it.
+    """
+
+    identity: str
+    version: str
+    reservation: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPath:
+    """The newest state of a path, with its values in the form in which they were committed.
+
+    `taken`: a question that continues it is open, or died; it can be read, but not be continued. `questions` is how
+    many questions drew its noise or read it.
+    """
+
+    identity: str
+    state: PathState
+    body: bytes = field(repr=False)
+    taken: bool
+    questions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Continuing:
+    """What a question that continues noise paths costs everybody, beside what it costs its analyst.
+
+    `shared` is the largest fresh loss of any key given what was revealed there before, and of a unit; `known` the fresh
+    loss as far as it is public: that of the rates above the highest one reserved before.
+    """
+
+    paths: tuple[PathState, ...]
+    shared: Amounts
+    known: Amounts
+
+    def __post_init__(self) -> None:
+        if not self.paths or list(self.paths) != sorted(set(self.paths)):
+            raise LedgerMisuse("the paths that a question continues are sorted, distinct, and at least one")
+
+
+@dataclass(frozen=True, slots=True)
 class Charge:
     """The worst case of one question, before it runs.
 
     `question` is the question's fingerprint; `epsilon_nano` the worst-case loss of any single key, the same for all;
     `unit_epsilon_nano` the worst-case loss of one whole privacy unit: the sum of its top-G keys' losses (0 for unit
-    "row", else at least `epsilon_nano`). `shared` is false only for a stored answer read by another analyst, which
-    counts for that analyst's own balances alone.
+    "row", else at least `epsilon_nano`). Both are what the question tells its analyst, whoever paid for parts of it
+    before. `shared` is false only for what was released before (a stored answer, values of noise paths) and is read
+    now: it counts for that analyst's own balances alone. `continuing` is there for questions that continue noise
+    paths: what these cost everybody is less.
     """
 
     question: str
@@ -94,18 +158,47 @@ class Charge:
     epsilon_nano: int
     unit_epsilon_nano: int
     shared: bool
+    continuing: Continuing | None = None
 
     def __post_init__(self) -> None:
         if tuple(name for name, _ in self.cells.columns) != self.family.columns:
             raise LedgerMisuse("the keys' columns are the family's columns")
-        if not 0 <= self.epsilon_nano <= MOST_NANO_PER_CHARGE:
-            raise LedgerMisuse(f"a charge is between 0 and {MOST_NANO_PER_CHARGE}e-9 epsilon")
-        _check_unit(self.family.unit, self.epsilon_nano, self.unit_epsilon_nano)
+        for amounts in (self.own_amounts, self.shared_amounts, self.known_amounts):
+            if not 0 <= amounts.epsilon_nano <= MOST_NANO_PER_CHARGE:
+                raise LedgerMisuse(f"a charge is between 0 and {MOST_NANO_PER_CHARGE}e-9 epsilon")
+            _check_unit(self.family.unit, amounts)
+        if self.continuing is not None:
+            if not self.shared:
+                raise LedgerMisuse("what is read from noise paths alone does not continue them")
+            if any(path.version != self.family.version for path in self.continuing.paths):
+                raise LedgerMisuse("a noise path is continued on its own data version")
+
+    @property
+    def own_amounts(self) -> Amounts:
+        """The full worst case, for the analyst's own balances and the cap per question."""
+        return Amounts(self.epsilon_nano, self.unit_epsilon_nano)
+
+    @property
+    def shared_amounts(self) -> Amounts:
+        """The worst case of what everybody together did not know before."""
+        if self.continuing is not None:
+            return self.continuing.shared
+        return self.own_amounts if self.shared else NOTHING
+
+    @property
+    def known_amounts(self) -> Amounts:
+        """The same as far as it is public, for balances in which the outcomes of others do not show."""
+        if self.continuing is not None:
+            return self.continuing.known
+        return self.own_amounts if self.shared else NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The caps that hold for one question. None means no cap; tables with a privacy unit must have `per_unit_nano`.
+
+    `per_table_nano` caps the sum over all questions on one table of what each can cost: one whole unit, or (for unit
+    "row") any one key. A question whose worst case per key is above `approval_above_nano` needs the owner's approval.
 
     `apart`: analysts are accounted for one by one, as caps of their own need; then what the shared balances have left
     for one of them counts the others' questions at their worst case, so that it tells nothing of their outcomes.
@@ -117,6 +210,8 @@ class Limits:
     analyst_per_predicate_nano: int | None
     analyst_per_unit_nano: int | None
     apart: bool
+    per_table_nano: int | None = None
+    approval_above_nano: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +229,18 @@ class Spent:
 
     `epsilon_nano` is the largest loss of any key; `keys` the little-endian int64 loss of each key in C order of the
     question's cells, or None when all are equal; `unit_epsilon_nano` the top-G sum of the keys' losses (0 for rows).
+    `fresh` is what of it everybody together did not know before, where a question continued noise paths (else None:
+    all of it).
     """
 
     epsilon_nano: int
     unit_epsilon_nano: int
     keys: bytes | None = field(repr=False)
+    fresh: "Spent | None" = None
+
+    def __post_init__(self) -> None:
+        if self.fresh is not None and self.fresh.fresh is not None:
+            raise LedgerMisuse("a fresh loss has no part that is fresher")
 
     @staticmethod
     def uniform(epsilon_nano: int, *, unit_epsilon_nano: int) -> "Spent":
@@ -154,20 +256,51 @@ class Spent:
         return Spent(int(losses.max()), unit_epsilon_nano, losses.tobytes())
 
     def amounts(self, cells: Cells) -> NanoArray | int:
-        """The losses as a number, or as an array of the cells' shape."""
+        """The losses as a number, or as an array of the cells' shape that is not to be written to."""
         if self.keys is None:
             return self.epsilon_nano
-        return np.frombuffer(self.keys, dtype="<i8").reshape(cells.shape).astype(np.int64)
+        return np.frombuffer(self.keys, dtype="<i8").reshape(cells.shape).astype(np.int64, copy=False)
+
+    def to_everybody(self, charge: Charge) -> "Spent":
+        """What counts on the shared balances, once `charge` was reserved."""
+        if not charge.shared:
+            return NOTHING_SPENT
+        return self if self.fresh is None or charge.continuing is None else self.fresh
+
+    @property
+    def most(self) -> Amounts:
+        """The largest loss of any key, and of a unit."""
+        return Amounts(self.epsilon_nano, self.unit_epsilon_nano)
 
     def check_covered_by(self, charge: Charge) -> None:
         """Raise `LedgerMisuse` unless every key and the unit stay within the reserved worst case."""
-        if not 0 <= self.epsilon_nano <= charge.epsilon_nano:
+        self.check_keys()
+        for loss in (self, self.fresh):
+            if loss is not None and loss.keys is not None and len(loss.keys) != 8 * charge.cells.size:
+                raise LedgerMisuse("losses per key do not match the number of keys")
+        self._check_within(charge.own_amounts, charge)
+        self.to_everybody(charge)._check_within(charge.shared_amounts, charge)
+
+    def check_keys(self) -> None:
+        """Raise `LedgerMisuse` unless the losses per key, own and fresh, are what `epsilon_nano` says of them."""
+        if self.keys is not None:
+            if not self.keys or len(self.keys) % 8:
+                raise LedgerMisuse("losses per key are int64, at least one")
+            losses = np.frombuffer(self.keys, dtype="<i8")
+            if int(losses.min()) < 0 or int(losses.max()) != self.epsilon_nano:
+                raise LedgerMisuse("losses per key are non-negative, and the largest is the loss of any key")
+        if self.fresh is not None:
+            self.fresh.check_keys()
+
+    def _check_within(self, reserved: Amounts, charge: Charge) -> None:
+        if not 0 <= self.epsilon_nano <= reserved.epsilon_nano:
             raise LedgerMisuse("more spent than reserved for a key")
-        if self.unit_epsilon_nano > charge.unit_epsilon_nano:
+        if self.unit_epsilon_nano > reserved.unit_epsilon_nano:
             raise LedgerMisuse("more spent than reserved for a unit")
-        if self.keys is not None and len(self.keys) != 8 * charge.cells.size:
-            raise LedgerMisuse("losses per key do not match the number of keys")
-        _check_unit(charge.family.unit, self.epsilon_nano, self.unit_epsilon_nano)
+        _check_unit(charge.family.unit, self.most)
+
+
+NOTHING_SPENT = Spent(0, 0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,20 +332,55 @@ class StoredAnswer:
 
         It is the worst case, so that a refusal tells nothing of the outcome.
         """
-        return replace(self.charge, analyst=analyst, shared=False)
+        return replace(self.charge, analyst=analyst, shared=False, continuing=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Room:
     """What still fits: the largest uniform `epsilon_nano` per key, and the largest per-unit sum (None: no cap)."""
 
     epsilon_nano: int
     unit_epsilon_nano: int | None
 
+    def admits(self, amounts: Amounts) -> bool:
+        """Whether the amounts fit."""
+        unit_fits = self.unit_epsilon_nano is None or amounts.unit_epsilon_nano <= self.unit_epsilon_nano
+        return amounts.epsilon_nano <= self.epsilon_nano and unit_fits
 
-def _check_unit(unit: str, epsilon_nano: int, unit_epsilon_nano: int) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What the balances still admit: of the analyst's own amounts and the cap per question, and of the shared ones."""
+
+    own: Room
+    shared: Room
+    apart: bool
+
+    @property
+    def plain(self) -> Room:
+        """For a question that continues nothing."""
+        caps = [room.unit_epsilon_nano for room in (self.own, self.shared) if room.unit_epsilon_nano is not None]
+        return Room(min(self.own.epsilon_nano, self.shared.epsilon_nano), min(caps, default=None))
+
+    @property
+    def epsilon_nano(self) -> int:
+        """The largest epsilon per key of a question that continues nothing."""
+        return self.plain.epsilon_nano
+
+    @property
+    def unit_epsilon_nano(self) -> int | None:
+        """The largest per-unit sum of a question that continues nothing (None: no cap)."""
+        return self.plain.unit_epsilon_nano
+
+    def admits(self, charge: Charge) -> bool:
+        """Whether a charge over the same keys fits."""
+        everybody = charge.known_amounts if self.apart else charge.shared_amounts
+        return self.own.admits(charge.own_amounts) and (not charge.shared or self.shared.admits(everybody))
+
+
+def _check_unit(unit: str, amounts: Amounts) -> None:
     if unit == ROW_UNIT:
-        if unit_epsilon_nano != 0:
+        if amounts.unit_epsilon_nano != 0:
             raise LedgerMisuse("unit row has no per-unit charge beside the key's")
-    elif not epsilon_nano <= unit_epsilon_nano <= MOST_NANO_PER_CHARGE * 1000:
+    elif not amounts.epsilon_nano <= amounts.unit_epsilon_nano <= MOST_NANO_PER_CHARGE * 1000:
         raise LedgerMisuse("a unit loses at least what one of its keys loses")

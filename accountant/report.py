@@ -8,9 +8,12 @@ from itertools import product
 
 import numpy as np
 
+from accountant.account import Account, Known
 from accountant.events import Committed, Event, Released, Reserved
-from accountant.fold import Account, Balances, fold
+from accountant.fold import Balances, fold
+from accountant.grants import in_force
 from accountant.model import Cells, Charge, Family, Limits, Reservation, Spent
+from accountant.owner_events import Settled, WindowOpened
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,58 +46,94 @@ class AnalystBalance:
 
 
 @dataclass(frozen=True, slots=True)
+class TableBalance:
+    """One table: the sum over questions of what each cost one unit, or (for unit "row") the key that lost most.
+
+    `left_nano` is None without a cap; `cap_nano` counts grants.
+    """
+
+    table: str
+    spent_nano: int
+    cap_nano: int | None
+    left_nano: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetReport:
-    """Balances at one moment. `unit_left_nano` is None without a cap; `open` still counts at its worst case."""
+    """Balances at one moment, of the window opened at `window_since` (None: the first), or of all `windows`.
+
+    `unit_left_nano` is None without a cap; `open` still counts at its worst case. Caps count grants.
+    """
 
     families: tuple[FamilyBalance, ...]
+    tables: tuple[TableBalance, ...]
     analysts: tuple[AnalystBalance, ...]
     unit_spent_nano: int
     unit_left_nano: int | None
     open: tuple[Reservation, ...]
+    windows: int
+    window_since: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question's history. `status` is open (stays spent), committed, read (a stored answer) or released.
+    """One question's history. `status` is open (stays spent), committed, read (a stored answer, or noise paths),
+    released, or settled (by an owner, at its worst case).
 
-    `spent` is what it cost ex post once it is committed or read.
+    `spent` is what it cost ex post once it is committed or read; `reads` the reservation whose answer it read; `window`
+    counts from 1 the window it was reserved in; `settled_by` and `settled_why` are an owner's words.
     """
 
     at: datetime
     charge: Charge
     status: str
     spent: Spent | None = None
+    reservation: str = ""
+    reads: str | None = None
+    window: int = 1
+    settled_by: str | None = None
+    settled_why: str | None = None
 
 
 def history(events: Iterable[Event], *, analyst: str | None) -> tuple[Question, ...]:
     """Every reservation with what became of it, oldest first; one analyst's own if named."""
     asked: dict[str, Question] = {}
+    window = 1
     for event in events:
         match event:
             case Reserved(reservation=reservation, at=at, charge=charge):
                 if analyst in (None, charge.analyst):
-                    asked[reservation] = Question(at=at, charge=charge, status="open")
+                    asked[reservation] = Question(
+                        at=at, charge=charge, status="open", reservation=reservation, window=window
+                    )
             case Committed(reservation=reservation, spent=spent, reads=reads) if reservation in asked:
-                status = "committed" if reads is None else "read"
-                asked[reservation] = replace(asked[reservation], status=status, spent=spent)
+                status = "committed" if asked[reservation].charge.shared else "read"
+                asked[reservation] = replace(asked[reservation], status=status, spent=spent, reads=reads)
             case Released(reservation=reservation) if reservation in asked:
                 asked[reservation] = replace(asked[reservation], status="released")
+            case Settled(reservation=reservation, by=by, why=why, untouched=untouched) if reservation in asked:
+                status = "released" if untouched else "settled"
+                asked[reservation] = replace(asked[reservation], status=status, settled_by=by, settled_why=why)
+            case WindowOpened():
+                window += 1
             case _:
                 pass
     return tuple(asked.values())
 
 
-def report(events: Iterable[Event], limits: Limits, *, analyst: str | None) -> BudgetReport:
+def report(events: Iterable[Event], limits: Limits, *, analyst: str | None, all_windows: bool = False) -> BudgetReport:
     """Fold the events to a report over everybody's charges, or over one analyst's own.
 
     For one analyst, what is left is the least of the shared and the own balance.
     """
     events = tuple(events)
-    balances = fold(events, per_family=True)
+    balances = fold(events, per_family=True, all_windows=all_windows)
     account = balances.shared if analyst is None else balances.account(analyst)
+    windows = [event.at for event in events if isinstance(event, WindowOpened)]
     questions = Counter(event.charge.analyst for event in events if isinstance(event, Reserved))
     return BudgetReport(
         families=tuple(_family_balances(balances, account, limits, analyst=analyst)),
+        tables=tuple(_table_balances(balances, account, limits, analyst=analyst)),
         analysts=tuple(
             AnalystBalance(name, questions[name], _most_spent(own), own.unit_nano)
             for name, own in sorted(balances.analysts.items())
@@ -103,6 +142,8 @@ def report(events: Iterable[Event], limits: Limits, *, analyst: str | None) -> B
         unit_spent_nano=account.unit_nano,
         unit_left_nano=_unit_left(balances, limits, analyst=analyst),
         open=tuple(item for item in balances.open.values() if analyst in (None, item.charge.analyst)),
+        windows=len(windows) + 1,
+        window_since=windows[-1] if windows and not all_windows else None,
     )
 
 
@@ -114,14 +155,19 @@ def _families(account: Account) -> Iterator[tuple[Family, Cells]]:
         yield family, Cells(tuple(zip(family.columns, (account.families or {})[family].axes, strict=True)))
 
 
+def _everybody(balances: Balances, limits: Limits, *, analyst: str | None) -> Account | Known:
+    return balances.known_to(analyst) if analyst is not None and limits.apart else balances.shared
+
+
 def _family_balances(
     balances: Balances, account: Account, limits: Limits, *, analyst: str | None
 ) -> Iterator[FamilyBalance]:
+    everybody = _everybody(balances, limits, analyst=analyst)
     for family, cells in _families(account):
-        everybody = balances.known_to(analyst) if analyst is not None and limits.apart else balances.shared
-        left = limits.per_predicate_nano - everybody.spent_on(family, cells)
-        if analyst is not None and limits.analyst_per_predicate_nano is not None:
-            left = np.minimum(left, limits.analyst_per_predicate_nano - account.spent_on(family, cells))
+        caps = in_force(limits, balances.grants.values(), table=family.table, analyst=analyst)
+        left = caps.per_predicate_nano - everybody.spent_on(family, cells)
+        if analyst is not None and caps.analyst_per_predicate_nano is not None:
+            left = np.minimum(left, caps.analyst_per_predicate_nano - account.spent_on(family, cells))
         own = (account.families or {})[family].array
         yield FamilyBalance(
             family=family,
@@ -132,15 +178,25 @@ def _family_balances(
         )
 
 
+def _table_balances(
+    balances: Balances, account: Account, limits: Limits, *, analyst: str | None
+) -> Iterator[TableBalance]:
+    everybody = _everybody(balances, limits, analyst=analyst)
+    for table, spent in sorted(account.table_nano.items()):
+        cap = in_force(limits, balances.grants.values(), table=table, analyst=analyst).per_table_nano
+        left = None if cap is None else max(0, cap - everybody.spent_on_table(table))
+        yield TableBalance(table=table, spent_nano=spent, cap_nano=cap, left_nano=left)
+
+
 def _most_spent(account: Account) -> int:
     return max((int(account.spent_on(family, cells).max()) for family, cells in _families(account)), default=0)
 
 
 def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
+    caps = in_force(limits, balances.grants.values(), table=None, analyst=analyst)
     left = []
-    if limits.per_unit_nano is not None:
-        everybody = balances.known_to(analyst) if analyst is not None and limits.apart else balances.shared
-        left.append(limits.per_unit_nano - everybody.unit_nano)
-    if analyst is not None and limits.analyst_per_unit_nano is not None:
-        left.append(limits.analyst_per_unit_nano - balances.account(analyst).unit_nano)
+    if caps.per_unit_nano is not None:
+        left.append(caps.per_unit_nano - _everybody(balances, limits, analyst=analyst).unit_nano)
+    if analyst is not None and caps.analyst_per_unit_nano is not None:
+        left.append(caps.analyst_per_unit_nano - balances.account(analyst).unit_nano)
     return max(0, min(left)) if left else None

@@ -9,6 +9,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from alembic.util import CommandError
 from sqlalchemy import event as engine_event
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
+from accountant.digests import Domain, digest, domain_body
 from accountant.errors import LedgerUnavailable
-from accountant.events import GENESIS, Domain, Record, digest, domain_body, domain_digests
+from accountant.events import GENESIS, Record, domain_digests
+from accountant.model import PathState
 
 LOCK_TIMEOUT_MS = 30_000
 CONNECT_TIMEOUT_S = 10
@@ -53,6 +56,27 @@ _answers = sa.Table(
     *(sa.Column(name, sa.Text, nullable=False) for name in ("fingerprint", "version", "analyst")),
     sa.Column("answer", sa.LargeBinary, nullable=False),
 )
+_paths = sa.Table(
+    "paths",
+    _metadata,
+    *(sa.Column(name, sa.Text, primary_key=True) for name in ("reservation", "identity")),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("family_table", "version")),
+    sa.Column("event", sa.BigInteger, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+_pruned = sa.Table(
+    "pruned",
+    _metadata,
+    sa.Column("event", sa.BigInteger, primary_key=True, autoincrement=False),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("family_table", "version")),
+)
+_snapshots = sa.Table(
+    "snapshots",
+    _metadata,
+    sa.Column("event", sa.BigInteger, primary_key=True, autoincrement=False),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("hash", "digest")),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
 _writer = sa.Table("writer", _metadata, sa.Column("id", sa.Integer, primary_key=True))
 
 
@@ -82,6 +106,16 @@ class DomainCache:
         while len(self._values) > CACHED_DOMAINS:
             _, oldest = self._values.popitem(last=False)
             del self._digests[oldest]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Balances after one event: the event's number and hash, and the balances' own SHA-256 and form."""
+
+    event: int
+    hash: str
+    digest: str
+    body: bytes = field(repr=False)
 
 
 class Transaction:
@@ -182,6 +216,81 @@ class Transaction:
         """Reservation, commit event and content of every stored answer."""
         for row in self._connection.execute(sa.select(_answers.c.reservation, _answers.c.event, _answers.c.answer)):
             yield row[0], row[1], row[2]
+
+    def add_paths(self, *, reservation: str, event: int, table: str, version: str, bodies: Mapping[str, bytes]) -> None:
+        """Store noise paths, by identity, beside the event that committed them."""
+        rows = [
+            {
+                "reservation": reservation,
+                "identity": identity,
+                "family_table": table,
+                "version": version,
+                "event": event,
+                "body": body,
+            }
+            for identity, body in bodies.items()
+        ]
+        if rows:
+            self._connection.execute(_paths.insert(), rows)
+
+    def path_bodies(self, states: Iterable[PathState]) -> dict[PathState, bytes]:
+        """The values of paths in these states, where they are in the store, each checked against its event."""
+        found = {}
+        for state in states:
+            row = self._connection.execute(
+                sa.select(_paths.c.body, _events.c.payload)
+                .join(_events, _events.c.id == _paths.c.event)
+                .where(
+                    _paths.c.reservation == state.reservation,
+                    _paths.c.identity == state.identity,
+                    _paths.c.version == state.version,
+                )
+            ).one_or_none()
+            if row is not None:
+                if json.loads(row.payload)["paths"].get(state.identity) != digest(row.body):
+                    raise LedgerUnavailable("a stored noise path is not the one that was committed")
+                found[state] = row.body
+        return found
+
+    def paths(self) -> Iterator[tuple[str, str, str, str, int, bytes]]:
+        """Reservation, identity, table, version, commit event and content of every stored path."""
+        for row in self._connection.execute(sa.select(_paths).order_by(_paths.c.event, _paths.c.identity)):
+            yield row[0], row[1], row[2], row[3], row[4], row[5]
+
+    def path_sizes(self) -> Iterator[tuple[str, str, int, int]]:
+        """Table, version, number of states and bytes of the stored paths."""
+        size = sa.func.coalesce(sa.func.sum(sa.func.length(_paths.c.body)), 0)
+        chosen = sa.select(_paths.c.family_table, _paths.c.version, sa.func.count(), size)
+        grouped = chosen.group_by(_paths.c.family_table, _paths.c.version)
+        for table, version, count, total in self._connection.execute(
+            grouped.order_by(_paths.c.family_table, _paths.c.version)
+        ):
+            yield table, version, int(count), int(total)
+
+    def prune(self, *, event: int, table: str, version: str) -> None:
+        """Remove the values of a table's paths on one data version, which `event` says are pruned."""
+        self._connection.execute(_pruned.insert(), {"event": event, "family_table": table, "version": version})
+        self._connection.execute(_paths.delete().where(_paths.c.family_table == table, _paths.c.version == version))
+
+    def snapshots(self) -> Iterator[Snapshot]:
+        """Stored balances of the chain that this ledger is, the newest first."""
+        same = (_events.c.id == _snapshots.c.event) & (_events.c.hash == _snapshots.c.hash)
+        rows = self._connection.execute(sa.select(_snapshots).join(_events, same).order_by(_snapshots.c.event.desc()))
+        for row in rows:
+            yield Snapshot(row.event, row.hash, row.digest, row.body)
+
+    def replace_snapshot(self, snapshot: Snapshot) -> None:
+        """Store balances, and forget older ones."""
+        self._connection.execute(_snapshots.delete())
+        self._connection.execute(
+            _snapshots.insert(),
+            {
+                "event": snapshot.event,
+                "hash": snapshot.hash,
+                "digest": snapshot.digest,
+                "body": snapshot.body,
+            },
+        )
 
 
 class Store:

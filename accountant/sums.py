@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -49,6 +50,10 @@ class Sums(Protocol):
     def axes(self) -> Sequence[tuple[str, ...]]:
         """The key values of each axis."""
 
+    @property
+    def revision(self) -> int:
+        """A number that grows whenever the sums change."""
+
     def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """The sums on the product of `axes`, zero where nothing was charged. Not to be written to."""
 
@@ -65,6 +70,11 @@ class SumsLess:
         """The key values of each axis."""
         return self.whole.axes
 
+    @property
+    def revision(self) -> int:
+        """A number that grows whenever the difference changes."""
+        return self.whole.revision + self.less.revision
+
     def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """The difference on the product of `axes`."""
         return self.whole.on(axes) - self.less.on(axes)
@@ -73,41 +83,60 @@ class SumsLess:
 class CellSums:
     """Summed losses of each cell of a partition; cells never charged are zero and take no room."""
 
-    __slots__ = ("_places", "array", "axes")
+    __slots__ = ("_indexes", "array", "axes", "revision")
 
     def __init__(self, *, dimensions: int) -> None:
         self.axes: list[tuple[str, ...]] = [()] * dimensions
-        self._places: list[dict[str, int]] = [{} for _ in range(dimensions)]
         self.array: NanoArray = np.zeros((0,) * dimensions, dtype=np.int64)
+        self.revision = 0
+        # made when an axis is first charged for other values than those it has: most never are
+        self._indexes: dict[int, dict[str, int]] = {}
+
+    def _places(self, axis: int) -> dict[str, int]:
+        """The place of each key value on an axis."""
+        if axis not in self._indexes:
+            self._indexes[axis] = {value: place for place, value in enumerate(self.axes[axis])}
+        return self._indexes[axis]
+
+    def _new(self, axis: int, values: tuple[str, ...]) -> tuple[str, ...]:
+        """The values that the axis does not have yet."""
+        known = self.axes[axis]
+        if not known:
+            return values
+        if values is known or values == known:
+            return ()
+        places = self._places(axis)
+        return tuple(value for value in values if value not in places)
 
     def cells_after(self, axes: Sequence[tuple[str, ...]]) -> int:
         """How many cells the grid has once `axes` are covered."""
-        size = 1
-        for known, places, values in zip(self.axes, self._places, axes, strict=True):
-            new = 0 if values == known else sum(value not in places for value in values)
-            size *= len(known) + new
-        return size
+        return prod(len(self.axes[axis]) + len(self._new(axis, values)) for axis, values in enumerate(axes))
+
+    def _covers_exactly(self, axes: Sequence[tuple[str, ...]]) -> bool:
+        return all(values is known or values == known for known, values in zip(self.axes, axes, strict=True))
 
     def add(self, axes: Sequence[tuple[str, ...]], amount: int | NanoArray) -> None:
         """Add `amount` (one number, or an array of the product's shape) to the product of `axes`."""
-        if all(values == known for known, values in zip(self.axes, axes, strict=True)):
+        self.revision += 1
+        self._grow(axes)
+        if self._covers_exactly(axes):
             self.array += amount
             return
-        self._grow(axes)
         places = [
             np.fromiter((known[value] for value in values), dtype=np.intp, count=len(values))
-            for known, values in zip(self._places, axes, strict=True)
+            for known, values in ((self._places(axis), values) for axis, values in enumerate(axes))
         ]
         self.array[np.ix_(*places)] += amount
 
     def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """The sums on the product of `axes`, zero where nothing was charged. Not to be written to."""
-        if all(values == known for known, values in zip(self.axes, axes, strict=True)):
+        if self._covers_exactly(axes):
             return self.array
         result = np.zeros(tuple(len(values) for values in axes), dtype=np.int64)
         there: list[list[int]] = []
         here: list[list[int]] = []
-        for known, values in zip(self._places, axes, strict=True):
+        for axis, values in enumerate(axes):
+            known = self._places(axis)
             found = [(place, index) for index, value in enumerate(values) if (place := known.get(value, -1)) >= 0]
             there.append([place for place, _ in found])
             here.append([index for _, index in found])
@@ -116,14 +145,14 @@ class CellSums:
         return result
 
     def _grow(self, axes: Sequence[tuple[str, ...]]) -> None:
-        if self.cells_after(axes) > MOST_CELLS:
+        new = [self._new(axis, values) for axis, values in enumerate(axes)]
+        if not any(new):
+            return
+        if prod(len(known) + len(more) for known, more in zip(self.axes, new, strict=True)) > MOST_CELLS:
             raise LedgerMisuse(f"a partition of more than {MOST_CELLS} cells")
-        padding = []
-        for axis, values in enumerate(axes):
-            places = self._places[axis]
-            new = tuple(value for value in values if value not in places)
-            places.update({value: len(places) + offset for offset, value in enumerate(new)})
-            self.axes[axis] += new
-            padding.append((0, len(new)))
-        if any(after for _, after in padding):
-            self.array = np.pad(self.array, padding)
+        for axis, more in enumerate(new):
+            known = len(self.axes[axis])
+            if axis in self._indexes:
+                self._indexes[axis].update({value: known + offset for offset, value in enumerate(more)})
+            self.axes[axis] = self.axes[axis] + more if known else more
+        self.array = np.pad(self.array, [(0, len(more)) for more in new])

@@ -63,7 +63,8 @@ def _timed(url: str, sql: str, parameters: tuple[object, ...] | None) -> tuple[f
     if isinstance(connection, duckdb.DuckDBPyConnection):
         rows = connection.execute(sql).fetchall()
     else:
-        rows = connection.execute(sql.encode(), parameters).fetchall()
+        cursor = connection.execute(sql.encode(), parameters)
+        rows = cursor.fetchall() if cursor.description else []
     return 1000 * (time.perf_counter() - started), rows
 
 

@@ -147,6 +147,7 @@ class _Bench:
         laps: list[dict[str, float]] = []
         returned = 0
         variants = workload.variants()
+        self._client.timed(endpoint, "SET keyhole.reuse = off", None)
         for _ in self._progress.track(range(WARM_UP + self._repetitions), description=f"{engine}: {workload.name}"):
             question, sql, parameters = next(variants)
             plain.append(self._client.timed(url, sql, parameters)[0])

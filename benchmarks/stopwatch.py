@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from mechanisms.registry import DEFAULT, MECHANISMS
 from planner import planning, settings
-from proxy import answering, charging, pipeline, spending
+from proxy import answering, charging, pipeline, reuse, spending
 from proxy.answers import KeySet
 from proxy.service import Service
 from proxy.session import Session
@@ -54,7 +53,7 @@ class Stopwatch:
     @contextmanager
     def installed(self, service: Service) -> Iterator["Stopwatch"]:
         """Time the stages of every question while the block runs."""
-        source, mechanism = type(service.source), type(MECHANISMS[DEFAULT])
+        source = type(service.source)
         with ExitStack() as stack:
             for owner, name, stage in (
                 (answering, "split", "parse, classify"),
@@ -72,7 +71,9 @@ class Stopwatch:
                 (source, "_alive" if hasattr(source, "_alive") else "turn", "source ready?"),
                 (spending, "reserve", "reserve"),
                 (source, "aggregates", SOURCE),
-                (mechanism, "decide", "decide"),
+                (reuse, "remembered", "ledger: stored answer?"),
+                (reuse, "decided", "decide"),
+                (reuse, "left_paths", "commit"),
                 (charging, "spent", "commit"),
                 (spending, "commit", "commit"),
             ):

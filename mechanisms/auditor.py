@@ -12,25 +12,22 @@ References: MATHS M12. Proof of the bound: Clopper-Pearson intervals hold togeth
 exp(epsilon) P'(E)` for every event of an `epsilon`-private mechanism.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from scipy import stats
 
+from mechanisms.audit_events import LEVELS, Transcripts, bounds
+from mechanisms.continuing import CONTINUABLE, carry_on, continued
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts
 from mechanisms.joint_loss import all_at_once, sets_at_once
-from mechanisms.protocol import Calibration, DecisionTask, Epsilons, Exposure, Mechanism, Noise, Unachievable
+from mechanisms.protocol import Calibration, DecisionTask, Exposure, Mechanism, Noise, Unachievable
 from mechanisms.registry import MECHANISMS
 
 FALSE_ALARM = 1e-6
 """The probability that `audit` flags a private subject, over all its comparisons."""
 
-_CUTS = 24
-_LEVELS = 4
-_MOST_CLAIMS = 32
 _DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MIDDLE = (0.5,)
 _COST_OF_A_QUESTION = 16
@@ -51,14 +48,6 @@ _KEYS_INDEPENDENT = frozenset(
         "progressive",
     )
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Transcripts:
-    """Draws of everything a subject reveals: `seen` has shape (samples, width), `claimed` the loss claimed by each."""
-
-    seen: Integers
-    claimed: Epsilons
 
 
 Release = Callable[[int], Transcripts]
@@ -134,14 +123,15 @@ def audit(
     """
     if not pairs or samples < 2:
         raise ValueError("an audit needs a pair of databases and at least two draws from each")
-    comparisons = len(pairs) * 2 * _LEVELS
+    comparisons = len(pairs) * 2 * LEVELS
     error = false_alarm / (2 * comparisons)
     half = samples // 2
     found: list[tuple[float, float, str]] = []
     for pair in pairs:
         if progress is not None:
             progress(f"{subject}: {pair.description}")
-        lower = _audit_pair(pair, half=half, error=error)
+        learned, fresh = ((pair.first(half), pair.second(half)) for _ in range(2))
+        lower = bounds(learned, fresh, error=error)
         found += [(bound, claimed, pair.description) for bound, claimed in lower]
     bound, claimed, description = max(found, key=lambda event: (max(0.0, event[0] - event[1]), event[0]))
     return AuditReport(
@@ -202,7 +192,8 @@ def audit_all(
     progress: Callable[[str], None] | None = None,
 ) -> tuple[AuditReport, ...]:
     """Audit every mechanism on five questions: one condition, coarse units, two conditions joined by AND and by OR, and
-    one whose rows move sums by parts of their sensitivities or, where filters are disjoint, not at all.
+    one whose rows move sums by parts of their sensitivities or, where filters are disjoint, not at all. Where a
+    mechanism leaves noise paths, each question is audited together with a later one that continues them.
 
     Parameters:
         samples: as for `audit`; 100000 finds noise that is a quarter too small where keys are decided one by one, and
@@ -223,7 +214,73 @@ def audit_all(
             except Unachievable:
                 continue
             reports.append(report)
+            if mechanism.name in CONTINUABLE:
+                subject = f"{mechanism.name}, {question}, continued"
+                reused = replace(task, blocks=frozenset())
+                reports.append(
+                    audit_reuse(mechanism, reused, samples=samples, noise=noise, subject=subject, progress=progress)
+                )
     return tuple(reports)
+
+
+def audit_reuse(
+    mechanism: Mechanism,
+    task: DecisionTask,
+    *,
+    samples: int,
+    noise: Noise,
+    subject: str = "",
+    progress: Callable[[str], None] | None = None,
+) -> AuditReport:
+    """Audit two questions on one noise path together: the second is sharper and continues what the first revealed.
+
+    The transcript of a key is both answers and, for each functional, how far it was revealed and the finest value; what
+    is claimed for it is the loss of the first question and the fresh loss of the second.
+
+    Parameters as for `audit_mechanism`.
+
+    Raises:
+        Unachievable: the mechanism cannot calibrate the task or leaves no path that the second question could continue.
+    """
+    first, second = mechanism.calibrate(task), mechanism.calibrate(_sharper(task))
+
+    def source(values: Values) -> Release:
+        def release(samples: int) -> Transcripts:
+            aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples, axis=1)
+            before = mechanism.decide(first, aggregates, noise=noise)
+            question = continued(second, before.paths)
+            if question is None:
+                raise Unachievable("the first question leaves nothing that the second could continue")
+            after = carry_on(question, aggregates, noise=noise)
+            claimed = before.epsilon + (after.epsilon if after.fresh is None else after.fresh)
+            columns: list[Integers] = [before.passed.astype(np.int64), after.passed.astype(np.int64)]
+            for path in after.paths:
+                if path is not None:
+                    columns += [path.reached.astype(np.int64), path.values[path.reached - 1, np.arange(samples)]]
+            return Transcripts(seen=np.column_stack(columns), claimed=claimed)
+
+        return release
+
+    pairs = [
+        Neighbours(description=f"values {before} and {after}", first=source(before), second=source(after))
+        for before, after in critical_neighbours(task, depths=_MIDDLE)
+    ]
+    return audit(subject or f"{mechanism.name}, two questions", pairs, samples=samples, progress=progress)
+
+
+def _sharper(task: DecisionTask) -> DecisionTask:
+    """The task at thresholds one further, with half of the tolerances."""
+
+    def moved(formula: Formula) -> Formula:
+        match formula:
+            case Cut():
+                return replace(formula, cut=formula.cut + 1, tolerance=formula.tolerance // 2)
+            case AllOf(children):
+                return AllOf(tuple(map(moved, children)))
+            case AnyOf(children):
+                return AnyOf(tuple(map(moved, children)))
+
+    return replace(task, formula=moved(task.formula))
 
 
 def audit_tasks() -> dict[str, DecisionTask]:
@@ -354,71 +411,3 @@ def _at(task: DecisionTask, distance: int) -> Values:
         0 if cut is None else (cut.cut + distance if cut.above else cut.cut + 1 - distance)
         for cut in (bands.get(functional) for functional in range(len(task.sensitivities)))
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """Transcripts (by code), and the most loss that they claim."""
-
-    members: Integers
-    claimed: float
-
-
-def _audit_pair(pair: Neighbours, *, half: int, error: float) -> list[tuple[float, float]]:
-    """Lower bounds of epsilon with the claims they are to be compared with, both directions."""
-    learned = pair.first(half), pair.second(half)
-    fresh = pair.first(half), pair.second(half)
-    codes = _coded([draws.seen for draws in (*learned, *fresh)])
-    claims = np.zeros(1 + max(int(code.max()) for code in codes))
-    for code, draws in zip(codes, learned, strict=False):
-        np.maximum.at(claims, code, draws.claimed)
-    counts = [np.bincount(code, minlength=claims.size) for code in codes]
-    found = []
-    for ours, theirs in ((0, 1), (1, 0)):
-        for event in _chosen(counts[ours], counts[theirs], claims, error=error):
-            hits, rival_hits = (int(counts[2 + side][event.members].sum()) for side in (ours, theirs))
-            found.append((epsilon_from_below(hits, rival_hits, samples=half, error=error), event.claimed))
-    return found
-
-
-def epsilon_from_below(hits: int, rival_hits: int, *, samples: int, error: float) -> float:
-    """`ln(P(E) / P'(E))` at least, with probability `1 - 2 error`, from an event's counts; never below zero.
-
-    Parameters:
-        hits, rival_hits: how many of `samples` draws from either database fell into the event.
-        error: the failure probability of each of the two Clopper-Pearson bounds.
-    """
-    if hits == 0:
-        return 0.0
-    lower = float(stats.beta.ppf(error, hits, samples - hits + 1))
-    upper = float(stats.beta.isf(error, rival_hits + 1, samples - rival_hits)) if rival_hits < samples else 1.0
-    return max(0.0, math.log(lower / upper)) if lower > 0.0 else 0.0
-
-
-def _chosen(counts: Integers, rival: Integers, claims: Epsilons, *, error: float) -> list[_Event]:
-    """The most promising events for our database, among the best transcripts that claim so much at most."""
-    samples = int(counts.sum())
-    order = np.lexsort((-counts, -(counts + 0.5) / (rival + 0.5)))
-    order = order[counts[order] + rival[order] > 0]
-    distinct = np.unique(claims[order])
-    events = []
-    for claim in distinct[np.unique(np.linspace(0, distinct.size - 1, _MOST_CLAIMS).astype(np.int64))]:
-        inside = order[claims[order] <= claim]
-        hits, rivals = np.cumsum(counts[inside]), np.cumsum(rival[inside])
-        candidates = np.unique(np.searchsorted(hits, hits[-1] * np.geomspace(1e-4, 1.0, _CUTS)))
-        bounds = [epsilon_from_below(int(hits[k]), int(rivals[k]), samples=samples, error=error) for k in candidates]
-        best = int(np.argmax(bounds))
-        event = _Event(members=inside[: candidates[best] + 1], claimed=float(claim))
-        events.append((bounds[best] - float(claim), bounds[best], event))
-    events.sort(key=lambda found: found[:2], reverse=True)
-    return [event for _, _, event in events[:_LEVELS]]
-
-
-def _coded(draws: Sequence[Integers]) -> list[Integers]:
-    """Each transcript as one small number, the same for equal transcripts of all draws."""
-    every = np.concatenate(draws)
-    codes = np.zeros(len(every), dtype=np.int64)
-    for column in every.T:
-        values, places = np.unique(column, return_inverse=True)
-        _, codes = np.unique(codes * values.size + places, return_inverse=True)
-    return np.split(codes, np.cumsum([len(draw) for draw in draws])[:-1])

@@ -123,6 +123,28 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
     return _promised(mechanism, task, tests, exact, kind)
 
 
+def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares: Shares) -> Calibration:
+    """Calibrate one test per functional for shares apportioned before; they shrink where the contract needs it.
+
+    Guarantee: that of `meet_contract`.
+
+    Raises:
+        Unachievable: no finite loss meets the contract.
+    """
+    check_task(task)
+    used = sorted({cut.functional for cut in cuts(task.formula)})
+    tests = [idle_test(task)] * len(task.sensitivities)
+    exact = constraints(task.formula)
+    for _ in range(_MOST_ATTEMPTS):
+        for functional in used:
+            tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
+        broken = _broken(task, exact, tests, kind)
+        if not broken.fnr and not broken.fpr:
+            return _promised(mechanism, task, tests, exact, kind)
+        shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
+    raise Unachievable("the tolerances are too narrow for both error rates on every interval")
+
+
 def _used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, ...]:
     """The exposures' parts of the formula's functionals, in the order of `used`, without those that others cover."""
     check_covered(used, task.exposures)

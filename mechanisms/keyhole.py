@@ -8,6 +8,7 @@ import numpy as np
 from mechanisms.apportionment.keyhole import LossCurve
 from mechanisms.contract import OneShotKind, meet_contract, tolerances
 from mechanisms.formula import Integers, cuts
+from mechanisms.looking import decide_anew
 from mechanisms.one_shot import run_once
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
 from mechanisms.threshold_test import calibrate_test, least_epsilon
@@ -25,6 +26,10 @@ class Keyhole:
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """One test per functional. Raises `Unachievable`."""
+        return meet_contract(self.name, task, self.kind(task))
+
+    def kind(self, task: DecisionTask) -> OneShotKind:
+        """How a functional of the task is tested."""
         near = tolerances(task.formula, len(task.sensitivities))
         alone = single_literals(task)
 
@@ -40,11 +45,13 @@ class Keyhole:
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
 
-        return meet_contract(self.name, task, OneShotKind(loss=optimal_loss(task), calibrate=calibrate, tied=False))
+        return OneShotKind(loss=optimal_loss(task), calibrate=calibrate, tied=False)
 
-    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+    def decide(
+        self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True
+    ) -> Outcome:
         """Every key on one noisy value per functional; the loss is the worst case for all keys alike."""
-        return uniform_outcome(calibration, aggregates, noise=noise)
+        return decide_anew(calibration, aggregates, everything=True, keep_paths=keep_paths, noise=noise)
 
 
 def uniform_outcome(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -136,17 +137,49 @@ class Calibration:
     deniable: bool = False
 
 
+Levels: TypeAlias = npt.NDArray[np.int8]
+"""Per key, how many values of a path were revealed, or will be."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisePath:
+    """What was revealed of one functional: noisy values at growing public rates, by key as far as each went.
+
+    `rates` strictly increase and are per unit of the functional. `values` has shape (rates, keys); key `k` has revealed
+    its first `reached[k]` rows and is zero in the others. All of them are kept, not the last alone: a later question
+    reads a row fixed beforehand, for which row is the last depends on the noise. No true aggregate is in it.
+    """
+
+    rates: tuple[Fraction, ...]
+    values: Integers
+    reached: Levels
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for rates out of order or arrays of other shapes."""
+        if not self.rates or any(coarse >= fine for coarse, fine in pairwise((Fraction(0), *self.rates))):
+            raise ValueError("the rates of a path are positive and strictly increase")
+        if self.values.shape != (len(self.rates), *self.reached.shape) or self.reached.ndim != 1:
+            raise ValueError("a path has one row of values per rate and one entry of reached per key")
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Per key: whether it passed, and the loss its decision cost (ex post, at most the worst case).
 
     A mechanism that may stop without an answer says so by `denied`: no key passes then, and the loss is paid all the
     same, for the denial follows from noisy values.
+
+    `paths` has, by functional, all that was revealed of it so far, this run and earlier ones on the same path, or None
+    where the formula does not mention it or its noise serves no other question. Which paths there are and their rates
+    are public: a path may be one that no key has set out on. It is empty where the caller wanted none or nothing was
+    added. `fresh` is the loss of what was revealed by this run first, None where that is all of `epsilon`.
     """
 
     passed: Booleans
     epsilon: Epsilons
     denied: bool = False
+    paths: tuple[NoisePath | None, ...] = ()
+    fresh: Epsilons | None = None
 
 
 class Noise(Protocol):

@@ -86,7 +86,7 @@ def calibrate_three_zone(
 
     References: MATHS M8; docs/proofs/three_zone.md.
     """
-    schedule = _affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
+    schedule = affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
     one_shot = calibrate_test(
         sensitivity=sensitivity,
         tolerance=tolerance,
@@ -106,7 +106,7 @@ def calibrate_three_zone(
     )
 
 
-def _affordable(schedule: Schedule, least: LeastRate) -> Schedule:
+def affordable(schedule: Schedule, least: LeastRate) -> Schedule:
     """Smaller early shares where the contract is so loose that they would raise the last rate by over `_SURCHARGE`."""
     surcharge = -(least.slope_fnr + least.slope_fpr) * sum(schedule.shares)
     if surcharge <= _SURCHARGE * least.rate or least.rate == 0.0:
@@ -122,14 +122,14 @@ def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Sch
     union = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
     if union.rate * schedule.rates[0] < LEAST_RATE or fnr + fpr >= 1.0:
         return union
-    best = _with_looks(union, tolerance, fnr, fpr, schedule)
+    best = with_looks(union, tolerance, fnr, fpr, schedule)
     if not exact:
         return best
     high = float(union.rate)
     low = min(high, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate)
     for _ in range(_BISECTIONS):
         middle = rounded_up(0.5 * (low + high))
-        found = _exact_at(middle, union, tolerance, fnr, fpr, schedule)
+        found = exact_at(middle, union, tolerance, fnr, fpr, schedule)
         if found is None:
             low = float(middle)
         else:
@@ -137,7 +137,7 @@ def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Sch
     return best
 
 
-def _with_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
+def with_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
     """Early looks whose tails stay within their shares and whose zones are nested around the last boundary."""
     rejecting, accepting = -test.shift - 1, -test.shift + 2
     looks: list[Look] = []
@@ -158,13 +158,13 @@ def _quantile(rate: float, share: float) -> int:
     return value
 
 
-def _exact_at(
+def exact_at(
     rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
 ) -> FunctionalTest | None:
     """The test at a lower rate, its last boundary moved until the false negatives are just met, if both rates hold."""
     if rate * schedule.rates[0] < LEAST_RATE:
         return None
-    test = _with_looks(replace(union, rate=rate), tolerance, fnr, fpr, schedule)
+    test = with_looks(replace(union, rate=rate), tolerance, fnr, fpr, schedule)
     crossing = crossing_of(test)
     early = sum(crossing.early_rejections(1))
     limit = fnr * (1.0 - MARGIN) - early

@@ -138,6 +138,23 @@ def calibrate_test(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, 
     )
 
 
+def calibrate_at(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> FunctionalTest | None:
+    """The test of unit sensitivity at a rate given beforehand: false negatives at their share, false positives as low
+    as that allows; None where they do not stay within theirs.
+
+    Parameters:
+        rate: within the sampler's range, exact as a float.
+        tolerance, fnr, fpr: as for `calibrate_test`.
+    """
+    shift, tie = _cut_off(float(rate), fnr * _SAFETY)
+    missed, wrong = _rejected(float(rate), shift, tie, 1), _accepted(float(rate), shift, tie, -tolerance)
+    if missed > fnr * _SAFETY * (1.0 + 1e-13) or wrong > fpr * _SAFETY:
+        return None
+    return FunctionalTest(
+        epsilon=at_least(rate), rate=rate, shift=shift, tie=tie, fnr=fnr, fpr=fpr, tolerance=tolerance
+    )
+
+
 def _rounded(*, least: float, tolerance: int, fnr: float, fpr: float) -> tuple[Fraction, int, Fraction]:
     """The rate rounded up until an exact cut-off meets both shares, with that cut-off."""
     floor = max(least, float(LEAST_RATE))

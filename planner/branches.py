@@ -13,6 +13,7 @@ from functools import reduce
 from sqlglot import exp
 
 from planner.aggregate import GroupScope, contains_aggregate, unsupported
+from planner.beyond_calendar import of_groups
 from planner.catalog import Column, Lookup, SqlType, Value
 from planner.condition import (
     And,
@@ -102,7 +103,8 @@ def _select(leaf: Embedded, *, within: Embedded) -> exp.Select:
 def _leaf(leaf: Embedded, given: Given, *, within: Embedded) -> _Leaf:
     select = _select(leaf, within=within)
     scope = leaf.scope
-    read = list(row_conditions(select, scope, given))
+    columns_ = leaf.table.columns
+    read = [(node, of_groups(one, leaf.keys, columns_)) for node, one in row_conditions(select, scope, given)]
     if leaf.per_unit is not None:
         read += [(select, condition) for condition in leaf.per_unit.conditions]
     formula: list[exp.Expr] = []

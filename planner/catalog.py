@@ -235,11 +235,16 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Caps over all analysts, in epsilon. `per_unit` is None only when every table's unit is the row."""
+    """Caps over all analysts, in epsilon. `per_unit` is None only when every table's unit is the row.
+
+    A question whose worst case per group is above `approval_above` needs the owner's approval.
+    """
 
     per_predicate: float
     per_unit: float | None
     per_query: float
+    per_table: float | None = None
+    approval_above: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

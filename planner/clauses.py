@@ -90,9 +90,47 @@ def _forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tuple[s
                 return index, tuple(marks)
         elif depth == 0 and token.is_word(*_AFTER):
             return index, tuple(marks)
-        elif depth == 0 and token.is_word("where", "group", "having"):
+        elif depth == 0 and (token.is_word("where", "having") or _grouping(tokens, index)):
             marks.append((token.value, index))
     return len(tokens), tuple(marks)
+
+
+def _grouping(tokens: tuple[Token, ...], index: int) -> bool:
+    """Whether GROUP BY starts at a token, rather than WITHIN GROUP (ORDER BY ...)."""
+    return tokens[index].is_word("group") and index + 1 < len(tokens) and tokens[index + 1].is_word("by")
+
+
+def fits(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> bool:
+    """Whether the clauses found among the tokens are those that the parser found, each with its own names."""
+    parts = {word: select.args.get(word) for word in ("where", "group", "having")}
+    if [word for word, _ in place.marks] != [word for word, part in parts.items() if part is not None]:
+        return False
+    items = [(first, past) for first, past in place.items if first < past]
+    if len(items) != len(select.expressions):
+        return False
+    starts = [index for _, index in place.marks]
+    spans = [*items, *pairwise([*starts, place.end])]
+    nodes = [*select.expressions, *(part for part in parts.values() if part is not None)]
+    return all(within(node, first, past, tokens) for node, (first, past) in zip(nodes, spans, strict=True))
+
+
+def check_fits(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> None:
+    """Refuse a question whose clauses are others to the parser (KH106)."""
+    if not fits(place, select, tokens):
+        raise KeyholeError(
+            "KH106",
+            "the clauses of this question cannot be told apart",
+            hint="Quote names that are keywords.",
+            position=tokens[place.select].start + 1,
+        )
+
+
+def within(node: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> bool:
+    """Whether all of a node whose place is known stands among some tokens."""
+    if first >= past:
+        return False
+    start, end = tokens[first].start, tokens[past - 1].end
+    return all(start <= int(part.meta["start"]) < end for part in node.walk() if "start" in part.meta)
 
 
 def _backward(tokens: tuple[Token, ...], source: int) -> tuple[int, list[int]]:

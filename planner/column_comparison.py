@@ -16,12 +16,12 @@ from planner.constant_value import wrong
 from planner.errors import KeyholeError
 from planner.lexer import readable
 from planner.moments import moment
+from planner.operators import OPPOSITE
 from planner.real_numbers import nearest_real
 from planner.syntax import position, written
 from planner.truth import UNKNOWN, Truth, known_unless_null
 
 _INT64 = 2**63
-_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def unlisted(node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None) -> KeyholeError:
@@ -98,7 +98,7 @@ def _simple(column: Column, operator: str, value: Value) -> Truth:
     return known_unless_null(
         column.name,
         true=Compare(column.name, operator, value),
-        false=Compare(column.name, _NEGATED[operator], value),
+        false=Compare(column.name, OPPOSITE[operator], value),
     )
 
 

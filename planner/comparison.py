@@ -12,9 +12,6 @@ from planner.key_numbers import KeyNumbers
 from planner.question import Measure
 from planner.row_expression import Part, Values
 
-OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
 
 class Slack(StrEnum):
     """What a tolerance of a comparison is measured in."""

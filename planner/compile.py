@@ -14,7 +14,6 @@ from planner.catalog import (
     Catalog,
     Column,
     Defaults,
-    Derivation,
     PublicTable,
     RowCap,
     SqlType,
@@ -24,19 +23,18 @@ from planner.catalog import (
     UnitRoot,
     Value,
 )
-from planner.derivation import derived_type, parse_derivation, possible
-from planner.domain import KEY_TYPES, counted, domain_digest, encoded, listed, taken
+from planner.compiled_column import absent, compiled_columns, typed_column
+from planner.compiled_domain import REPIN, key_domain
+from planner.domain import domain_digest
 from planner.fault import Fault, nearest
 from planner.pinned import PinnedDomain, Pins
-from planner.policy import ColumnSection, KeySection, Policy, TableSection
+from planner.policy import Policy, TableSection
 from planner.policy_rules import FILES, NAME_PART, unit_root
 from planner.sql_types import SourceColumn as SourceColumn
-from planner.sql_types import sql_type, zoned
+from planner.sql_types import sql_type
 from planner.stored_parameters import numbered
 
 UNIT_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)
-_MEASURE_TYPES = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
-_REPIN = "Run keyhole check to see the difference, and keyhole check --confirm to let it take effect."
 
 
 def compile_catalog(
@@ -91,6 +89,8 @@ def compile_catalog(
             per_predicate=budget.epsilon_per_predicate,
             per_unit=budget.epsilon_per_unit,
             per_query=budget.epsilon_per_query,
+            per_table=budget.epsilon_per_table,
+            approval_above=budget.approval_above_epsilon,
         ),
         database=policy.server.database,
         max_keys=policy.limits.max_keys,
@@ -119,8 +119,8 @@ def key_domains(
             if column.key is None:
                 continue
             place = ("tables", name, "columns", column_name)
-            derivation, kind, _ = _typed(policy, place, column, column_name, schema[name])
-            domain = _domain(policy, place, column.key, kind, derivation, pins)
+            derivation, kind, _ = typed_column(policy, place, column, column_name, schema[name])
+            domain = key_domain(policy, place, column.key, kind, derivation, pins)
             digest = domain_digest(domain, kind)
             found.append((PinnedDomain(table=name, column=column_name, count=len(domain), digest=digest), domain))
     return tuple(found)
@@ -132,10 +132,10 @@ def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tu
     if pinned is None:
         raise policy.refuse(place, Fault("KH007", "is not pinned yet", hint="Run keyhole check: it copies the table."))
     if name in schema and schema[name] != pinned.columns:
-        raise policy.refuse(place, Fault("KH007", "has other columns than were pinned", hint=_REPIN))
+        raise policy.refuse(place, Fault("KH007", "has other columns than were pinned", hint=REPIN))
     for column in section.columns:
         if column not in {known.name for known in pinned.columns}:
-            raise policy.refuse((*place, "columns", column), _absent(column, pinned.columns))
+            raise policy.refuse((*place, "columns", column), absent(column, pinned.columns))
     columns = tuple(
         Column(
             name=column.name,
@@ -151,7 +151,7 @@ def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tu
 def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins, directory: Path) -> Table:
     section, place = policy.tables[name], ("tables", name)
     _named_columns(policy, place, section, source)
-    columns = _columns(policy, name, source, pins)
+    columns = compiled_columns(policy, name, source, pins)
     by_name = {column.name: column for column in columns}
     assert section.privacy_unit is not None
     for unit in section.privacy_unit:
@@ -224,177 +224,11 @@ def _named_columns(
         named.append(("max_rows_per_group", section.max_rows_per_group.unique))
     for key, column in named:
         if column not in known:
-            raise policy.refuse((*place, key), _absent(column, source))
+            raise policy.refuse((*place, key), absent(column, source))
     for name in derived & {column.name for column in source}:
         hint = "Give the derived column a name of its own."
         fault = Fault("KH010", "the source has a column of that name already", hint=hint)
         raise policy.refuse((*place, "columns", name, "expression"), fault)
-
-
-def _columns(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins) -> tuple[Column, ...]:
-    """The exposed columns: those listed, and those that the unit, the row cap and derived columns need."""
-    section = policy.tables[name]
-    needed = set(section.columns) | set(section.privacy_unit or ()) | set(section.immutable)
-    if section.max_rows_per_group is not None:
-        needed.add(section.max_rows_per_group.unique)
-    for column in section.columns.values():
-        if column.expression is not None:
-            needed.add(parse_derivation(column.expression).column)
-    order = [column.name for column in source if column.name in needed]
-    order += [column for column in section.columns if column not in order]
-    return tuple(_column(policy, name, column, source, pins) for column in order)
-
-
-def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, ...], pins: Pins) -> Column:
-    section = policy.tables[table]
-    column = section.columns.get(name, ColumnSection())
-    place = ("tables", table, "columns", name)
-    derivation, kind, declared = _typed(policy, place, column, name, source)
-    domain = None
-    if column.key is not None:
-        domain = _domain(policy, place, column.key, kind, derivation, pins)
-        _confirmed(policy, place, domain_digest(domain, kind), pins.domain(table, name))
-    grid = _grid(policy, place, column, kind, declared)
-    return Column(
-        name=name,
-        sql_type=kind,
-        declared=declared,
-        domain=domain,
-        bounds=column.bounds,
-        grid=grid,
-        per_unit=column.per_unit,
-        derivation=derivation,
-        immutable=name in section.immutable,
-        prunable=all(known.prunable for known in source if known.name == (derivation.column if derivation else name)),
-        comment=column.comment,
-    )
-
-
-def _typed(
-    policy: Policy, place: tuple[str, ...], column: ColumnSection, name: str, source: tuple[SourceColumn, ...]
-) -> tuple[Derivation | None, SqlType, str]:
-    """A column's derivation, type and declared type, after the policy's `type`."""
-    declared_types = {known.name: known.declared for known in source}
-    derivation = None
-    if column.expression is None:
-        if name not in declared_types:
-            raise policy.refuse(place, _absent(name, source))
-        if any(known.nondeterministic for known in source if known.name == name):
-            raise policy.refuse(place, _nondeterministic(name))
-        declared = declared_types[name]
-        kind = sql_type(declared)
-    else:
-        where = (*place, "expression")
-        derivation = parse_derivation(column.expression)
-        if derivation.column not in declared_types:
-            raise policy.refuse(where, _absent(derivation.column, source))
-        base = declared_types[derivation.column]
-        if zoned(base):
-            raise policy.refuse(where, _zoned(derivation.column))
-        parsed = derivation
-        kind = policy.at(where, lambda: derived_type(parsed, sql_type(base)))
-        declared = _declared(kind)
-    if zoned(declared):
-        raise policy.refuse(place, _zoned(name))
-    if column.type is not None:
-        return derivation, *_overridden(policy, (*place, "type"), column.type, kind, derivation)
-    return derivation, kind, declared
-
-
-def _overridden(
-    policy: Policy, place: tuple[str, ...], declared: str, kind: SqlType, derivation: Derivation | None
-) -> tuple[SqlType, str]:
-    chosen = sql_type(declared)
-    truncated = derivation is not None and derivation.function == "date_trunc"
-    if chosen is kind or (truncated and chosen is SqlType.TIMESTAMP and kind is SqlType.DATE):
-        return chosen, declared
-    hint = f"Write another PostgreSQL name for {kind.value}, or cast the column in a view of the source."
-    raise policy.refuse(place, Fault("KH006", f"the source's column is of type {kind.value}", hint=hint))
-
-
-def _declared(kind: SqlType) -> str:
-    return "timestamp without time zone" if kind is SqlType.TIMESTAMP else kind.value
-
-
-def _domain(
-    policy: Policy, place: tuple[str, ...], key: KeySection, kind: SqlType, derivation: Derivation | None, pins: Pins
-) -> tuple[Value, ...]:
-    """A key's public values, as the policy and the pinned public tables give them now."""
-    where = (*place, "key")
-
-    def values() -> tuple[Value, ...]:
-        if kind not in KEY_TYPES:
-            hint = "Group by a column of type text, integer, boolean, date or timestamp."
-            raise Fault("KH003", f"a column of type {kind.value} cannot be a key", hint=hint)
-        if key.values is not None:
-            domain = listed(key.values, kind)
-        elif key.range is not None:
-            domain = counted(key.range[0], key.range[1], key.step, kind)
-        else:
-            domain = _from_public(str(key.values_from), kind, pins)
-        if len(domain) > policy.limits.max_keys:
-            hint = f"Narrow the domain, or raise limits.max_keys = {policy.limits.max_keys}."
-            raise Fault("KH003", f"the domain has {len(domain):,} values", hint=hint)
-        for value in domain:
-            if derivation is not None and not possible(derivation, value):
-                hint = f"List only values that {derivation.function} of {derivation.part or 'a timestamp'} can give."
-                raise Fault("KH003", f"{encoded(value)} is never a value of the expression", hint=hint)
-        return domain
-
-    return policy.at(where, values)
-
-
-def _from_public(values_from: str, kind: SqlType, pins: Pins) -> tuple[Value, ...]:
-    name, _, column = values_from.partition(".")
-    table = pins.table(name)
-    if table is None:
-        hint = "Run keyhole check: it copies the table."
-        raise Fault("KH007", f"public table {name} is not pinned yet", hint=hint)
-    values = table.values(column)
-    if table.kind(column) is not kind:
-        problem = f"{values_from} is of type {table.kind(column).value}, the key column of type {kind.value}"
-        raise Fault("KH003", problem, hint="Take the values from a column of the same type.")
-    return taken(values, kind)
-
-
-def _confirmed(policy: Policy, place: tuple[str, ...], digest: str, pinned: PinnedDomain | None) -> None:
-    if pinned is None:
-        hint = "Run keyhole check: it pins every key domain."
-        raise policy.refuse((*place, "key"), Fault("KH007", "is not pinned yet", hint=hint))
-    if pinned.digest != digest:
-        raise policy.refuse((*place, "key"), Fault("KH007", "is not the domain that was pinned", hint=_REPIN))
-
-
-def _grid(
-    policy: Policy, place: tuple[str, ...], column: ColumnSection, kind: SqlType, declared: str
-) -> Decimal | None:
-    if column.bounds is None:
-        return None
-    if kind not in _MEASURE_TYPES:
-        hint = "Give bounds to integer, numeric or double precision columns."
-        fault = Fault("KH004", f"a column of type {declared} cannot be a measure", hint=hint)
-        raise policy.refuse((*place, "bounds"), fault)
-    if column.grid is None and kind is not SqlType.INTEGER:
-        hint = "Add the step that values are rounded to, such as grid = 0.01."
-        raise policy.refuse((*place, "grid"), Fault("KH004", "is missing", hint=hint))
-    return column.grid or Decimal(1)
-
-
-def _absent(name: str, source: tuple[SourceColumn, ...]) -> Fault:
-    hint = nearest(name, [column.name for column in source])
-    return Fault("KH006", f'the source has no column "{name}" there', hint=hint)
-
-
-def _zoned(name: str) -> Fault:
-    hint = f"Expose a view of the source that gives {name} AT TIME ZONE 'UTC': a timestamp without time zone."
-    problem = f'column "{name}" is a timestamp with time zone: its days and months depend on a session setting'
-    return Fault("KH006", problem, hint=hint)
-
-
-def _nondeterministic(name: str) -> Fault:
-    hint = f'Expose a view of the source that gives {name} COLLATE "C".'
-    problem = f'column "{name}" has a nondeterministic collation: the source would merge groups whose keys differ'
-    return Fault("KH006", problem, hint=hint)
 
 
 def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable, ...]) -> str:

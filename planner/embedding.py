@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from planner.catalog import Catalog, StoredQuestion, Table
 from planner.clauses import at_offset
+from planner.edit import Edit
 from planner.embedded import Embedded, EmbeddedVirtual
 from planner.emptiness import constantly_empty
 from planner.errors import KeyholeError
@@ -14,7 +15,7 @@ from planner.flattening import flattened
 from planner.lexer import Token, quoted
 from planner.lexer import tokens as lex
 from planner.outer import Asking
-from planner.question_text import Edit, Place, question_edits
+from planner.question_text import Place, question_edits
 from planner.session_statement import refused
 from planner.set_operations import joined
 from planner.syntax import name, offset, parse, position
@@ -132,6 +133,8 @@ def _taken_apart(
 ) -> Asking:
     holes: list[_Hole] = []
     places: list[Place] = []
+    if sum(isinstance(what, StoredQuestion) for _, what in found) > MOST_QUESTIONS:
+        raise _too_many()
     for node, what in found:
         if isinstance(what, Table):
             if any(_from(node) is place.select for place in places):
@@ -147,8 +150,12 @@ def _taken_apart(
             holes.extend(_Hole(edit, (place.embedded,) if 0 in edit.replacement else ()) for edit in place.edits)
     asking = _joined(text, holes)
     if len(asking.questions) > MOST_QUESTIONS:
-        raise KeyholeError("KH107", f"more than {MOST_QUESTIONS} questions in one statement", hint="Ask them apart.")
+        raise _too_many()
     return replace(asking, constantly_empty=constantly_empty(tree, asking))
+
+
+def _too_many() -> KeyholeError:
+    return KeyholeError("KH107", f"more than {MOST_QUESTIONS} questions in one statement", hint="Ask them apart.")
 
 
 def _from(node: exp.Table) -> exp.Expr | None:

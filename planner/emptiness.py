@@ -5,10 +5,10 @@ from datetime import date
 from sqlglot import exp
 
 from planner.constant import Given, uses_clock
+from planner.constant_comparison import constant_truth
 from planner.embedded import EmbeddedVirtual
 from planner.errors import KeyholeError
 from planner.outer import Asking
-from planner.row_condition import constant_truth
 from planner.syntax import bare, parse
 
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)

@@ -70,6 +70,8 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH305", "53400", "not enough budget left for the privacy unit"),
     ("KH306", "53400", "the analyst's own cap is reached"),
     ("KH307", "53400", "the mechanism stopped without an answer"),
+    ("KH308", "42501", "the question waits for the owner's approval"),
+    ("KH309", "53400", "not enough budget left for the table"),
     # KH4xx: session and settings
     ("KH401", "28P01", "authentication failed"),
     ("KH402", "22023", "an invalid keyhole setting"),

@@ -33,7 +33,22 @@ from planner.question import Offsets
 from planner.rounding import at_least, at_most, percent
 from planner.unit_totals import unit_rows_text
 
+FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"
 SQL_LINES = 14  # of EXPLAIN's one screen; the rest is in JSON
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNoise:
+    """That a question is decided on noise which `earlier` questions drew or read.
+
+    `fresh` is the most that it costs the shared balances, `own` what it reads in all and its analyst's own balances are
+    charged at most, both per key; `fits` whether the balances admit that.
+    """
+
+    earlier: int
+    fresh: float
+    own: float
+    fits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +57,13 @@ class Left:
 
     `version` is the public data version. `epsilon` is the largest worst case per key that every balance still admits.
     `would_fit` are settings with which the question would pass where it does not: "keyhole.tolerance = '13%'".
+    `noise` is there where earlier questions' noise would be read.
     """
 
     version: str
     epsilon: float
     would_fit: tuple[str, ...] = ()
+    noise: SharedNoise | None = None
 
 
 def explain_text(plan: Plan, *, left: Left | None) -> tuple[str, ...]:
@@ -117,6 +134,7 @@ def explain_json(plan: Plan, *, left: Left | None) -> dict[str, Any]:
         document["left"] = left.epsilon
         document["refused"] = _refused(plan, left)
         document["would_fit"] = list(left.would_fit)
+        document["shared_noise"] = _noise_json(left.noise)
     return document
 
 
@@ -149,6 +167,16 @@ def guarantee_sentence(plan: Plan) -> str:
     unit = " or ".join(table.unit)
     bounded = f"This holds for aggregates after bounding each ({table.unit_text})"
     return f"{promise} {bounded}; rows without {unit} are left out."
+
+
+def shared_noise_sentence(noise: SharedNoise) -> str:
+    """Who shares noise with an answer, what it costs everybody, and when its rates hold."""
+    questions = "1 earlier question" if noise.earlier == 1 else f"{noise.earlier} earlier questions"
+    own = f"{plain(Decimal(at_most(noise.own)))} epsilon"
+    fresh = f"at most {plain(Decimal(at_most(noise.fresh)))} of {own} is new to the shared budget"
+    if noise.fresh == 0:
+        fresh = f"nothing is new to the shared budget, and at most {own} counts towards a cap of your own"
+    return f"same noise as {questions}: {fresh}; {FIXED_BEFORE}."
 
 
 def _missed_past_the_limit(plan: Plan) -> str:
@@ -195,6 +223,8 @@ def _lines(plan: Plan, left: Left | None) -> Iterator[str]:
         refused = _refused(plan, left)
         verdict = "   -> this question would be refused" if refused else ""
         yield f"  Left for these groups: {at_least(left.epsilon)}{verdict}"
+        if left.noise is not None:
+            yield f"  Reuse: {shared_noise_sentence(left.noise)}"
         if refused and left.would_fit:
             yield f"  Would fit: {', or '.join(left.would_fit)}"
     yield from noise_lines(plan)
@@ -288,8 +318,16 @@ def _rollup_json(plan: Plan) -> dict[str, str] | None:
     return None if rollup is None else {"build": rollup.build, "sql": rollup.sql}
 
 
+def _noise_json(noise: SharedNoise | None) -> dict[str, Any] | None:
+    """How many questions' noise would be read, and what that costs everybody and the analyst at most; null for none."""
+    if noise is None:
+        return None
+    return {"earlier_questions": noise.earlier, "fresh_at_most": noise.fresh, "own_at_most": noise.own}
+
+
 def _refused(plan: Plan, left: Left) -> bool:
-    return plan.worst_case_epsilon > left.epsilon
+    on_shared_noise = left.noise is not None and left.noise.fits
+    return plan.worst_case_epsilon > left.epsilon and not on_shared_noise
 
 
 def _slack(tolerance: str) -> str:

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, relaxed
 from mechanisms.formula import complement as complement_of
-from planner.condition import ALWAYS, And, IsNull, all_of, canonical, disjoint
+from planner.condition import ALWAYS, And, IsNull, all_of, canonical
+from planner.disjointness import disjoint
 from planner.errors import KeyholeError
 from planner.guard_remedy import Remedy, read_alone
 from planner.question import Functional, Measure, Term

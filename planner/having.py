@@ -12,16 +12,17 @@ from math import ceil, floor
 from sqlglot import exp
 
 from planner.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate, unsupported
-from planner.comparison import FAILS, FLIPPED, HOLDS, OPPOSITE, Comparison, Every, Having, Outside, Slack, Some
-from planner.condition import ALWAYS, COMPARISONS
+from planner.comparison import FAILS, HOLDS, Comparison, Every, Having, Outside, Slack, Some
+from planner.condition import ALWAYS
 from planner.constant import NotConstant, Number, Untyped, fold, number
 from planner.decimals import decimal
 from planner.errors import KeyholeError
 from planner.key_thresholds import is_public, key_numbers, mean_less
 from planner.linear import Linear, divides_integers, least_per_row, linear, not_linear, same_rows
+from planner.operators import COMPARISONS, FLIPPED, OPERATORS, OPPOSITE
 from planner.order_statistic import is_truth, picks_a_value, truth_comparison, value_comparison
 from planner.question import Measure
-from planner.row_condition import OPERATORS, row_truth
+from planner.row_condition import row_truth
 from planner.row_expression import Arithmetic, Part
 from planner.syntax import bare, position, written
 from planner.variance import is_variance, variance_comparison

@@ -8,24 +8,73 @@ from planner.bounding import Bounding
 from planner.catalog import Column, Lookup, Table
 from planner.condition import canonical
 from planner.keys import as_text
+from planner.offsets import LIMIT
 from planner.public_knowledge import knowledge
 from planner.question import Functional, Offsets, Question, Term, UnitRows
 from planner.row_sql import RowSql
 
 FORMAT = "keyhole question 2"
+PATH_FORMAT = "keyhole path 1"
 
 
 def functional_identity(functional: Functional) -> str:
-    """What a functional sums, within one question's table, filter and keys."""
-    low, high = functional.unit_range or ("", "")
+    """What a functional sums, within one question's table, filter and keys, and what is taken off before it is compared
+    with a cut."""
     taken_off = () if functional.offsets is None else (_offsets(functional.offsets),)
+    return "|".join((_summed(functional), *taken_off))
+
+
+def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...]:
+    """By functional, the sha256 of all that its exact values in the data of one version depend on, in hex.
+
+    Guarantee: functionals of two questions with equal identities have the same value in every key that both have, and
+    the same sensitivity. So formula, thresholds (those of each group's own, too), tolerances, rates, the mechanism, the
+    order of the keys and their restriction are left out; in are the policy's and pinned data's digest, table, unit,
+    bounding, the keys' whole domains, and the filter. None for a functional whose identity another one of the same
+    question has, since they need noise of their own, and for one whose thresholds lie too far apart to be put back.
+
+    Parameters:
+        question: minimised, as in a plan.
+        digest: the catalog's.
+    """
+    common = "\n".join(_values_of(question, digest))
+    identities = [
+        sha256(f"{common}\nfunctional {_summed(functional)}".encode()).hexdigest()
+        for functional in question.functionals
+    ]
+    return tuple(
+        identity if identities.count(identity) == 1 and _can_be_put_back(functional) else None
+        for identity, functional in zip(identities, question.functionals, strict=True)
+    )
+
+
+def _can_be_put_back(functional: Functional) -> bool:
+    return functional.offsets is None or functional.offsets.largest <= LIMIT
+
+
+def _values_of(question: Question, digest: str) -> Iterator[str]:
+    yield PATH_FORMAT
+    yield digest
+    yield from _table(question.table)
+    for column, values in sorted(
+        zip(question.keys.columns, question.keys.values, strict=True), key=lambda key: key[0].name
+    ):
+        domain = values if column.domain is None else column.domain
+        listed = sha256("\n".join(repr(as_text(value)) for value in domain).encode()).hexdigest()
+        yield f"key {_column(column)} {len(domain)} {listed}"
+    if question.per_unit is not None:
+        yield from _unit_rows(question.per_unit)
+    yield f"where {canonical(question.where)}"
+
+
+def _summed(functional: Functional) -> str:
+    low, high = functional.unit_range or ("", "")
     return "|".join(
         (
             functional.measure.value,
             " + ".join(sorted(map(_term, functional.terms))),
             f"sensitivity={functional.sensitivity}",
             f"unit_range={low}..{high}",
-            *taken_off,
         )
     )
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from planner.catalog import Column, Derivation, Lookup, SqlType, Value
 from planner.errors import KeyholeError
-from planner.key_image import NotExact, Typed, given, image
+from planner.key_image import NotExact, Typed, given, images
 from planner.keys import as_text
 from planner.reference import Scope, kind_of, part_of, referenced
 from planner.syntax import bare, parse, position, written
@@ -41,7 +41,7 @@ class KeyExpression:
 
 
 def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
-    """The expression over key columns alone, or None if it reads others or none. Raises KH201."""
+    """The expression over key columns alone, or None if it reads others or none. Raises KH201, KH202."""
     found: dict[str, Column] = {}
 
     def leaf(column: Column, to: str | None) -> exp.Expr:
@@ -63,6 +63,8 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
 
     if any(isinstance(part, exp.Query | exp.AggFunc | exp.Window | exp.Parameter | exp.Star) for part in node.walk()):
         return None
+    if any("percent" in part.meta for part in node.find_all(exp.TimeToStr)):
+        raise _refused(node, "Keyhole does not read patterns with a percent sign.")
     text = written(bare(_detached(node).transform(over_keys, copy=False)))
     tree = _parsed(text)
     read = {written(column) for column in tree.find_all(exp.Column)}
@@ -173,14 +175,12 @@ def _tell_apart(expression: KeyExpression, item: exp.Expr) -> None:
     if size > MOST_VALUES:
         raise _refused(item, f"It would have to be computed for {size:,} combinations of values.")
     tree = _parsed(expression.text)
-    seen: set[tuple[str, object]] = set()
+    combinations = product(*(_given(column) for _, column in expression.columns))
     try:
-        for values in product(*(_given(column) for _, column in expression.columns)):
-            result = image(tree, dict(zip(names, values, strict=True)))
-            seen.add((result.kind, result.raw))
+        results = images(tree, [dict(zip(names, values, strict=True)) for values in combinations])
     except NotExact as part:
         raise _not_exact(item, part) from None
-    if len(seen) < size:
+    if len({(one.kind, one.raw) for one in results}) < size:
         raise _refused(item, "It gives several combinations of keys one value.")
 
 
@@ -221,11 +221,12 @@ def _spelled(base: Column, scope: Scope) -> str:
 @lru_cache(maxsize=128)
 def _pairs(texts: tuple[str, ...], name: str, base: Column) -> tuple[tuple[Value, Value], ...]:
     """Each value of the key with the first value for which all expressions are the same. Raises `NotExact`."""
-    trees = [_parsed(text) for text in texts]
+    rows = [{name: typed} for typed in _given(base)]
+    computed = [images(_parsed(text), rows) for text in texts]
     firsts: dict[tuple[tuple[str, object], ...], Value] = {}
     pairs: list[tuple[Value, Value]] = []
-    for value, typed in zip(base.domain or (), _given(base), strict=True):
-        results = tuple((one.kind, one.raw) for one in (image(tree, {name: typed}) for tree in trees))
+    for value, *found in zip(base.domain or (), *computed, strict=True):
+        results = tuple((one.kind, one.raw) for one in found)
         pairs.append((value, firsts.setdefault(results, value)))
     return tuple(pairs)
 

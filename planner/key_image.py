@@ -8,24 +8,29 @@ settings or on rounding is refused.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 from typing import TypeAlias
 
 from sqlglot import exp
 
+from planner.calendar_parts import extracted, truncated
 from planner.catalog import SqlType, Value
 from planner.derivation import DATE_PARTS, EXTRACTED_FROM_DATE
 from planner.reference import part_of
 from planner.syntax import written
 
-Raw: TypeAlias = str | bool | int | Fraction | date | datetime | tuple[str, date] | None
+Raw: TypeAlias = str | bool | int | Fraction | date | datetime | tuple[str, date] | tuple[Fraction, Fraction] | None
 _NUMBERS = ("integer", "whole", "numeric")  # whole: numeric without decimals
 _TIMES = ("date", "timestamp", "timestamptz")
 _TEXTS = ("text", "unknown")
 _LARGEST = 2**31
 _FINEST = 10_000  # denominators up to which numeric division keeps different quotients apart
+_ROUNDED_BELOW = 10_000  # quotients below this keep 16 decimals, however their operands are written
+_MOST_WRITTEN = 16  # decimals that all literals beside a rounded quotient have together
+_MOST_STEPS = 500_000
 _TEXT_TYPES = ("TEXT", "VARCHAR")
 _INTEGER_TYPES = ("INT", "BIGINT")
 _FORMAT = re.compile(r'"[^"%\\]*"|%[YmdH]|Q|[-/ .:_,]')
@@ -37,7 +42,10 @@ class NotExact(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A value with its PostgreSQL type; `unknown` is a quoted literal, `opaque` text that is only told apart."""
+    """A value with its PostgreSQL type; `unknown` is a quoted literal.
+
+    `opaque` is text that is only told apart, and `quotient` a numeric that PostgreSQL rounds, by what it divides.
+    """
 
     kind: str
     raw: Raw
@@ -95,6 +103,23 @@ def given(value: Value, kind: SqlType) -> Typed:
     return Typed(kind.value, value)
 
 
+def images(node: exp.Expr, rows: Sequence[Mapping[str, Typed]]) -> list[Typed]:
+    """The expression's values for each of `rows`. Raises `NotExact`, also for what would take too long."""
+    size = sum(1 for _ in node.walk())
+    if size * len(rows) > _MOST_STEPS:
+        raise NotExact(f"an expression of {size:,} parts")
+    found: list[Typed] = []
+    operands: dict[Fraction, Raw] = {}
+    for values in rows:
+        one = image(node, values)
+        match one.raw:
+            case (Fraction() as dividend, Fraction() as divisor):
+                if operands.setdefault(dividend / divisor, one.raw) != one.raw:  # they may be rounded differently
+                    raise NotExact(written(node)[:80])
+        found.append(one)
+    return found
+
+
 def image(node: exp.Expr, values: Mapping[str, Typed]) -> Typed:
     """The expression's value where its columns, by their text, have `values`. Raises `NotExact`."""
     allowed = _ALLOWED.get(type(node))
@@ -150,7 +175,9 @@ def _chosen(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
     if isinstance(node, exp.Nullif):
         first, other = of(node.this), of(node.expression)
         same = _compared(exp.EQ, first, other, node)
-        return Typed(first.kind, None if same.raw is True else first.raw)
+        promoted = first.kind in _NUMBERS and other.kind in _NUMBERS  # PostgreSQL's nullif(1, 2.5) is numeric
+        kind = max(first.kind, other.kind, key=_NUMBERS.index) if promoted else first.kind
+        return Typed(kind, None if same.raw is True else first.raw)
     found = _unified([of(node.this), *map(of, node.expressions)], node)
     return next((one for one in found if one.raw is not None), found[0])
 
@@ -175,8 +202,9 @@ def _truth(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             first, *others = _unified([of(node.this), *map(of, node.expressions)], node)
             return _any([_compared(exp.EQ, first, other, node) for other in others])
         case exp.Between():
-            low = _compared(exp.LT, of(node.this), of(node.args["low"]), node)
-            high = _compared(exp.GT, of(node.this), of(node.args["high"]), node)
+            inner = of(node.this)
+            low = _compared(exp.LT, inner, of(node.args["low"]), node)
+            high = _compared(exp.GT, inner, of(node.args["high"]), node)
             return _negated(_any([low, high]))
         case _:
             raise NotExact(written(node)[:80])
@@ -221,12 +249,41 @@ def _computed(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Ex
         return _number(a - b * (floor(quotient) if quotient >= 0 else ceil(quotient)), kind, node)
     if operation is exp.Div:
         if kind != "integer":
-            return _number(a / b, "numeric", node)
+            return _quotient(a, b, node)
         return _number(Fraction(floor(a / b) if a / b >= 0 else ceil(a / b)), kind, node)
     return _number(a + b if operation is exp.Add else a - b if operation is exp.Sub else a * b, kind, node)
 
 
+def _quotient(dividend: Fraction, divisor: Fraction, node: exp.Expr) -> Typed:
+    """A numeric quotient: a number where PostgreSQL computes all its digits, else only what is divided by what."""
+    found = _number(dividend / divisor, "numeric", node)
+    assert isinstance(found.raw, Fraction)
+    decimals = next((places for places in range(17) if (found.raw * 10**places).denominator == 1), None)
+    if decimals is not None and decimals <= _kept(found.raw):
+        return found
+    literals = [one for one in node.find_all(exp.Literal) if not one.is_string]
+    nested = any(one is not node for one in node.find_all(exp.Div))
+    if nested or abs(found.raw) >= _ROUNDED_BELOW or sum(map(_decimals, literals)) > _MOST_WRITTEN:
+        raise NotExact(written(node)[:80])
+    return Typed("quotient", (dividend, divisor))
+
+
+def _kept(value: Fraction) -> int:
+    """How many decimals PostgreSQL's division keeps at least: 16 digits, fewer by 4 for each 4 before the point."""
+    return 16 - 4 * ((len(str(floor(abs(value)))) - 1) // 4)
+
+
+def _decimals(literal: exp.Literal) -> int:
+    exponent = Decimal(str(literal.this)).as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else _MOST_WRITTEN + 1
+
+
 def _rounded(node: exp.Expr, found: Typed) -> Typed:
+    if isinstance(found.raw, tuple) and found.kind == "quotient":
+        dividend, divisor = found.raw  # no whole number, and farther from one than PostgreSQL rounds
+        assert isinstance(dividend, Fraction)
+        assert isinstance(divisor, Fraction)
+        found = Typed("numeric", dividend / divisor)
     value = _fraction(found, node)
     kind = "double" if found.kind == "integer" else "whole"  # PostgreSQL's, with which nothing is computed here
     if value is None:
@@ -257,11 +314,12 @@ def _case(node: exp.Case, of: Callable[[exp.Expr], Typed]) -> Typed:
     branches = node.args["ifs"]
     results = [of(branch.args["true"]) for branch in branches]
     found = _unified([*results, Typed("unknown", None) if default is None else of(default)], node)
+    tested = None if node.this is None else of(node.this)
     for branch, result in zip(branches, found, strict=False):
-        if node.this is None:
+        if tested is None:
             met: Raw = _boolean(of(branch.this), node)
         else:
-            met = _compared(exp.EQ, of(node.this), of(branch.this), node).raw
+            met = _compared(exp.EQ, tested, of(branch.this), node).raw
         if met is True:
             return result
     return found[-1]
@@ -305,7 +363,7 @@ def _as(found: Typed, kind: str, node: exp.Expr) -> Typed:
 def _compared(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
     left, right = _unified([left, right], node)
     a, b = left.raw, right.raw
-    if left.kind in ("opaque", "timestamptz"):
+    if left.kind in ("opaque", "quotient", "timestamptz"):
         raise NotExact(written(node)[:80])
     if a is None or b is None:
         return Typed("boolean", None)
@@ -368,39 +426,6 @@ def _moment(found: Typed) -> datetime:
     raw = found.raw
     assert isinstance(raw, date)
     return raw if isinstance(raw, datetime) else datetime(raw.year, raw.month, raw.day)
-
-
-def truncated(part: str, moment: datetime) -> datetime:
-    """What date_trunc gives."""
-    if part == "hour":
-        return moment.replace(minute=0, second=0, microsecond=0)
-    day = datetime(moment.year, moment.month, moment.day)
-    match part:
-        case "week":
-            return day - timedelta(days=day.weekday())
-        case "month":
-            return day.replace(day=1)
-        case "quarter":
-            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-        case "year":
-            return day.replace(month=1, day=1)
-        case _:
-            return day
-
-
-def extracted(part: str, moment: datetime) -> int:
-    """What extract gives."""
-    return {
-        "year": moment.year,
-        "quarter": (moment.month - 1) // 3 + 1,
-        "month": moment.month,
-        "week": moment.isocalendar().week,
-        "day": moment.day,
-        "dow": moment.isoweekday() % 7,
-        "isodow": moment.isoweekday(),
-        "doy": moment.timetuple().tm_yday,
-        "hour": moment.hour,
-    }[part]
 
 
 def _formatted(node: exp.TimeToStr, found: Typed) -> Typed:

@@ -12,7 +12,8 @@ from planner.errors import KeyholeError
 class Token(NamedTuple):
     """One token. `value` is the identifier as PostgreSQL folds it, a string's content, or the text itself.
 
-    `kind` is word, quoted, string, number, parameter or symbol; `start` and `end` are 0-based character offsets.
+    `kind` is word, label, quoted, string, number, parameter or symbol; a label is an unquoted word that only names
+    something, as after a dot or AS. `start` and `end` are 0-based character offsets.
     """
 
     kind: str
@@ -31,7 +32,7 @@ class Token(NamedTuple):
     @property
     def names(self) -> bool:
         """Whether this may be an identifier."""
-        return self.kind in ("word", "quoted")
+        return self.kind in ("word", "label", "quoted")
 
 
 _TOKEN = re.compile(
@@ -48,6 +49,9 @@ _TOKEN = re.compile(
     | (?P<symbol>::|:=|\.\.|[()\[\],;:.]|(?:(?!--|/\*)[+\-*/<>=~!@\#%^&|`?])+)
     """,
     re.VERBOSE | re.DOTALL,
+)
+_AFTER_AS = frozenset(
+    ("not", "materialized", "select", "with", "values", "table", "execute", "insert", "update", "delete", "merge")
 )
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
 
@@ -67,6 +71,13 @@ def _content(kind: str, raw: str) -> str:
     if kind == "quoted":
         return raw[raw.index('"') + 1 : -1].replace('""', '"')
     return raw[raw.index("'") + 1 : -1].replace("''", "'")
+
+
+def _is_label(word: str, before: list[Token]) -> bool:
+    """Whether an unquoted word after these tokens names something, even if it is a keyword elsewhere."""
+    if not before:
+        return False
+    return before[-1].is_symbol(".") or (before[-1].is_word("as") and word not in _AFTER_AS)
 
 
 def _refuse_escapes(kind: str, raw: str, before: list[Token], *, position: int) -> None:
@@ -98,7 +109,9 @@ def tokens(text: str) -> tuple[Token, ...]:
             end = close + len(raw)
         elif kind in ("word", "quoted"):
             _refuse_escapes(kind, raw, found, position=at + 1)
-            found.append(Token(kind, _content(kind, raw), at, end))
+            value = _content(kind, raw)
+            label = kind == "word" and _is_label(value, found)
+            found.append(Token("label" if label else kind, value, at, end))
         elif kind in ("string", "escaped"):
             found.append(Token("string", _content("string", raw), at, end))
         elif kind != "space":

@@ -7,9 +7,10 @@ from math import floor
 from sqlglot import exp
 
 from planner.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate, meaning
-from planner.condition import And, Condition, IsNull, any_of, canonical, disjoint
+from planner.condition import And, Condition, IsNull, any_of, canonical
 from planner.constant import Constant, NotConstant, Number, Untyped, fold, number
 from planner.decimals import decimal
+from planner.disjointness import disjoint
 from planner.errors import KeyholeError
 from planner.key_numbers import KeyNumbers
 from planner.key_thresholds import is_public, key_numbers, undetermined

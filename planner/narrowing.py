@@ -15,8 +15,9 @@ from math import ceil, floor, isfinite
 from typing import TypeAlias
 
 from planner.catalog import Column, Lookup, SqlType, Table, Value
-from planner.condition import OPPOSITE, And, Compare, Condition, IsNull, Not, Or, Within
+from planner.condition import And, Compare, Condition, IsNull, Not, Or, Within
 from planner.errors import KeyholeError
+from planner.operators import OPPOSITE
 
 _EXACT = 2**48  # steps up to which rounding in double precision is off by less than half a step
 _Interval: TypeAlias = tuple[Fraction | None, Fraction | None]  # None: without an end

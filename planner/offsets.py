@@ -15,7 +15,8 @@ from planner.errors import KeyholeError
 from planner.key_numbers import KeyNumbers
 from planner.question import Offsets, Question
 
-LIMIT = 2**62
+LIMIT = 2**61
+"""Sums are cut off here, so that what is taken off, up to as much, and noise on both leave them within an int64."""
 
 
 def offsets(
@@ -51,19 +52,23 @@ def without_offsets(question: Question, values: Integers) -> Integers:
     """The functionals less their offsets: what their cuts are compared with.
 
     Guarantee: one privacy unit changes each by no more than before, since what is taken off is public and cutting off
-    beyond `LIMIT` brings values closer to each other, if anything.
+    beyond `LIMIT` brings values closer to each other, if anything. Where no offset is above `LIMIT`, adding it again
+    gives the same number whatever was taken off, so that noise serves questions with other thresholds of that kind.
 
     Parameters:
         values: int64 of shape (functionals, keys), keys in row-major order.
     """
-    if all(functional.offsets is None for functional in question.functionals):
-        return values
     result = np.clip(values, -LIMIT, LIMIT)
     for index, functional in enumerate(question.functionals):
         if functional.offsets is not None:
-            shape = [1] * len(question.keys.shape)
-            place = question.keys.names.index(functional.offsets.key)
-            shape[place] = -1
-            steps = np.array(functional.offsets.steps, dtype=np.int64).reshape(shape)
-            result[index] -= np.broadcast_to(steps, question.keys.shape).reshape(-1)
-    return np.clip(result, -LIMIT, LIMIT)
+            lowered = result[index] - steps_by_key(question, functional.offsets)
+            result[index] = np.clip(lowered, -2 * LIMIT, 2 * LIMIT)
+    return result
+
+
+def steps_by_key(question: Question, taken: Offsets) -> Integers:
+    """What is taken off in each key of the question, in row-major order."""
+    shape = [1] * len(question.keys.shape)
+    shape[question.keys.names.index(taken.key)] = -1
+    steps = np.array(taken.steps, dtype=np.int64).reshape(shape)
+    return np.broadcast_to(steps, question.keys.shape).reshape(-1)

@@ -27,10 +27,11 @@ from sqlglot import exp
 from planner.aggregate import Call, GroupScope, called, contains_aggregate, unsupported
 from planner.catalog import Column, SqlType
 from planner.column_comparison import compared
-from planner.comparison import FAILS, OPPOSITE, Comparison, Every, Having, Slack, Some
+from planner.comparison import FAILS, Comparison, Every, Having, Slack, Some
 from planner.condition import Condition, all_of, any_of, spelled
 from planner.constant import Constant, NotConstant, Number, fold
 from planner.errors import KeyholeError
+from planner.operators import OPPOSITE
 from planner.question import Measure
 from planner.reference import referenced
 from planner.row_condition import row_truth

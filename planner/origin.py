@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from planner.errors import KeyholeError
 
+MOST_ADDED = 20_000
+
 
 class Change(NamedTuple):
     """A span of a text, 0-based, and what replaces it; `origin` is where that was taken from, if it was moved."""
@@ -29,6 +31,34 @@ class _Piece(NamedTuple):
     kept: bool
 
 
+def apart(changes: Iterable[Change]) -> bool:
+    """Whether each of the changes is of a span of its own."""
+    at = 0
+    for change in sorted(changes, key=lambda change: change[:2]):
+        if not at <= change.start <= change.end:
+            return False
+        at = change.end
+    return True
+
+
+class Room:
+    """How many characters changes to a text may still be made of: the text's own, and `MOST_ADDED` more."""
+
+    def __init__(self, text: str) -> None:
+        self._left = len(text) + MOST_ADDED
+
+    def take(self, characters: int) -> None:
+        """Raises KH106 where there is no room for these."""
+        self._left -= characters
+        if self._left < 0:
+            raise KeyholeError("KH106", "this statement says the same too often", hint="Write it more simply.")
+
+
+def growth(changes: Iterable[Change]) -> int:
+    """By how many characters the changes make a text longer."""
+    return sum(len(change.text) - (change.end - change.start) for change in changes)
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """A text, and the edits that led to it from another one, each as the pieces of its result.
@@ -41,12 +71,13 @@ class Origin:
     shift: int = 0
 
     def edited(self, changes: Iterable[Change]) -> "Origin":
-        """The text after more changes, which do not overlap."""
+        """The text after more changes. Raises KH106 where these overlap."""
+        if not apart(changes := tuple(changes)):
+            raise KeyholeError("KH106", "this statement cannot be told apart", hint="Write it more simply.")
         parts: list[str] = []
         pieces: list[_Piece] = []
         at = length = 0
         for change in sorted(changes, key=lambda change: change[:2]):
-            assert change.start >= at
             for text, origin, kept in (
                 (self.text[at : change.start], at, True),
                 (change.text, change.start if change.origin is None else change.origin, False),

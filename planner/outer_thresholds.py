@@ -11,10 +11,10 @@ from sqlglot import exp
 
 from planner.aggregate import contains_aggregate
 from planner.catalog import Catalog, Table
-from planner.clauses import Clauses, at_offset, clauses
+from planner.clauses import Clauses, at_offset, clauses, fits
 from planner.errors import KeyholeError
 from planner.lexer import Token
-from planner.origin import Change, Origin
+from planner.origin import Change, Origin, Room
 from planner.reading import Reader, conjunct_spans, readers, unaliased_end
 from planner.select_list import shows_aggregates
 from planner.syntax import bare, name, offset, position
@@ -86,7 +86,7 @@ def _lifting(
         return None
     first_node = select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
-    found = readers(select, place.select, tokens)
+    found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
     if found is None or len(found) != 1 or _per_unit(select, node, table, text, tokens):
         return None
     (reader,) = found
@@ -96,7 +96,8 @@ def _lifting(
     conjuncts = _conjuncts(reader, items, tokens)
     if conjuncts is None or not _kept_side(reader) or not _unambiguous(reader, items, catalog):
         return None
-    moved = [_moved(one, reader, items, text, tokens) for one in conjuncts if one.moves]
+    room = Room(text)
+    moved = [_moved(one, reader, items, room, text, tokens) for one in conjuncts if one.moves]
     if not moved and select.args.get("having") is None:
         return None
     written = [tokens[one.first].start for one in conjuncts if one.moves]
@@ -104,7 +105,7 @@ def _lifting(
     if inside is None:
         return None
     apart = _mentions(reader, items, conjuncts, tokens)
-    return inside, None if apart else _around(reader, conjuncts, text, tokens)
+    return inside, None if apart else _around(conjuncts, text, tokens)
 
 
 def _per_unit(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> bool:
@@ -117,8 +118,6 @@ def _per_unit(select: exp.Select, node: exp.Table, table: Table, text: str, toke
 
 def _items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Mapping[str, _Item] | None:
     """The subquery's columns by name; None where a name is unsure, or there would be no other column left."""
-    if len(place.items) != len(select.expressions):
-        return None
     found: dict[str, _Item] = {}
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
         node = item.this if isinstance(item, exp.Alias) else item
@@ -166,7 +165,9 @@ def _unambiguous(reader: Reader, items: Mapping[str, _Item], catalog: Catalog) -
 
 def _conjuncts(reader: Reader, items: Mapping[str, _Item], tokens: tuple[Token, ...]) -> tuple[_Conjunct, ...] | None:
     """The conditions of the WHERE around, in order; None if one that compares an aggregate cannot be moved."""
-    spans = list(conjunct_spans(reader.clauses, tokens))
+    spans = conjunct_spans(reader.select, reader.clauses, tokens)
+    if spans is None:
+        return None
     mentioned = {id(column): _of(column, reader, items) for column in reader.columns()}
     found: list[_Conjunct] = []
     for first, past in spans:
@@ -202,7 +203,7 @@ def _is_aggregate(called: str | None, items: Mapping[str, _Item]) -> bool:
 
 
 def _moved(
-    conjunct: _Conjunct, reader: Reader, items: Mapping[str, _Item], text: str, tokens: tuple[Token, ...]
+    conjunct: _Conjunct, reader: Reader, items: Mapping[str, _Item], room: Room, text: str, tokens: tuple[Token, ...]
 ) -> str:
     """A condition as HAVING says it: with aggregates and keys in the place of the subquery's names for them."""
     start, end = tokens[conjunct.first].start, tokens[conjunct.past - 1].end
@@ -212,6 +213,7 @@ def _moved(
     for where, column in sorted(columns.items()):
         item = items[name(column.this)]
         spelled = text[tokens[item.first].start : tokens[item.past - 1].end]
+        room.take(len(spelled))
         plain = not any(
             token.kind == "symbol" and token.value not in "(),*." for token in tokens[item.first : item.past]
         )
@@ -312,17 +314,15 @@ def _mentions(
     return bool(using & names)
 
 
-def _around(reader: Reader, conjuncts: tuple[_Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Change]:
+def _around(conjuncts: tuple[_Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Change]:
     """The WHERE around without the conditions that move, or no WHERE."""
     if not any(one.moves for one in conjuncts):
         return []
     kept = [text[tokens[one.first].start : tokens[one.past - 1].end] for one in conjuncts if not one.moves]
-    where = reader.clauses.mark("where")
-    assert where is not None
     end = tokens[conjuncts[-1].past - 1].end
     if kept:
         return [Change(tokens[conjuncts[0].first].start, end, " AND ".join(kept))]
-    return [Change(tokens[where].start, end, "")]
+    return [Change(tokens[conjuncts[0].first - 1].start, end, "")]
 
 
 def _alone(select: exp.Select, node: exp.Table, text: str, tokens: tuple[Token, ...], inside: list[Change]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType
+from typing import TypeAlias
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
 from mechanisms.joint_loss import all_at_once
@@ -27,6 +28,8 @@ _TENTHS = range(1, 1001)  # of a percent
 _RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n in range(1, 46)))
 _DOUBLINGS = 12
 _WORTH_A_WHOLE_STEP = 1.2
+
+OtherWay: TypeAlias = Callable[[Question, Calibration], bool]
 
 NOT_MINIMISED = "more than twelve thresholds: the formula is folded, not minimised; it may cost more than it had to"
 ALWAYS_TRUE = "the condition holds for every group whatever the data: all keys are returned, nothing is read or spent"
@@ -66,26 +69,41 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
     )
 
 
-def smallest_tolerance(asked: Callable[[str], Question], *, epsilon: float) -> str | None:
+def no_other_way(_question: Question, _calibration: Calibration) -> bool:
+    """A question that costs more than what is left does not fit."""
+    return False
+
+
+def smallest_tolerance(
+    asked: Callable[[str], Question], *, epsilon: float, otherwise: OtherWay = no_other_way
+) -> str | None:
     """The smallest percentage tolerance with which a question costs at most `epsilon`, as `keyhole.tolerance` text.
 
-    Guarantee: planned with the returned tolerance, the worst case is at most `epsilon`; None when 100 % is not enough.
-    At most eleven calibrations are made, whatever the question.
+    Guarantee: planned with the returned tolerance, the worst case is at most `epsilon`, or there is the other way; None
+    when 100 % is not enough. At most eleven calibrations are made, whatever the question.
 
     Parameters:
         asked: the question with a given tolerance; a refusal counts as "does not fit".
         epsilon: what a key may cost.
+        otherwise: whether a question, minimised and calibrated, fits although it costs more.
     """
-    tenths = _first_that_fits(len(_TENTHS), lambda step: _fits(lambda: asked(_percent(_TENTHS[step])), epsilon=epsilon))
+    tenths = _first_that_fits(
+        len(_TENTHS),
+        lambda step: _fits(lambda: asked(_percent(_TENTHS[step])), epsilon=epsilon, otherwise=otherwise),
+    )
     return None if tenths is None else _percent(_TENTHS[tenths])
 
 
-def smallest_fnr(asked: Callable[[float], Question], *, epsilon: float) -> str | None:
+def smallest_fnr(
+    asked: Callable[[float], Question], *, epsilon: float, otherwise: OtherWay = no_other_way
+) -> str | None:
     """The smallest false-negative rate (0.001 to 0.45) with which a question costs at most `epsilon`, as text.
 
     Guarantee and parameters as for `smallest_tolerance`, with at most eight calibrations.
     """
-    rate = _first_that_fits(len(_RATES), lambda step: _fits(lambda: asked(float(_RATES[step])), epsilon=epsilon))
+    rate = _first_that_fits(
+        len(_RATES), lambda step: _fits(lambda: asked(float(_RATES[step])), epsilon=epsilon, otherwise=otherwise)
+    )
     return None if rate is None else str(_RATES[rate])
 
 
@@ -103,17 +121,13 @@ def _first_that_fits(steps: int, fits: Callable[[int], bool]) -> int | None:
     return high
 
 
-def _fits(asked: Callable[[], Question], *, epsilon: float) -> bool:
+def _fits(asked: Callable[[], Question], *, epsilon: float, otherwise: OtherWay) -> bool:
     try:
-        return _worst_case(asked()) <= epsilon
+        reduced, _ = _reduced(asked())
+        calibration = _cheapest(MECHANISMS[reduced.accuracy.mechanism], reduced)
     except (KeyholeError, Unachievable):
         return False
-
-
-def _worst_case(question: Question) -> float:
-    """What a plan of the question would cost, without its SQL. Raises `Unachievable`."""
-    reduced, _ = _reduced(question)
-    return _cheapest(MECHANISMS[question.accuracy.mechanism], reduced).worst_case_epsilon
+    return calibration.worst_case_epsilon <= epsilon or otherwise(reduced, calibration)
 
 
 def _percent(tenths: int) -> str:

@@ -114,11 +114,13 @@ class AccuracySection(Section):
 
 
 class BudgetSection(Section):
-    """`[budget]`: caps over all analysts."""
+    """`[budget]`: caps over all analysts, and from where on a question waits for the owner."""
 
     epsilon_per_predicate: Epsilon
     epsilon_per_query: Epsilon
     epsilon_per_unit: Epsilon | None = None
+    epsilon_per_table: Epsilon | None = None
+    approval_above_epsilon: Epsilon | None = None
 
 
 class LimitsSection(Section):

@@ -53,6 +53,17 @@ def warnings(policy: "Policy") -> tuple[str, ...]:
             f"budget.epsilon_per_query ({budget.epsilon_per_query:g}) is above budget.epsilon_per_predicate "
             f"({budget.epsilon_per_predicate:g}): a question that costs more than the latter never passes."
         )
+    threshold = budget.approval_above_epsilon
+    if threshold is not None and threshold >= budget.epsilon_per_query:
+        said.append(
+            f"budget.approval_above_epsilon ({threshold:g}) is not below budget.epsilon_per_query "
+            f"({budget.epsilon_per_query:g}): no question ever waits for approval."
+        )
+    if budget.epsilon_per_table is not None and budget.epsilon_per_table < budget.epsilon_per_query:
+        said.append(
+            f"budget.epsilon_per_table ({budget.epsilon_per_table:g}) is below budget.epsilon_per_query "
+            f"({budget.epsilon_per_query:g}): a question that costs more than the former never passes."
+        )
     for name, analyst in policy.analysts.items():
         for key in ("epsilon_per_predicate", "epsilon_per_unit"):
             own, shared = getattr(analyst, key), getattr(budget, key)

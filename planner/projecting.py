@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.catalog import Catalog, Table
-from planner.clauses import Clauses, at_offset, clauses
+from planner.clauses import Clauses, at_offset, clauses, fits
 from planner.errors import KeyholeError
 from planner.lexer import Token, readable
-from planner.origin import Change
+from planner.origin import Change, Room
 from planner.reading import Reader, readers, unaliased_end
 from planner.select_list import harmless
 from planner.syntax import bare, name, offset
@@ -67,9 +67,10 @@ def _merged(
     found = readers(select, inner.clauses.select, tokens)
     if not found:
         return ()
+    room = Room(text)
     changes: list[Change] = []
     for reader in found:
-        made = _into(reader, inner, text, tokens)
+        made = _into(reader, inner, room, text, tokens)
         if made is None:
             return ()
         changes.extend(made)
@@ -90,7 +91,8 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
     if where is not None and where.find(exp.Query, exp.AggFunc, exp.Window) is not None:
         return None
     place = clauses(node, tokens)
-    if len(place.items) != len(select.expressions):
+    closed = place.end < len(tokens) and tokens[place.end].is_symbol(")")
+    if not closed or not fits(place, select, tokens):
         return None
     own = {column.name for column in table.columns}
     everything = False
@@ -132,28 +134,27 @@ def _shown(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> 
     return called, _Shown(node, first, past, plain=False, same=False)
 
 
-def _into(reader: Reader, inner: _Inner, text: str, tokens: tuple[Token, ...]) -> list[Change] | None:
+def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[Token, ...]) -> list[Change] | None:
     """The changes to one SELECT that reads the subquery."""
     if not reader.alone or reader.inner_queries():
         return None
     alias = reader.alias or inner.table.name
-    changes = _references(reader, inner, alias, text, tokens)
+    changes = _references(reader, inner, alias, room, text, tokens)
     if changes is None:
         return None
     needs = isinstance(reader.node, exp.Table) and not reader.named
     source = f"{inner.name} AS {readable(alias)}" if needs else f" {inner.name} "
     changes.append(Change(tokens[reader.first].start, tokens[reader.last].end, source))
-    if inner.where is not None:
-        changes.extend(_filtered(reader, inner, alias, text, tokens))
+    first = inner.clauses.mark("where")
+    if inner.where is not None and first is not None:
+        columns = [column for column in inner.where.find_all(exp.Column) if column.args.get("table") is not None]
+        condition = _requalified(columns, first + 1, inner.clauses.end, alias, room, text, tokens)
+        changes.extend(_filtered(reader, condition, first, tokens))
     return changes
 
 
-def _filtered(reader: Reader, inner: _Inner, alias: str, text: str, tokens: tuple[Token, ...]) -> Iterator[Change]:
-    assert inner.where is not None
-    first = inner.clauses.mark("where")
-    assert first is not None
-    columns = [column for column in inner.where.find_all(exp.Column) if column.args.get("table") is not None]
-    condition = _requalified(columns, first + 1, inner.clauses.end, alias, text, tokens)
+def _filtered(reader: Reader, condition: str, first: int, tokens: tuple[Token, ...]) -> Iterator[Change]:
+    """A condition, written after the token at `first`, in the WHERE of a SELECT that reads the subquery."""
     where = reader.clauses.mark("where")
     later = [index for _, index in reader.clauses.marks if where is None or index > where]
     end = tokens[min(later, default=reader.clauses.end) - 1].end
@@ -166,11 +167,12 @@ def _filtered(reader: Reader, inner: _Inner, alias: str, text: str, tokens: tupl
 
 
 def _requalified(
-    columns: list[exp.Column], first: int, past: int, alias: str, text: str, tokens: tuple[Token, ...]
+    columns: list[exp.Column], first: int, past: int, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> str:
     """The text of some tokens of the subquery, its columns qualified by what the table is called outside."""
     parts: list[str] = []
     at = tokens[first].start
+    room.take(tokens[past - 1].end - at + len(columns) * len(readable(alias)))
     for start, column in sorted((_start(column), column.this) for column in columns):
         begin = tokens[at_offset(tokens, start)].start
         name_ = tokens[at_offset(tokens, offset(column))]
@@ -185,21 +187,23 @@ def _start(column: exp.Column) -> int:
     return offset(args.get("catalog") or args.get("db") or args.get("table") or column.this)
 
 
-def _references(reader: Reader, inner: _Inner, alias: str, text: str, tokens: tuple[Token, ...]) -> list[Change] | None:
+def _references(
+    reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
+) -> list[Change] | None:
     """The changes to the columns that the SELECT around mentions; None for one that the subquery does not have."""
     select = reader.select
     changes: dict[int, Change] = {}
     for column in reader.columns():
         made = _starred(column, select, alias) if isinstance(column.this, exp.Star) else None
         if made is None:
-            made = _reference(column, reader, inner, alias, text, tokens)
+            made = _reference(column, reader, inner, alias, room, text, tokens)
         if made is None:
             return None
         changes |= made
     for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
         if _star(item) and not (inner.everything and not inner.shown):
             start, end = tokens[first].start, tokens[past - 1].end
-            changes[start] = Change(start, end, _expanded(inner, alias, text, tokens))
+            changes[start] = Change(start, end, _expanded(inner, alias, room, text, tokens))
     return list(changes.values())
 
 
@@ -209,7 +213,7 @@ def _starred(column: exp.Column, select: exp.Select, alias: str) -> dict[int, Ch
 
 
 def _reference(
-    column: exp.Column, reader: Reader, inner: _Inner, alias: str, text: str, tokens: tuple[Token, ...]
+    column: exp.Column, reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> dict[int, Change] | None:
     """The changes, by place, to one mention of a column; None if the subquery has none of that name."""
     select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
@@ -233,7 +237,7 @@ def _reference(
     if labelled is None:
         return None
     start = tokens[at_offset(tokens, _start(column))].start
-    return {start: Change(start, at.end, _spelled(shown, alias, text, tokens)), **labelled}
+    return {start: Change(start, at.end, _spelled(shown, alias, room, text, tokens)), **labelled}
 
 
 def _labelled(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Change] | None:
@@ -298,19 +302,22 @@ def _label(item: exp.Expr) -> str | None:
     return "" if isinstance(node, exp.Func) and not isinstance(node, exp.Case | exp.Connector) else None
 
 
-def _spelled(shown: _Shown, alias: str, text: str, tokens: tuple[Token, ...]) -> str:
+def _spelled(shown: _Shown, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
     columns = list(shown.node.find_all(exp.Column))
-    spelled = _requalified(columns, shown.first, shown.past, alias, text, tokens)
+    spelled = _requalified(columns, shown.first, shown.past, alias, room, text, tokens)
     return spelled if shown.plain else f"({spelled})"
 
 
-def _expanded(inner: _Inner, alias: str, text: str, tokens: tuple[Token, ...]) -> str:
+def _expanded(inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
     """What * stands for in a SELECT around the subquery."""
     every = [f"{readable(alias)}.*"] if inner.everything else []
     return ", ".join(
         [
             *every,
-            *(f"{_spelled(one, alias, text, tokens)} AS {readable(called)}" for called, one in inner.shown.items()),
+            *(
+                f"{_spelled(one, alias, room, text, tokens)} AS {readable(called)}"
+                for called, one in inner.shown.items()
+            ),
         ]
     )
 
@@ -318,9 +325,13 @@ def _expanded(inner: _Inner, alias: str, text: str, tokens: tuple[Token, ...]) -
 def _emptied(cte: exp.CTE, inner: _Inner, tokens: tuple[Token, ...]) -> Change:
     """Nothing in the place of a WITH query that all readers have taken over: no WITH at all if it was the only one."""
     with_ = cte.parent
-    assert with_ is not None
     opening, end = inner.clauses.select - 1, inner.clauses.end
     at = at_offset(tokens, offset(cte.args["alias"].this))
-    if len(with_.expressions) == 1 and tokens[at - 1].is_word("with") and tokens[end].is_symbol(")"):
+    if (
+        with_ is not None
+        and len(with_.expressions) == 1
+        and tokens[at - 1].is_word("with")
+        and tokens[end].is_symbol(")")
+    ):
         return Change(tokens[at - 1].start, tokens[end].end, "")
     return Change(tokens[opening + 1].start, tokens[end - 1].end, NOTHING)

@@ -19,7 +19,7 @@ from planner.origin import Change
 from planner.reference import Scope
 from planner.row_condition import row_condition
 from planner.sql_literal import constant
-from planner.syntax import bare, name
+from planner.syntax import MOST_CHARACTERS, bare, name
 
 MOST_VALUES = 1_000
 _PLAIN = frozenset(("expressions", "from_", "where", "distinct"))
@@ -35,7 +35,14 @@ def listed(
     where = select.args.get("where")
     if where is None:
         return ()
-    return tuple(change for one in where.find_all(exp.In) for change in _listed(one, tokens, catalog))
+    found: list[Change] = []
+    length = 0
+    for change in (change for one in where.find_all(exp.In) for change in _listed(one, tokens, catalog)):
+        found.append(change)
+        length += len(change.text)
+        if length > MOST_CHARACTERS:
+            return ()
+    return tuple(found)
 
 
 def _listed(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> Iterator[Change]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.clauses import Clauses, at_offset, clauses_at, closing
+from planner.clauses import Clauses, at_offset, clauses_at, closing, fits, within
 from planner.lexer import Token
 from planner.syntax import name, offset
 
@@ -107,6 +107,9 @@ def _reader(node: exp.Subquery | exp.Table, first: int, last: int, tokens: tuple
     from_ = _from(tokens, first)
     if from_ is None or (isinstance(source, exp.From) and from_ != first - 1):
         return None
+    place = clauses_at(from_, tokens)
+    if not fits(place, source.parent, tokens):
+        return None
     named = alias is not None and alias.this is not None
     called = name(alias.this) if named and alias is not None else name(node.this) if isinstance(node, exp.Table) else ""
     return Reader(
@@ -117,7 +120,7 @@ def _reader(node: exp.Subquery | exp.Table, first: int, last: int, tokens: tuple
         first=first,
         last=last,
         joined=isinstance(source, exp.Join),
-        clauses=clauses_at(from_, tokens),
+        clauses=place,
     )
 
 
@@ -142,24 +145,36 @@ def unaliased_end(item: exp.Expr, past: int, tokens: tuple[Token, ...]) -> int:
     return at - tokens[at - 1].is_word("as")
 
 
-def conjunct_spans(place: Clauses, tokens: tuple[Token, ...]) -> Iterator[tuple[int, int]]:
-    """The tokens of what AND joins in WHERE; all of it if OR does."""
-    where = place.mark("where")
-    if where is None:
-        return
+def conjunct_spans(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> tuple[tuple[int, int], ...] | None:
+    """The tokens of what AND joins in WHERE; all of it if OR does, none without WHERE.
+
+    None where they are not what the parser found to be joined.
+    """
+    where, parsed = place.mark("where"), select.args.get("where")
+    if where is None or parsed is None:
+        return () if where is None and parsed is None else None
     later = [index for _, index in place.marks if index > where]
-    past = min(later, default=place.end)
-    depth, between, first = 0, 0, where + 1
+    spans = _split(where + 1, min(later, default=place.end), tokens)
+    operands = _operands(parsed.this)
+    if len(spans) != len(operands):
+        return None
+    agree = all(within(node, *span, tokens) for node, span in zip(operands, spans, strict=True))
+    return tuple(spans) if agree else None
+
+
+def _split(first: int, past: int, tokens: tuple[Token, ...]) -> list[tuple[int, int]]:
+    """Some tokens at each AND that is in no parentheses, CASE or BETWEEN; all of them if there is such an OR."""
+    whole = (first, past)
+    depth, between = 0, 0
     spans: list[tuple[int, int]] = []
-    for index in range(where + 1, past):
+    for index in range(first, past):
         token = tokens[index]
         if token.is_symbol("(") or token.is_symbol("[") or token.is_word("case"):
             depth += 1
         elif token.is_symbol(")") or token.is_symbol("]") or token.is_word("end"):
             depth -= 1
         elif depth == 0 and token.is_word("or"):
-            yield where + 1, past
-            return
+            return [whole]
         elif depth == 0 and token.is_word("between"):
             between += 1
         elif depth == 0 and token.is_word("and"):
@@ -168,4 +183,16 @@ def conjunct_spans(place: Clauses, tokens: tuple[Token, ...]) -> Iterator[tuple[
             else:
                 spans.append((first, index))
                 first = index + 1
-    yield from (*spans, (first, past))
+    return [*spans, (first, past)]
+
+
+def _operands(condition: exp.Expr) -> list[exp.Expr]:
+    """What AND joins in a condition, in order, as far as no parentheses are around it."""
+    waiting, found = [condition], []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.And) and not node.args.get("negate"):
+            waiting += (node.expression, node.this)
+        else:
+            found.append(node)
+    return found

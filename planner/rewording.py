@@ -33,13 +33,16 @@ def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, t
         return None
     kept: list[str] = []
     others: list[str] = []
-    for first, past in conjunct_spans(place, tokens):
+    spans = conjunct_spans(select, place, tokens)
+    if spans is None:
+        return None
+    for first, past in spans:
         at = next((index for index in range(first, past) if tokens[index].is_word("in")), past)
         negated = tokens[at - 1].is_word("not")
-        column = [token.value for token in tokens[first : at - negated] if token.names]
+        column = _column(tokens[first : at - negated])
         if at == past or not tokens[min(at + 2, past - 1)].is_word("select"):
             kept.append(text[tokens[first].start : tokens[past - 1].end])
-        elif closing(tokens, at + 1) == past - 1 and column and [column[-1]] == [key.name for key in keys]:
+        elif closing(tokens, at + 1) == past - 1 and [column] == [key.name for key in keys]:
             inner = text[tokens[at + 2].start : tokens[past - 2].end]
             tree = parse(inner)
             asks = isinstance(tree, exp.Select) and len(tree.expressions) == 1
@@ -57,3 +60,10 @@ def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, t
     having = place.part("having", text, tokens)
     parts = (f"SELECT {names}", source, where, f"GROUP BY {names}", having, *others)
     return " ".join(part for part in parts if part) + ";"
+
+
+def _column(written: tuple[Token, ...]) -> str | None:
+    """The column that tokens name, alone or after its table; None for anything else."""
+    names, dots = written[::2], written[1::2]
+    plain = all(token.names for token in names) and all(token.is_symbol(".") for token in dots)
+    return names[-1].value if plain and len(written) % 2 == 1 else None

@@ -15,7 +15,8 @@ from itertools import product
 from typing import TypeAlias
 
 from planner.catalog import Table
-from planner.condition import ALWAYS, And, Condition, IsNull, Not, canonical, disjoint
+from planner.condition import ALWAYS, And, Condition, IsNull, Not, canonical
+from planner.disjointness import disjoint
 from planner.narrowing import narrowed
 from planner.question import Term
 from planner.row_range import Range, may_be_nan, not_true, range_of_sum

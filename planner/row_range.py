@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from planner.catalog import Lookup, SqlType, Table
-from planner.condition import ALWAYS, And, Condition, IsNull, Not, Or, Within, all_of, any_of, canonical, disjoint
+from planner.condition import ALWAYS, And, Condition, IsNull, Not, Or, Within, all_of, any_of, canonical
+from planner.disjointness import disjoint
 from planner.narrowing import narrowed
 from planner.question import Term
 

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from mechanisms.joint_loss import sets_at_once, undominated
 from mechanisms.protocol import Exposure
-from planner.condition import And, Condition, IsNull, Not, all_of, any_of, columns, disjoint
+from planner.condition import And, Condition, IsNull, Not, all_of, any_of, columns
+from planner.disjointness import disjoint
 from planner.functional import grid
 from planner.question import Functional, Measure, Question
 from planner.row_corners import row_corners

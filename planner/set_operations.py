@@ -16,9 +16,10 @@ from planner.aggregate import contains_aggregate
 from planner.catalog import Column, Lookup, Table
 from planner.clauses import at_offset
 from planner.determined import by_key
+from planner.edit import Edit
 from planner.embedded import Embedded, Joined
 from planner.lexer import Token
-from planner.question_text import Edit, Place
+from planner.question_text import Place
 from planner.reference import Scope, referenced
 from planner.syntax import bare
 

@@ -80,6 +80,11 @@ def _check_public_knowledge(value: str) -> None:
     public_knowledge(value)
 
 
+def _check_reuse(value: str) -> None:
+    if value.strip().lower() not in ("on", "off"):
+        raise _refused("keyhole.reuse", value, "on or off", "off")
+
+
 SETTINGS: tuple[Setting, ...] = (
     Setting(
         "keyhole.fnr",
@@ -128,6 +133,12 @@ SETTINGS: tuple[Setting, ...] = (
         "the most that one question may cost this session; empty for no cap of its own",
         lambda _: "",
         _check_max_epsilon,
+    ),
+    Setting(
+        "keyhole.reuse",
+        "whether noise that earlier questions left is read again: on costs everybody less, off draws it anew",
+        lambda _: "on",
+        _check_reuse,
     ),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
@@ -218,3 +229,10 @@ def max_epsilon(values: Mapping[str, str | None]) -> float | None:
         return None
     check("keyhole.max_epsilon", value)
     return float(value)
+
+
+def reuse(values: Mapping[str, str | None]) -> bool:
+    """Whether a session's questions may be decided on noise that earlier ones have left. Raises KH402."""
+    value = values.get("keyhole.reuse") or "on"
+    check("keyhole.reuse", value)
+    return value.strip().lower() == "on"

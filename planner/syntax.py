@@ -1,11 +1,14 @@
 """SQL text to sqlglot's tree, and back to positions in the text. The tree is shared and never changed."""
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.time import format_time
 
 from planner.errors import KeyholeError
 from planner.escape_string import without_escapes
@@ -35,7 +38,24 @@ def parse(text: str) -> exp.Expr:
     if _PERCENT.search(text):  # the parser spells patterns of dates with these
         for node in tree.find_all(exp.StrToTime, exp.StrToDate):
             node.meta["percent"] = True
+        for shown in _shown_with_percent(tree, text):
+            shown.meta["percent"] = True
     return tree
+
+
+def _shown_with_percent(tree: exp.Expr, text: str) -> Iterator[exp.Expr]:
+    """The patterns of to_char that may have been written with a percent sign: `%m` is read like `MM`."""
+    nodes = list(tree.find_all(exp.TimeToStr))
+    tokens = sqlglot.tokenize(text, dialect="postgres") if nodes else []
+    read = {_read_pattern(token.text) for token in tokens if "%" in token.text}
+    for node in nodes:
+        pattern = node.args.get("format")
+        if not isinstance(pattern, exp.Literal) or str(pattern.this) in read:
+            yield node
+
+
+def _read_pattern(pattern: str) -> str | None:
+    return format_time(pattern, Postgres.TIME_MAPPING, Postgres.TIME_TRIE)
 
 
 _PERCENT = re.compile(r"%[A-Za-z-]")

@@ -14,11 +14,12 @@ from sqlglot import exp
 
 from planner.aggregate import contains_aggregate
 from planner.catalog import Column, RowCap, SqlType, Table
-from planner.clauses import Clauses, at_offset, clauses, clauses_at
+from planner.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
 from planner.embedded import UnitQuery
 from planner.errors import KeyholeError
 from planner.grouping import grouped_columns
 from planner.lexer import Token, readable
+from planner.reading import references
 from planner.reference import Scope, referenced
 from planner.select_list import shows_aggregates
 from planner.syntax import bare, name, offset, position, written
@@ -26,6 +27,7 @@ from planner.syntax import bare, name, offset, position, written
 _IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having"))
 _ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 NOTHING = "SELECT NULL"
+MOST_READERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,12 @@ def unit_readings(
     around = select.parent
     if not isinstance(around, exp.Subquery | exp.CTE) or select.args.get("group") is None:
         return ()
-    found = list(_references(around)) if isinstance(around, exp.CTE) else [around]
+    found = list(references(around)) if isinstance(around, exp.CTE) else [around]
     questions = [_question(one) for one in found]
     if not any(question is not None and _meant(select, question, node, table) for question in questions):
         return ()
+    if len(found) > MOST_READERS:
+        raise refused(f"more than {MOST_READERS} questions read one subquery per privacy unit", select, table)
     query = _query(select, node, table, text, tokens)
     return tuple(_reading(one, question, select, query, tokens) for one, question in zip(found, questions, strict=True))
 
@@ -93,18 +97,6 @@ def _example(table: Table) -> str:
         f"SELECT {key} FROM (SELECT {groups}, {total} AS total FROM {called} GROUP BY {groups}) v "
         f"WHERE total > 3 GROUP BY {key} HAVING count(*) > 100;"
     )
-
-
-def _references(cte: exp.CTE) -> Iterator[exp.Table]:
-    """Where a WITH query is read: in the query that it belongs to, and in later ones beside it."""
-    called = name(cte.args["alias"].this)
-    with_ = cte.parent
-    assert isinstance(with_, exp.With)
-    assert with_.parent is not None
-    earlier = {id(node) for one in with_.expressions[: with_.expressions.index(cte) + 1] for node in one.walk()}
-    for node in with_.parent.find_all(exp.Table):
-        if id(node) not in earlier and name(node.this) == called and node.args.get("db") is None:
-            yield node
 
 
 def _question(read: exp.Expr) -> exp.Select | None:
@@ -164,6 +156,7 @@ def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
             detail="So that each unit has one row per key, it groups by the keys and all columns of the unit.",
         )
     place = clauses(node, tokens)
+    check_fits(place, select, tokens)
     start = tokens[place.select].start
     return UnitQuery(
         text=text[start : tokens[place.end - 1].end],
@@ -278,6 +271,7 @@ def _reading(
         if inner < 2 or not tokens[inner - 1].is_symbol("(") or not tokens[inner - 2].is_word("from"):
             raise refused("the FROM of a question is its subquery per privacy unit and nothing else", read, table)
         place = clauses_at(inner - 2, tokens)
+    check_fits(place, question, tokens)
     shape = tuple(Column(column, SqlType.OTHER, "bigint") for _, column, _ in total_columns(select, query))
     alias = read.args.get("alias")
     own = name(read.this) if shared else ""

@@ -16,9 +16,10 @@ from sqlglot import exp
 
 from planner.aggregate import Call, GroupScope, called, contains_aggregate, unsupported
 from planner.catalog import Column
-from planner.comparison import FAILS, FLIPPED, Every, Having, Some, Spread
+from planner.comparison import FAILS, Every, Having, Some, Spread
 from planner.constant import NotConstant, Number, Untyped, fold, number
 from planner.errors import KeyholeError
+from planner.operators import FLIPPED
 from planner.reference import referenced
 from planner.row_expression import RowExpression, Values, row_expression
 from planner.syntax import bare, position, written

@@ -28,11 +28,12 @@ from itertools import pairwise
 from math import floor, isqrt, log
 
 from planner.catalog import Table
-from planner.comparison import FAILS, OPPOSITE, Comparison, Every, Having, Outside, Slack, Some, Spread
+from planner.comparison import FAILS, Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.decimals import decimal
 from planner.errors import KeyholeError
 from planner.functional import grid
 from planner.narrowing import narrowed
+from planner.operators import OPPOSITE
 from planner.question import Accuracy, Measure
 from planner.row_expression import Part, Values
 from planner.tolerance import Amount, Tolerances, squeezed, tolerances

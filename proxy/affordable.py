@@ -4,40 +4,64 @@ from dataclasses import replace
 
 from accountant.errors import LedgerError
 from accountant.model import NANO
+from mechanisms.protocol import Calibration
 from planner import planning, settings
 from planner.asking import ask
 from planner.catalog import Catalog
-from planner.explain import Left
+from planner.explain import Left, SharedNoise
 from planner.plan import Plan
 from planner.question import Accuracy, Question
+from proxy import reuse
 from proxy.answers import Asked
-from proxy.charging import Claim, groups_that_add_up
+from proxy.charging import Claim, groups_that_add_up, worst_amounts
 from proxy.service import Service, ledger_unavailable
 
 
 def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Left:
     """What the balances still admit for this question, and settings with which it would pass if it does not now."""
     try:
-        nanos = service.ledger.left_for(claim.charge, claim.limits)
+        room = service.ledger.left_for(claim.charge, claim.limits)
     except LedgerError:
         raise ledger_unavailable() from None
-    least = nanos.epsilon_nano
-    if nanos.unit_epsilon_nano is not None:
-        least = min(least, nanos.unit_epsilon_nano // groups_that_add_up(plan))
+    least = room.epsilon_nano
+    if room.unit_epsilon_nano is not None:
+        least = min(least, room.unit_epsilon_nano // groups_that_add_up(plan))
     epsilon = max(least, 0) / NANO
-    fits = claim.charge.epsilon_nano <= least
+    wanted = settings.reuse(asked.settings)
+    memory = reuse.remembered(service, plan, claim.version)
+
+    def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
+        """The noise that the question would share with earlier ones, and whether it fits so."""
+        other = replace(plan, question=question, calibration=calibration)
+        amounts = worst_amounts(other)
+        charge = replace(claim.charge, epsilon_nano=amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
+        found = reuse.laid(other, replace(claim, charge=charge), reuse.renamed(memory, other, service), wanted=wanted)
+        if found is None:
+            return None
+        if not (found.told or found.continues):
+            return None
+        read = found.told and room.admits(found.reading.charge)
+        return found.noise(read=found.told, fits=read or (found.continues and room.admits(found.claim.charge)))
+
+    def otherwise(question: Question, calibration: Calibration) -> bool:
+        found = on_paths(question, calibration)
+        return found is not None and found.fits
+
+    noise = on_paths(plan.question, plan.calibration)
+    fits = claim.charge.epsilon_nano <= least or (noise is not None and noise.fits)
     return Left(
-        version=claim.version, epsilon=epsilon, would_fit=() if fits else would_fit(service, asked, epsilon=epsilon)
+        version=claim.version,
+        epsilon=epsilon,
+        would_fit=() if fits else cheaper(asked, service.catalog, epsilon=epsilon, otherwise=otherwise),
+        noise=noise,
     )
 
 
-def would_fit(service: Service, asked: Asked, *, epsilon: float) -> tuple[str, ...]:
-    """The smallest tolerance, and the smallest false-negative rate, with which the question costs at most `epsilon`."""
-    return cheaper(asked, service.catalog, epsilon=epsilon)
-
-
-def cheaper(asked: Asked, catalog: Catalog, *, epsilon: float) -> tuple[str, ...]:
-    """`would_fit` without anything open: settings as text, each alone enough."""
+def cheaper(
+    asked: Asked, catalog: Catalog, *, epsilon: float, otherwise: planning.OtherWay = planning.no_other_way
+) -> tuple[str, ...]:
+    """The smallest tolerance, and the smallest false-negative rate, with which the question costs at most `epsilon`, or
+    fits otherwise: settings as text, each alone enough."""
     accuracy = settings.accuracy(asked.settings, catalog.defaults)
 
     def with_accuracy(changed: Accuracy) -> Question:
@@ -51,9 +75,11 @@ def cheaper(asked: Asked, catalog: Catalog, *, epsilon: float) -> tuple[str, ...
         )
 
     tolerance = planning.smallest_tolerance(
-        lambda text: with_accuracy(replace(accuracy, tolerance=text)), epsilon=epsilon
+        lambda text: with_accuracy(replace(accuracy, tolerance=text)), epsilon=epsilon, otherwise=otherwise
     )
-    fnr = planning.smallest_fnr(lambda rate: with_accuracy(replace(accuracy, fnr=rate)), epsilon=epsilon)
+    fnr = planning.smallest_fnr(
+        lambda rate: with_accuracy(replace(accuracy, fnr=rate)), epsilon=epsilon, otherwise=otherwise
+    )
     found = (
         None if tolerance is None else f"keyhole.tolerance = '{tolerance}'",
         None if fnr is None else f"keyhole.fnr = {fnr}",

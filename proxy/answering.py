@@ -148,9 +148,11 @@ class Answering:
             asked, plan = part
             answer = pipeline.answer(self._service, plan, asked)
             relations.append(answer.keys.arrays)
-            notices.append(f"Guarantee: {explain.guarantee_sentence(plan)}")
+            notices.append(f"Guarantee: {explain.guarantee_sentence(answer.plan)}")
             if answer.reused:
                 notices.append(f"Released before (data version: {answer.version}): the same answer, nothing is spent.")
+            if answer.noise is not None:
+                notices.append(answer.noise)
             notices.extend(plan.warnings)
         return Released(
             arrays=tuple(relations[embedded][column] for embedded, column in answerable.columns),

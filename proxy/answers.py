@@ -127,20 +127,24 @@ def from_bytes(stored: bytes) -> KeySet | Denial:
 class Answer:
     """A released key set with its plan and the public data version it is for.
 
-    `reused`: it had been released before, and nothing was spent on the shared balances this time.
+    `reused`: it had been released before, and nothing was spent on the shared balances this time. `noise` says who
+    shares its noise, if anybody does.
     """
 
     plan: Plan
     keys: KeySet
     version: str
     reused: bool
+    noise: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """The answer for a program: columns, keys, what they promise, data version, whether it was a repetition."""
+        """The answer for a program: columns, keys, what they promise, data version, whether it was a repetition, and
+        who shares its noise."""
         return {
             "columns": list(self.keys.columns),
             "keys": [list(key) for key in self.keys.keys],
             "guarantee": guarantee_json(self.plan),
             "data_version": self.version,
             "reused": self.reused,
+            "shared_noise": self.noise,
         }

@@ -3,16 +3,18 @@
 Owners read exact losses. Analysts read "at most" and "at least": their view is a function of the ledger alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table as Printed
 
+from accountant.grants import in_force
 from accountant.model import NANO
 from accountant.report import BudgetReport, FamilyBalance
-from proxy.charging import column_of
-from proxy.service import Service
+from proxy.charging import column_of, limits
+from proxy.heat_map import HeatMap, heat_maps
+from proxy.service import OWNER, Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,9 @@ def _unit_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
 
 
 def _group_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
-    budget = f"{service.catalog.budget.per_predicate:g}"
+    cap_nano = _caps(service, None)
     for balance in report.families:
+        budget = f"{cap_nano(balance.family.table) / NANO:g}"
         for key, spent, left in zip(balance.keys(), balance.lost_nano, balance.left_nano, strict=True):
             named = ", ".join(
                 f"{column_of(label)} = {value}" for label, value in zip(balance.family.columns, key, strict=True)
@@ -90,6 +93,25 @@ def _group_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
             )
 
 
+def _caps(service: Service, analyst: str | None) -> Callable[[str], int]:
+    """A table's cap per group with the grants on it; the analyst's own where it is lower, if one is named."""
+    grants = service.grants()
+    policy = limits(service.catalog, OWNER if analyst is None else service.analyst(analyst))
+
+    def cap_nano(table: str) -> int:
+        caps = in_force(policy, grants, table=table, analyst=analyst)
+        own = caps.analyst_per_predicate_nano
+        return caps.per_predicate_nano if own is None else min(own, caps.per_predicate_nano)
+
+    return cap_nano
+
+
+def maps(service: Service, analyst: str | None, *, table: str | None) -> tuple[HeatMap, ...]:
+    """Which groups' budget is used up, for every table and set of grouping columns; of one table if named."""
+    families = [item for item in service.balances(analyst).families if table in (None, item.family.table)]
+    return heat_maps(families, cap_nano=_caps(service, analyst))
+
+
 def document(service: Service, analyst: str | None) -> dict[str, Any]:
     """The budget for a program: caps, the unit's balance, and a summary per family of groups."""
     report = service.balances(analyst)
@@ -102,6 +124,16 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
             "spent_at_most": report.unit_spent_nano / NANO,
             "left": None if report.unit_left_nano is None else report.unit_left_nano / NANO,
         },
+        "epsilon_per_table": caps.per_table,
+        "tables": [
+            {
+                "table": table.table,
+                "spent": table.spent_nano / NANO,
+                "left": None if table.left_nano is None else table.left_nano / NANO,
+            }
+            for table in report.tables
+        ],
+        "windows": report.windows,
         "families": [_family_document(balance) for balance in report.families],
         "analysts": [
             {
@@ -157,7 +189,16 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
         analysts.add_column(heading, justify="left" if heading == "analyst" else "right")
     for own in report.analysts:
         analysts.add_row(own.analyst, str(own.questions), _epsilon(own.most_spent_nano), _epsilon(own.unit_spent_nano))
-    shown = [groups, units, analysts]
+    shown = [groups, units]
+    if any(table.cap_nano is not None for table in report.tables):
+        whole = Printed(title="Tables, over all questions", title_justify="left")
+        for heading in ("table", "spent", "left"):
+            whole.add_column(heading, justify="left" if heading == "table" else "right")
+        for table in report.tables:
+            left = "no cap" if table.left_nano is None else _epsilon(table.left_nano)
+            whole.add_row(table.table, _epsilon(table.spent_nano), left)
+        shown.append(whole)
+    shown.append(analysts)
     if report.open:
         waiting = Printed(title="Reserved and never committed: stays spent", title_justify="left")
         for heading in ("reserved at", "analyst", "table", "epsilon"):

@@ -13,9 +13,9 @@ from math import ceil, prod
 
 import numpy as np
 
-from accountant.errors import OverBudget, Scope
-from accountant.model import MOST_NANO_PER_CHARGE, NANO, Cells, Charge, Family, Limits, NanoArray, Spent
-from mechanisms.protocol import Outcome
+from accountant.errors import NotApproved, OverBudget, Scope
+from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, Limits, NanoArray, Spent
+from mechanisms.protocol import Epsilons, Outcome
 from mechanisms.registry import DEFAULT
 from planner import condition
 from planner.catalog import Analyst, Catalog, Column, Lookup, Table, Value
@@ -59,8 +59,8 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
         version=version,
         immutable=frozenset(label for label, _ in cells.columns if label in unchanging),
     )
-    epsilon_nano = nano(plan.worst_case_epsilon)
-    if epsilon_nano > MOST_NANO_PER_CHARGE:
+    worst = worst_amounts(plan)
+    if worst.epsilon_nano > MOST_NANO_PER_CHARGE:
         raise KeyholeError(
             "KH302",
             f"the question costs {plan.worst_case_epsilon:.2f} epsilon, more than any question may",
@@ -72,8 +72,8 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
         analyst=asked.analyst.name,
         family=family,
         cells=cells,
-        epsilon_nano=epsilon_nano,
-        unit_epsilon_nano=groups_that_add_up(plan) * epsilon_nano if table.unit else 0,
+        epsilon_nano=worst.epsilon_nano,
+        unit_epsilon_nano=worst.unit_epsilon_nano,
         shared=True,
     )
     return Claim(
@@ -114,20 +114,46 @@ def groups_that_add_up(plan: Plan) -> int:
     return 1 if plan.calibration.whole_question else groups_of_one_unit(plan.question)
 
 
+def worst_amounts(plan: Plan) -> Amounts:
+    """What a question costs at most, on noise of its own or as its plan is laid on earlier noise."""
+    epsilon_nano = nano(plan.worst_case_epsilon)
+    return Amounts(epsilon_nano, groups_that_add_up(plan) * epsilon_nano if plan.question.table.unit else 0)
+
+
+def amounts(plan: Plan, losses: Epsilons) -> Amounts:
+    """The largest loss of any key, and for a whole unit the sum of the losses of its costliest G keys, or the one loss
+    of the whole question. `losses` are per key."""
+    return _amounts(plan, _nanos(losses))
+
+
 def spent(plan: Plan, claim: Claim, outcome: Outcome) -> Spent:
-    """What a run cost, ex post: per key, and for a whole unit the sum of the losses of its costliest G keys, or the one
-    loss of the whole question."""
-    question = plan.question
-    levels, level_of = np.unique(outcome.epsilon, return_inverse=True)
-    losses = np.array([nano(float(level)) for level in levels], dtype=np.int64)[level_of]
-    worst = int(losses.max())
+    """What a run cost, ex post, and what of it was revealed first where it continued earlier questions' noise."""
+    all_of_it = _spent(plan, claim, outcome.epsilon)
+    if claim.charge.continuing is None or outcome.fresh is None:
+        return all_of_it
+    return replace(all_of_it, fresh=_spent(plan, claim, outcome.fresh))
+
+
+def _spent(plan: Plan, claim: Claim, epsilon: Epsilons) -> Spent:
+    losses = _nanos(epsilon)
+    most = _amounts(plan, losses)
+    if int(losses.min()) == most.epsilon_nano:
+        return Spent.uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
+    in_order = _in_cell_order(losses, plan.question, claim.charge.cells)
+    return Spent.per_key(in_order, unit_epsilon_nano=most.unit_epsilon_nano)
+
+
+def _nanos(epsilon: Epsilons) -> NanoArray:
+    levels, level_of = np.unique(epsilon, return_inverse=True)
+    return np.array([nano(float(level)) for level in levels], dtype=np.int64)[level_of]
+
+
+def _amounts(plan: Plan, losses: NanoArray) -> Amounts:
     unit = 0
-    if question.table.unit:
+    if plan.question.table.unit:
         groups = groups_that_add_up(plan)
         unit = int(np.partition(losses, losses.size - groups)[losses.size - groups :].sum())
-    if int(losses.min()) == worst:
-        return Spent.uniform(worst, unit_epsilon_nano=unit)
-    return Spent.per_key(_in_cell_order(losses, question, claim.charge.cells), unit_epsilon_nano=unit)
+    return Amounts(int(losses.max()), unit)
 
 
 def refused(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeError:
@@ -151,6 +177,11 @@ def refused(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeError:
             f"not enough budget for the privacy unit {amounts}",
             f"One unit ({plan.question.table.unit_text}) may lose so much over all questions together.",
         ),
+        Scope.PER_TABLE: (
+            "KH309",
+            f"not enough budget for the table {amounts}",
+            f"All questions on {plan.question.table.ledger.table} together may cost so much.",
+        ),
         Scope.ANALYST_PER_PREDICATE: (
             "KH306",
             f"your own cap is reached for {keys} {amounts}",
@@ -163,6 +194,17 @@ def refused(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeError:
         ),
     }[over.scope]
     return KeyholeError(code, message, detail=detail, hint=hint)
+
+
+def unapproved(waiting: NotApproved) -> KeyholeError:
+    """The refusal of a question that is dear enough to need the owner's word, with what the owner runs."""
+    needed, above = waiting.needed_nano / NANO, waiting.above_nano / NANO
+    return KeyholeError(
+        "KH308",
+        f"the question waits for the owner's approval: it costs {needed:.2f} epsilon, more than {above:g}",
+        detail=f"The question's id is {waiting.question}. Nothing is spent.",
+        hint=f"Ask the data owner to run: keyhole approve {waiting.question}",
+    )
 
 
 def limits(catalog: Catalog, analyst: Analyst) -> Limits:
@@ -178,6 +220,8 @@ def limits(catalog: Catalog, analyst: Analyst) -> Limits:
         per_query_nano=int(budget.per_query * NANO),
         analyst_per_predicate_nano=optional(analyst.per_predicate),
         analyst_per_unit_nano=optional(analyst.per_unit),
+        per_table_nano=optional(budget.per_table),
+        approval_above_nano=optional(budget.approval_above),
         apart=any(known.per_predicate is not None or known.per_unit is not None for known in catalog.analysts),
     )
 

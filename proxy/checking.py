@@ -84,7 +84,10 @@ def _roles(column: Column) -> list[str]:
 def _budget_lines(catalog: Catalog) -> tuple[str, ...]:
     budget = catalog.budget
     unit = "" if budget.per_unit is None else f", a unit over everything {budget.per_unit:g}"
-    return (f"budget: a group may lose {budget.per_predicate:g} epsilon, one question {budget.per_query:g}{unit}",)
+    table = "" if budget.per_table is None else f", all questions on one table {budget.per_table:g}"
+    caps = f"budget: a group may lose {budget.per_predicate:g} epsilon, one question {budget.per_query:g}{unit}{table}"
+    above = budget.approval_above
+    return (caps,) if above is None else (caps, f"approval: a question above {above:g} waits for keyhole approve")
 
 
 def check(policy_path: Path, *, confirm: bool) -> Findings:

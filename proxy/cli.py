@@ -1,36 +1,43 @@
-"""The `keyhole` command: demo, serve, query, explain, simulate, audit, budget, init, check, refresh, passwd."""
+"""The `keyhole` command: demo, serve, query, explain, simulate, audit, budget, init, check, refresh, passwd.
 
-import getpass
-import json
+`proxy/owner_cli.py` has what the owner decides, `proxy/ledger_cli.py` what the owner reads and copies.
+"""
+
 import os
-import secrets
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from mechanisms.auditor import audit_all
 from mechanisms.noise import system_noise
 from mechanisms.registry import MECHANISMS
-from planner.errors import KeyholeError
 from planner.formula_svg import formula_svg
 from planner.formula_tree import trees
 from planner.stand_ins import SizeNeeded
 from proxy import budget as budgets
-from proxy import checking, pipeline, simulating, starter
+from proxy import charging, checking, ledger_cli, owner_cli, pipeline, simulating, starter
 from proxy.answering import explained, explained_document
 from proxy.answers import Asked, bare_question
+from proxy.command_line import (
+    DEFAULT_POLICY,
+    Json,
+    PolicyPath,
+    print_heat_maps,
+    print_json,
+    print_rich,
+    refusals,
+    write_text,
+)
 from proxy.formula_printing import formula_trees
+from proxy.heat_map_svg import heat_map_svg
 from proxy.psql_table import psql_table, row_count
-from proxy.refusals import as_psql_prints, internal_error, problem
+from proxy.refusals import as_psql_prints, internal_error
 from proxy.service import Service
 from proxy.simulating import Sizes
 
@@ -43,8 +50,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Policy = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.", envvar="KEYHOLE_POLICY")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 As = Annotated[str | None, typer.Option("--as", help="The analyst who asks; the policy's first one if not given.")]
 Own = Annotated[str | None, typer.Option("--as", help="The view of one analyst; the owner's if not given.")]
 Sql = Annotated[str, typer.Argument(help="The question.")]
@@ -54,23 +59,9 @@ Tolerance = Annotated[str | None, typer.Option(help="keyhole.tolerance for this 
 MinRows = Annotated[str | None, typer.Option(help="keyhole.min_rows for this question.")]
 Mechanism = Annotated[str | None, typer.Option(help="keyhole.mechanism for this question.")]
 MostPositives = Annotated[str | None, typer.Option(help="keyhole.most_positives for this question.")]
+Reuse = Annotated[str | None, typer.Option(help="keyhole.reuse for this question, on or off.")]
 PublicKnowledge = Annotated[str | None, typer.Option(help="keyhole.public_knowledge for this question.")]
 MaxEpsilon = Annotated[str | None, typer.Option(help="keyhole.max_epsilon for this question.")]
-DEFAULT_POLICY = Path("keyhole.toml")
-PIPE_WIDTH = 200
-
-
-@contextmanager
-def _refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
-    """Print a refusal the way psql does, or as a problem document, and end with status 1."""
-    try:
-        yield
-    except KeyholeError as error:
-        if as_json:
-            print(json.dumps(problem(error), indent=2, ensure_ascii=False))
-        else:
-            print(as_psql_prints(error, sql=sql), file=sys.stderr)
-        raise typer.Exit(1) from None
 
 
 def _settings(**given: str | None) -> dict[str, str | None]:
@@ -86,10 +77,6 @@ def _asked(service: Service, sql: str, given: dict[str, str | None], analyst: st
         today=datetime.now(UTC).date(),
         utc=True,
     )
-
-
-def _print_json(document: Any) -> None:
-    print(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _version(wanted: bool) -> None:
@@ -110,7 +97,7 @@ def keyhole(
 @app.command()
 def query(
     sql: Sql,
-    policy: Policy = DEFAULT_POLICY,
+    policy: PolicyPath = DEFAULT_POLICY,
     analyst: As = None,
     fnr: Fnr = None,
     fpr: Fpr = None,
@@ -120,6 +107,7 @@ def query(
     most_positives: MostPositives = None,
     public_knowledge: PublicKnowledge = None,
     max_epsilon: MaxEpsilon = None,
+    reuse: Reuse = None,
     as_json: Json = False,
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
@@ -132,16 +120,19 @@ def query(
         most_positives=most_positives,
         public_knowledge=public_knowledge,
         max_epsilon=max_epsilon,
+        reuse=reuse,
     )
-    with _refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
+    with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _asked(service, sql, given, analyst)
         answer = pipeline.answer(service, pipeline.prepare(service, asked), asked)
         if as_json:
-            _print_json(answer.document())
+            print_json(answer.document())
             return
         print(*psql_table(answer.keys.columns, answer.keys.keys), sep="\n")
         print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
         print(f"\nGuarantee: {answer.document()['guarantee']['sentence']}")
+        if answer.noise is not None:
+            print(answer.noise)
         for warning in answer.plan.warnings:
             print(f"Warning: {warning}")
 
@@ -149,7 +140,7 @@ def query(
 @app.command()
 def explain(
     sql: Sql,
-    policy: Policy = DEFAULT_POLICY,
+    policy: PolicyPath = DEFAULT_POLICY,
     analyst: As = None,
     fnr: Fnr = None,
     fpr: Fpr = None,
@@ -159,6 +150,7 @@ def explain(
     most_positives: MostPositives = None,
     public_knowledge: PublicKnowledge = None,
     max_epsilon: MaxEpsilon = None,
+    reuse: Reuse = None,
     tree: Annotated[bool, typer.Option("--tree", help="Draw the formula as typed and as it is evaluated.")] = False,
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that drawing to a file, as SVG.")] = None,
     as_json: Json = False,
@@ -173,37 +165,37 @@ def explain(
         most_positives=most_positives,
         public_knowledge=public_knowledge,
         max_epsilon=max_epsilon,
+        reuse=reuse,
     )
-    with _refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
+    with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _asked(service, sql, given, analyst)
         drawn = trees(pipeline.prepare(service, asked)) if tree or svg else ()
         if svg is not None:
-            _write(svg, formula_svg(drawn, title=sql))
+            write_text(svg, formula_svg(drawn, title=sql), hint="--svg")
         if as_json:
-            _print_json(explained_document(service, asked))
+            print_json(explained_document(service, asked))
         elif tree:
-            _print_rich(*formula_trees(drawn))
+            print_rich(*formula_trees(drawn))
         else:
             print("\n".join(explained(service, asked, form="text")))
+            print(_question_id(service, asked))
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise typer.BadParameter(f"{path} cannot be written ({error.strerror})", param_hint="--svg") from None
-
-
-def _print_rich(*shown: RenderableType) -> None:
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    Console(width=width, markup=False, emoji=False, highlight=False).print(*shown, sep="\n")
+def _question_id(service: Service, asked: Asked) -> str:
+    """What the ledger calls the question, and whether it waits for the owner."""
+    plan = pipeline.prepare(service, asked)
+    identity = charging.identity(plan, service.catalog)
+    above = service.catalog.budget.approval_above
+    if above is None or plan.worst_case_epsilon <= above:
+        return f"Question id: {identity}"
+    return f"Question id: {identity} ({'approved' if service.is_approved(identity) else 'waits for approval'})"
 
 
 @app.command()
 def simulate(
     sql: Sql,
     units: Annotated[int, typer.Option(min=1, help="How many privacy units there are.")],
-    policy: Policy = DEFAULT_POLICY,
+    policy: PolicyPath = DEFAULT_POLICY,
     keys: Annotated[
         int | None, typer.Option(min=1, help="Values of a key column whose domain the policy does not list.")
     ] = None,
@@ -229,14 +221,14 @@ def simulate(
         most_positives=most_positives,
         public_knowledge=public_knowledge,
     )
-    with _refusals(as_json=as_json, sql=sql):
+    with refusals(as_json=as_json, sql=sql):
         try:
             made = simulating.simulate(policy, sql, given=given, sizes=Sizes(units=units, keys=keys, rows=rows))
         except SizeNeeded as missing:
             told = f"the policy lists no values of {missing.column}: say how many there are"
             raise typer.BadParameter(told, param_hint="--keys") from None
         if as_json:
-            _print_json(made.document())
+            print_json(made.document())
         else:
             print("\n".join(made.lines()))
 
@@ -257,7 +249,7 @@ def audit(
     with console.status("auditing") as status:
         reports = audit_all(samples=samples, noise=system_noise(), mechanisms=chosen, progress=status.update)
     if as_json:
-        _print_json([asdict(report) | {"flagged": report.flagged} for report in reports])
+        print_json([asdict(report) | {"flagged": report.flagged} for report in reports])
     else:
         headings = ("mechanism, question", "claims epsilon", "proved at least", "verdict")
         rows = [
@@ -276,13 +268,31 @@ def audit(
 
 
 @app.command()
-def budget(policy: Policy = DEFAULT_POLICY, analyst: Own = None, as_json: Json = False) -> None:
+def budget(
+    policy: PolicyPath = DEFAULT_POLICY,
+    analyst: Own = None,
+    heat: Annotated[bool, typer.Option("--map", help="Draw which groups' budget is used up.")] = False,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Write that map to a file, as SVG.")] = None,
+    table: Annotated[str | None, typer.Option("--table", help="That map for one table only.")] = None,
+    rows: Annotated[int, typer.Option(min=1, help="The most rows of a map in the terminal.")] = 40,
+    as_json: Json = False,
+) -> None:
     """Show what is spent and what is left. Over everybody for the owner, or one analyst's own view with --as."""
-    with _refusals(as_json=as_json), Service.open(policy) as service:
+    with refusals(as_json=as_json), Service.open(policy) as service:
+        maps = budgets.maps(service, analyst, table=table) if heat or svg else ()
+        if svg is not None:
+            title = f"Keyhole: percent of each group's budget that is spent{f', {analyst}' if analyst else ''}"
+            write_text(svg, heat_map_svg(maps, title=title), hint="--svg")
         if as_json:
-            _print_json(budgets.document(service, analyst))
+            print_json(budgets.document(service, analyst))
+        elif heat:
+            print_heat_maps(maps, most_rows=rows)
         else:
-            _print_rich(*budgets.tables(service, analyst))
+            print_rich(*budgets.tables(service, analyst))
+
+
+owner_cli.register(app)
+app.add_typer(ledger_cli.app)
 
 
 @app.command()
@@ -292,64 +302,38 @@ def init(
     ],
 ) -> None:
     """Write a starter policy to standard output. It comes from the source's schema, never from its data."""
-    with _refusals(as_json=False):
+    with refusals(as_json=False):
         print(starter.from_source(source, directory=Path.cwd()), end="")
 
 
 @app.command()
 def check(
-    policy: Policy = DEFAULT_POLICY,
+    policy: PolicyPath = DEFAULT_POLICY,
     confirm: Annotated[bool, typer.Option("--confirm", help="Pin changed public tables and key domains.")] = False,
     as_json: Json = False,
 ) -> None:
     """Validate the policy and pin public data. Reads the source's schema and public tables, never a private row."""
-    with _refusals(as_json=as_json):
+    with refusals(as_json=as_json):
         findings = checking.check(policy, confirm=confirm)
         if as_json:
-            _print_json(findings.document())
+            print_json(findings.document())
         else:
             print("\n".join(findings.lines()))
 
 
 @app.command()
 def refresh(
-    table: Annotated[str, typer.Argument(help='A table with refresh = "explicit".')], policy: Policy = DEFAULT_POLICY
+    table: Annotated[str, typer.Argument(help='A table with refresh = "explicit".')],
+    policy: PolicyPath = DEFAULT_POLICY,
 ) -> None:
     """Declare new data in a table. Answers stored for the old data are not served any more."""
-    with _refusals(as_json=False):
+    with refusals(as_json=False):
         print(f"{table}: data version {checking.refresh(policy, table)}")
 
 
 @app.command()
-def passwd(
-    token: Annotated[bool, typer.Option("--token", help="Make a bearer token for REST instead.")] = False,
-) -> None:
-    """Make a password verifier or a REST token. Prints the line for the policy; asks for the password, or reads it."""
-    from proxy.wire import scram
-
-    if token:
-        made = secrets.token_urlsafe(32)
-        print(f"token (give it to the analyst, it is not kept): {made}")
-        print(f'token_sha256 = "{sha256(made.encode()).hexdigest()}"')
-        return
-    print(f'password = "{scram.verifier(_password())}"')
-
-
-def _password() -> str:
-    if not sys.stdin.isatty():
-        password = sys.stdin.readline().rstrip("\r\n")
-    else:
-        password = getpass.getpass("Password: ")
-        if password and getpass.getpass("Again: ") != password:
-            raise typer.BadParameter("the two passwords differ")
-    if not password:
-        raise typer.BadParameter("an empty password")
-    return password
-
-
-@app.command()
 def serve(
-    policy: Policy = DEFAULT_POLICY,
+    policy: PolicyPath = DEFAULT_POLICY,
     host: Annotated[str | None, typer.Option(help="Address to bind; the policy's, or loopback.")] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="PostgreSQL port; the policy's if not given.")
@@ -361,7 +345,7 @@ def serve(
     """Start the PostgreSQL endpoint and REST."""
     from proxy.serving import run
 
-    with _refusals(as_json=False):
+    with refusals(as_json=False):
         run(policy, host=host, port=port, rest_port=rest_port)
 
 
@@ -372,7 +356,7 @@ def demo(
     """Ask real questions about real customers. Privately, through the PostgreSQL endpoint, in a temporary folder."""
     from proxy.demo import run
 
-    with _refusals(as_json=False):
+    with refusals(as_json=False):
         run(keep=keep)
 
 

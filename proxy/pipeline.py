@@ -1,16 +1,16 @@
 """The way of a question, in order. Read this first; `docs/architecture.md` says what each stage may refuse.
 
-    statement -> question -> plan -> reservation -> true aggregates -> outcomes -> commit -> keys
+    statement -> question -> plan -> earlier noise -> reservation -> true aggregates -> outcomes -> commit -> keys
 
-Data is touched in exactly one line, `source.aggregates`, and only after the worst case is durably reserved.
+Data is touched in exactly one line, `source.aggregates`, and only after the worst case is durably reserved. A question
+that was answered before, or that earlier questions' noise settles, ends before that.
 """
 
-from mechanisms.registry import MECHANISMS
 from planner import planning, settings
 from planner.asking import ask
 from planner.offsets import without_offsets
 from planner.plan import Plan
-from proxy import charging, spending
+from proxy import charging, reuse, spending
 from proxy.answers import Answer, Asked, Denial, KeySet
 from proxy.service import Service
 
@@ -37,17 +37,25 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
         return Answer(plan=plan, keys=KeySet.constant(plan), version=claim.version, reused=False)
     if stored := spending.stored_answer(service, claim, plan, asked):
         return stored
+    memory = reuse.remembered(service, plan, claim.version)
+    on_paths = reuse.laid(plan, claim, memory, wanted=settings.reuse(asked.settings))
+    if known := spending.told_answer(service, on_paths):
+        return known
     service.failures.check(asked.analyst.name)
     limit, count = service.catalog.statement_timeout_ms, len(plan.question.functionals)
     with service.source.turn(timeout_ms=limit):
-        reservation = spending.reserve(service, claim, plan, asked)
+        paid = spending.reserve(service, claim, plan, asked, on_paths)
+        if known := spending.settled_answer(service, paid, asked):
+            return known
         with service.failures.held_until(limit, analyst=asked.analyst.name):
             aggregates = service.source.aggregates(
                 plan.rewritten, plan.question.keys, functionals=count, timeout_ms=limit, version=claim.version
             )
-    mechanism = MECHANISMS[plan.calibration.mechanism]
+    reuse.check_same_data(paid.on_paths, service.version(plan.question.table))
     values = without_offsets(plan.question, aggregates.values)
-    outcome = mechanism.decide(plan.calibration, values, noise=service.noise)
+    outcome = reuse.decided(paid.plan, paid.on_paths, values, noise=service.noise)
     released = Denial() if outcome.denied else KeySet.of(plan, outcome.passed)
-    spending.commit(service, reservation, charging.spent(plan, claim, outcome), released)
-    return spending.answer_of(plan, released, version=claim.version, reused=False)
+    lost = charging.spent(paid.plan, paid.claim, outcome)
+    paths = reuse.left_paths(plan, paid.on_paths, outcome, memory)
+    spending.commit(service, paid.reservation, lost, released, paths=paths)
+    return spending.answer_of(paid.as_charged, released, version=claim.version, reused=False, noise=paid.noise)

@@ -77,6 +77,7 @@ class QuestionIn(BaseModel):
     most_positives: int | None = _described("most_positives")
     public_knowledge: Text | None = _described("public_knowledge")
     max_epsilon: float | None = _described("max_epsilon")
+    reuse: Text | None = _described("reuse")
 
     def asked_by(self, analyst: Analyst, service: Service) -> Asked:
         """The request as the pipeline takes it."""
@@ -110,6 +111,7 @@ class AnswerOut(BaseModel):
     guarantee: Guarantee
     data_version: str
     reused: Annotated[bool, Field(description="released before: nothing was spent this time")]
+    shared_noise: Annotated[str | None, Field(description="which earlier questions' noise it shares; null: none")]
 
 
 class Health(BaseModel):

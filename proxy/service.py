@@ -6,6 +6,7 @@ from types import TracebackType
 
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
+from accountant.owner_events import Grant
 from accountant.report import BudgetReport
 from accountant.report import Question as AskedBefore
 from mechanisms.noise import system_noise
@@ -87,6 +88,20 @@ class Service:
         except LedgerError:
             raise ledger_unavailable() from None
 
+    def grants(self) -> tuple[Grant, ...]:
+        """What the owner granted on top of the policy's caps and did not revoke. Raises KH502."""
+        try:
+            return tuple(self.ledger.owner.grants().values())
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+    def is_approved(self, question: str) -> bool:
+        """Whether the owner approved the question of this fingerprint. Raises KH502."""
+        try:
+            return self.ledger.is_approved(question)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
     def questions(self, name: str) -> tuple[AskedBefore, ...]:
         """What an analyst asked, oldest first. Raises KH502."""
         try:
@@ -109,18 +124,25 @@ def open_policy_source(policy: Policy) -> Source:
 
 def open_ledger(policy: Policy) -> Ledger:
     """The ledger that a policy names; a relative SQLite file lies beside the policy. Raises KH009."""
-    url = policy.ledger.url
-    prefix = "sqlite:///"
-    if url.startswith(prefix) and not url.startswith("sqlite:////"):
-        url = f"{prefix}{(policy.directory / url.removeprefix(prefix)).resolve()}"
+    url = ledger_url(policy)
     try:
         return Ledger.open(url, clock=lambda: datetime.now(UTC))
-    except LedgerError:
+    except LedgerError as error:
         raise KeyholeError(
             "KH009",
             "the ledger cannot be opened, or is not an unbroken ledger",
+            detail=f"{error}.",
             hint="Check ledger.url in the policy, the file's permissions or the database's grants.",
         ) from None
+
+
+def ledger_url(policy: Policy) -> str:
+    """Where a policy's ledger is, as an SQLAlchemy URL with an absolute file."""
+    url = policy.ledger.url
+    prefix = "sqlite:///"
+    if url.startswith(prefix) and not url.startswith("sqlite:////"):
+        return f"{prefix}{(policy.directory / url.removeprefix(prefix)).resolve()}"
+    return url
 
 
 def ledger_unavailable() -> KeyholeError:

@@ -196,6 +196,8 @@ def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
     yield "epsilon_per_predicate", caps.per_predicate_nano
     if plan.question.table.unit and caps.per_unit_nano is not None:
         yield "epsilon_per_unit", caps.per_unit_nano // adding
+    if caps.per_table_nano is not None:
+        yield "epsilon_per_table", caps.per_table_nano // adding
 
 
 def _most(caps: Limits, adding: int, plan: Plan, questions: int) -> int:

@@ -4,16 +4,22 @@ Whether a stored answer is served depends on the ledger and the public data vers
 one message (KH502), whatever happened.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-from accountant.errors import LedgerError, OverBudget
-from accountant.model import Reservation, Spent
+from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
+from accountant.model import NANO, Charge, Reservation, Spent
+from mechanisms.protocol import Outcome
+from planner.explain import FIXED_BEFORE, shared_noise_sentence
 from planner.plan import Plan
 from proxy import affordable
 from proxy.answers import Answer, Asked, Denial, KeySet, from_bytes
-from proxy.charging import Claim, denied, refused
+from proxy.charging import Claim, denied, nano, refused, spent, unapproved
+from proxy.reuse import OnPaths, settled
 from proxy.service import Service, ledger_unavailable
+
+ANEW = "SET keyhole.reuse = off;"
 
 
 @contextmanager
@@ -23,6 +29,8 @@ def _ledger(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Iterato
     except OverBudget as over:
         left = affordable.left(service, claim, plan, asked)
         refusal = refused(over, plan=plan, hint=affordable.hint(left.would_fit))
+    except NotApproved as waiting:
+        refusal = unapproved(waiting)
     except LedgerError:
         refusal = ledger_unavailable()
     else:
@@ -43,31 +51,139 @@ def stored_answer(service: Service, claim: Claim, plan: Plan, asked: Asked) -> A
             service.ledger.charge_reader(stored.reading(asked.analyst.name), claim.limits, answer=stored)
     if stored is None:
         return None
-    return answer_of(plan, from_bytes(stored.answer), version=claim.version, reused=True)
+    shares = stored.charge.continuing is not None or not stored.charge.shared
+    noise = f"Its noise is also that of earlier questions; {FIXED_BEFORE}." if shares else None
+    as_charged = _as_charged(plan, stored.charge)
+    return answer_of(as_charged, from_bytes(stored.answer), version=claim.version, reused=True, noise=noise)
 
 
-def answer_of(plan: Plan, released: KeySet | Denial, *, version: str, reused: bool) -> Answer:
+def told_answer(service: Service, on_paths: OnPaths | None) -> Answer | None:
+    """The answer on noisy values that are all publicly known to be there, charged to its analyst's own balances; no
+    data is touched. None where some may be missing, or where those balances do not cover what is read. Raises KH502.
+    """
+    if on_paths is None or not on_paths.told:
+        return None
+    outcome = settled(on_paths, noise=service.noise)
+    try:
+        return None if outcome is None else _read(service, on_paths, outcome)
+    except (OverBudget, NotApproved, PathTaken):
+        return None
+
+
+def settled_answer(service: Service, paid: "Paid", asked: Asked) -> Answer | None:
+    """The answer where the values known so far settle a question that has reserved to go on with them: its reservation
+    is given back, no data is touched. None where something is to be revealed. Raises KH306, KH502."""
+    outcome = settled(paid.on_paths, noise=service.noise)
+    if paid.on_paths is None or outcome is None:
+        return None
+    with _ledger(service, paid.claim, paid.plan, asked):
+        service.ledger.release(paid.reservation)
+        return _read(service, paid.on_paths, outcome)
+
+
+def _read(service: Service, on_paths: OnPaths, outcome: Outcome) -> Answer:
+    claim, plan = on_paths.reading, on_paths.plan
+    released = KeySet.of(plan, outcome.passed)
+    try:
+        service.ledger.read(
+            claim.charge,
+            claim.limits,
+            spent=spent(plan, claim, outcome),
+            answer=released.to_bytes(),
+            reading=on_paths.states,
+        )
+    except (OverBudget, NotApproved, PathTaken):
+        raise
+    except LedgerError:
+        raise ledger_unavailable() from None
+    noise = _capitalised(shared_noise_sentence(on_paths.noise(read=True)))
+    as_charged = _as_charged(plan, claim.charge)
+    return answer_of(as_charged, released, version=claim.version, reused=False, noise=noise)
+
+
+def answer_of(plan: Plan, released: KeySet | Denial, *, version: str, reused: bool, noise: str | None = None) -> Answer:
     """The answer with what was released. Raises KH307 where the mechanism stopped without one."""
     if isinstance(released, Denial):
         raise denied(plan)
-    return Answer(plan=plan, keys=released, version=version, reused=reused)
+    return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise)
 
 
-def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Reservation:
-    """Pay the worst case durably; only then may data be touched. Raises KH301, KH302, KH305, KH306, KH502."""
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """A question whose worst case is reserved: as it runs, on noise paths or (None) on noise of its own."""
+
+    reservation: Reservation
+    claim: Claim
+    plan: Plan
+    on_paths: OnPaths | None
+
+    @property
+    def noise(self) -> str | None:
+        """Who shares its noise, for the NOTICE."""
+        on_paths = self.on_paths
+        return None if on_paths is None else _capitalised(shared_noise_sentence(on_paths.noise(read=False)))
+
+    @property
+    def as_charged(self) -> Plan:
+        """The plan with the loss that its analyst is told of."""
+        return _as_charged(self.plan, self.claim.charge)
+
+
+def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: OnPaths | None) -> Paid:
+    """Pay the worst case durably; only then may data be touched. Raises KH301, KH302, KH305, KH306, KH308, KH309 and
+    KH502.
+
+    A question that continues noise paths is refused where the balances do not cover that, rather than asked anew: what
+    it costs there follows from what was revealed. It is asked anew where another question took a path first, and where
+    analysts have caps, so that only public amounts count.
+    """
+    if on_paths is not None and on_paths.continues:
+        try:
+            reservation = service.ledger.reserve(on_paths.claim.charge, on_paths.claim.limits)
+        except PathTaken:
+            pass
+        except OverBudget as over:
+            if on_paths.claim.limits.apart:  # what it costs there is public, so that this tells nothing of the noise
+                return _reserve_anew(service, claim, plan, asked)
+            left = affordable.left(service, claim, plan, asked)
+            hint = ANEW if plan.worst_case_epsilon <= left.epsilon else affordable.hint(left.would_fit)
+            raise refused(over, plan=on_paths.plan, hint=hint) from None
+        except NotApproved as waiting:
+            raise unapproved(waiting) from None
+        except LedgerError:
+            raise ledger_unavailable() from None
+        else:
+            return Paid(reservation, on_paths.claim, on_paths.plan, on_paths)
+    return _reserve_anew(service, claim, plan, asked)
+
+
+def _reserve_anew(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Paid:
     with _ledger(service, claim, plan, asked):
-        return service.ledger.reserve(claim.charge, claim.limits)
+        return Paid(service.ledger.reserve(claim.charge, claim.limits), claim, plan, None)
 
 
-def commit(service: Service, reservation: Reservation, spent: Spent, released: KeySet | Denial) -> None:
-    """Replace the worst case by what the run cost and keep what is released, in one transaction.
+def commit(
+    service: Service, reservation: Reservation, lost: Spent, released: KeySet | Denial, *, paths: Mapping[str, bytes]
+) -> None:
+    """Replace the worst case by what the run cost and keep what is released and the noise paths, in one transaction.
 
     Raises KH502 when the ledger is gone: the answer is withheld then, and the reservation stays spent.
     """
     try:
-        service.ledger.commit(reservation, spent, released.to_bytes())
+        service.ledger.commit(reservation, lost, released.to_bytes(), paths=paths)
     except LedgerError:
         pass
     else:
         return
     raise ledger_unavailable()
+
+
+def _as_charged(plan: Plan, charge: Charge) -> Plan:
+    """The plan with the worst case that was reserved for the answer, where it was decided on noise paths."""
+    if nano(plan.worst_case_epsilon) == charge.epsilon_nano and charge.continuing is None and charge.shared:
+        return plan
+    return replace(plan, calibration=replace(plan.calibration, worst_case_epsilon=charge.epsilon_nano / NANO))
+
+
+def _capitalised(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

@@ -10,6 +10,8 @@ from planner.pinned import Pins
 from planner.refresh import parse_refresh
 from proxy.pins import read_pins
 
+_LIVE = "live "
+
 
 def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
     """The name of the data version that a question asked at the moment `now` is answered on.
@@ -27,7 +29,7 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
     if tick is not None:
         return tick
     if refresh.kind == "live":
-        return f"live {uuid4().hex}"
+        return f"{_LIVE}{uuid4().hex}"
     declared = dict(pins.refreshes).get(table.name)
     if declared is None:
         message = f'table "{table.name}" has no data version yet'
@@ -38,8 +40,13 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
 def _together(table: Table, *, now: datetime, pins: Pins) -> str:
     """The version of joined tables: those of all of them by name, or another one at every call if one is live."""
     versions = {member.table.name: data_version(member.table, now=now, pins=pins) for member in table.members}
-    live = next((version for version in versions.values() if version.startswith("live ")), None)
+    live = next((version for version in versions.values() if not lasting(version)), None)
     return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+
+
+def lasting(version: str) -> bool:
+    """Whether a question asked later may have the same data version: not on live tables."""
+    return not version.startswith(_LIVE)
 
 
 class Versions:

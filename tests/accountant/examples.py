@@ -1,6 +1,8 @@
 """Charges that the tests share."""
 
-from accountant.model import NANO, Cells, Charge, Family, Limits, Spent
+from dataclasses import replace
+
+from accountant.model import NANO, Amounts, Cells, Charge, Continuing, Family, Limits, PathState, Spent
 
 COUNTRIES = ("DE", "FR", "UK")
 MONTHS = ("2011-01", "2011-02")
@@ -23,6 +25,7 @@ def charge(
     version: str = "v1",
     immutable: frozenset[str] = frozenset(),
     shared: bool = True,
+    continuing: Continuing | None = None,
 ) -> Charge:
     keys = cells(country=COUNTRIES) if keys is None else keys
     family = Family(
@@ -35,7 +38,7 @@ def charge(
     )
     if unit_epsilon_nano is None:
         unit_epsilon_nano = 0 if unit == "row" else epsilon_nano
-    return Charge(question, analyst, family, keys, epsilon_nano, unit_epsilon_nano, shared)
+    return Charge(question, analyst, family, keys, epsilon_nano, unit_epsilon_nano, shared, continuing)
 
 
 def limits(
@@ -46,6 +49,8 @@ def limits(
     analyst_per_predicate: int | None = None,
     analyst_per_unit: int | None = None,
     apart: bool = False,
+    per_table: int | None = None,
+    approval_above: int | None = None,
 ) -> Limits:
     return Limits(
         per_predicate_nano=per_predicate,
@@ -54,8 +59,27 @@ def limits(
         analyst_per_predicate_nano=analyst_per_predicate,
         analyst_per_unit_nano=analyst_per_unit,
         apart=apart,
+        per_table_nano=per_table,
+        approval_above_nano=approval_above,
     )
 
 
 def all_of(reserved: Charge) -> Spent:
     return Spent.uniform(reserved.epsilon_nano, unit_epsilon_nano=reserved.unit_epsilon_nano)
+
+
+def continuing(*paths: PathState, shared: int, known: int, unit: str = "row") -> Continuing:
+    """What continues the paths; one unit is in one key."""
+    has_unit = unit != "row"
+    return Continuing(
+        tuple(sorted(paths)),
+        shared=Amounts(shared, shared if has_unit else 0),
+        known=Amounts(known, known if has_unit else 0),
+    )
+
+
+def per_key(own: list[int], *, fresh: list[int] | None = None, unit: str = "row") -> Spent:
+    """A loss per key, and what of it is fresh; one unit is in one key."""
+    has_unit = unit != "row"
+    news = None if fresh is None else Spent.per_key(fresh, unit_epsilon_nano=max(fresh) if has_unit else 0)
+    return replace(Spent.per_key(own, unit_epsilon_nano=max(own) if has_unit else 0), fresh=news)

@@ -5,13 +5,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError
 
 from accountant.errors import LedgerMisuse, LedgerUnavailable, OverBudget, Scope
 from accountant.ledger import Ledger
-from accountant.model import NANO, Cells, Charge, Family, Left, Spent
+from accountant.model import NANO, Cells, Charge, Family, Room, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import COUNTRIES, MONTHS, all_of, cells, charge, limits
 
@@ -23,18 +24,18 @@ def engine_of(url: str) -> sa.Engine:
 def test_a_reservation_counts_in_full_until_it_is_committed(ledger: Ledger) -> None:
     question = charge(3 * NANO)
     reservation = ledger.reserve(question, limits())
-    assert ledger.left_for(question, limits()) == Left(NANO, None)
+    assert ledger.left_for(question, limits()).plain == Room(NANO, None)
     assert ledger.open_reservations() == (reservation,)
     ledger.commit(reservation, Spent.uniform(NANO, unit_epsilon_nano=0), None)
-    assert ledger.left_for(question, limits()) == Left(3 * NANO, None)
+    assert ledger.left_for(question, limits()).plain == Room(3 * NANO, None)
     assert ledger.open_reservations() == ()
 
 
 def test_a_release_gives_everything_back(ledger: Ledger) -> None:
     question = charge(3 * NANO, unit="customer_id", unit_epsilon_nano=9 * NANO)
-    before = ledger.left_for(question, limits())
+    before = ledger.left_for(question, limits()).plain
     ledger.release(ledger.reserve(question, limits()))
-    assert ledger.left_for(question, limits()) == before == Left(4 * NANO, 100 * NANO)
+    assert ledger.left_for(question, limits()).plain == before == Room(4 * NANO, 100 * NANO)
 
 
 def test_a_commit_per_key_charges_each_key_its_own_loss(ledger: Ledger) -> None:
@@ -70,6 +71,13 @@ def test_verbs_out_of_order_change_nothing(ledger: Ledger) -> None:
         ledger.commit(still_open, Spent.per_key([1, 1], unit_epsilon_nano=0), None)
     with pytest.raises(LedgerMisuse):
         ledger.commit(still_open, Spent.uniform(1, unit_epsilon_nano=1), None)
+    for most, losses in ((0, [5, 5, 5]), (0, [-1, 0, 0]), (2, [1, 0, 0]), (1, [1, 0])):
+        wrong = Spent(most, 0, np.array(losses, dtype="<i8").tobytes())
+        for spent in (wrong, Spent(2, 0, None, wrong)):
+            with pytest.raises(LedgerMisuse):
+                ledger.commit(still_open, spent, None)
+    with pytest.raises(LedgerMisuse):
+        ledger.commit(still_open, Spent(0, 0, b"odd"), None)
     with pytest.raises(LedgerMisuse):
         ledger.reserve(charge(shared=False), limits())
     assert ledger.verify() == events
@@ -158,7 +166,7 @@ def test_a_stored_answer_costs_its_reader_and_spares_everybody_else(ledger: Ledg
     assert again.held
 
     fresh = charge(1, unit="customer_id")
-    assert ledger.left_for(fresh, limits()) == Left(3 * NANO, 97 * NANO)
+    assert ledger.left_for(fresh, limits()).plain == Room(3 * NANO, 97 * NANO)
     ledger.reserve(charge(NANO, unit="customer_id", analyst="bob"), caps)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(charge(1, unit="customer_id", analyst="bob"), caps)
@@ -169,17 +177,18 @@ def test_analysts_told_apart_see_others_at_their_worst_case_and_their_own_refund
     question = charge(2 * NANO, unit="customer_id", unit_epsilon_nano=6 * NANO)
     apart, together = limits(apart=True), limits()
     before = ledger.reserve(question, apart)
-    seen = ledger.left_for(replace(question, analyst="bob"), apart)
+    seen = ledger.left_for(replace(question, analyst="bob"), apart).plain
     ledger.commit(before, Spent.per_key([NANO, 0, 2 * NANO], unit_epsilon_nano=3 * NANO), b"UK")
-    assert ledger.left_for(replace(question, analyst="bob"), apart) == seen == Left(2 * NANO, 94 * NANO)
-    assert ledger.left_for(question, apart) == ledger.left_for(question, together) == Left(2 * NANO, 97 * NANO)
+    assert ledger.left_for(replace(question, analyst="bob"), apart).plain == seen == Room(2 * NANO, 94 * NANO)
+    for caps in (apart, together):
+        assert ledger.left_for(question, caps).plain == Room(2 * NANO, 97 * NANO)
     with pytest.raises(OverBudget):
         ledger.reserve(charge(2 * NANO + 1, unit="customer_id", analyst="bob"), apart)
     (hers,) = ledger.balances(apart, analyst="ann").families
     assert hers.left_nano == (3 * NANO, 4 * NANO, 2 * NANO)
     released = ledger.reserve(question, apart)
     ledger.release(released)
-    assert ledger.left_for(replace(question, analyst="bob"), apart) == seen
+    assert ledger.left_for(replace(question, analyst="bob"), apart).plain == seen
 
 
 def test_a_reader_pays_per_key_when_the_answer_did(ledger: Ledger) -> None:
@@ -345,7 +354,7 @@ def test_migrations_run_once_and_a_newer_schema_is_refused(ledger_url: str) -> N
         Ledger.open(ledger_url, clock=now).close()
     engine = engine_of(ledger_url)
     with engine.begin() as connection:
-        assert connection.scalars(sa.text("SELECT version_num FROM ledger_version")).all() == ["0001"]
+        assert connection.scalars(sa.text("SELECT version_num FROM ledger_version")).all() == ["0002"]
         assert connection.scalars(sa.text("SELECT id FROM writer")).all() == [1]
         connection.execute(sa.text("UPDATE ledger_version SET version_num = '9999'"))
     engine.dispose()
@@ -356,7 +365,8 @@ def test_migrations_run_once_and_a_newer_schema_is_refused(ledger_url: str) -> N
 def test_an_unknown_event_is_refused_rather_than_skipped(tmp_path: Path) -> None:
     from accountant.events import chained, check_chain, event_of
 
-    for kind, payload in (("Reserved", '{"v":2}'), ("Granted", '{"v":1}'), ("Committed", "[]"), ("Reserved", "{}")):
+    foreign = [("Reserved", '{"v":3}'), ("Granted", '{"v":1}'), ("Moved", '{"v":1}'), ("Committed", "[]")]
+    for kind, payload in (*foreign, ("Reserved", "{}"), ("Settled", '{"v":2}')):
         record = chained(
             number=1, kind=kind, reservation="r", at="2011-01-01T00:00:00+00:00", payload=payload,
             spent_keys=None, previous_hash="0" * 64,

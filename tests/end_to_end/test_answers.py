@@ -49,6 +49,7 @@ def test_keys_have_the_types_of_their_columns(house: House) -> None:
 
 def test_an_answer_comes_with_its_guarantee(house: House) -> None:
     with house.connect() as connection:
+        connection.execute("SET keyhole.reuse = off")
         heard = notices(connection)
         connection.execute(shop.BUSY.replace("1000", "1001"))
     assert heard == [
@@ -211,6 +212,7 @@ def test_a_value_smuggled_past_set_is_refused_at_the_question(on_duckdb: House) 
 def test_rolling_back_refunds_nothing_and_unsays_nothing(on_duckdb: House) -> None:
     question = shop.BUSY.replace("1000", "1009")
     with on_duckdb.connect() as connection:
+        connection.execute("SET keyhole.reuse = off")
         before = on_duckdb.most_spent("sales")
         connection.execute("BEGIN")
         connection.execute(question)

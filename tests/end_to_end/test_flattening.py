@@ -62,16 +62,22 @@ _THRESHOLDS = (
     "({n} > 3 AND {m} >= 2)",
     "{m} > 4.5",
 )
-_NAMES = ("ward", "age", "insured", "disease", "years", "w", "x", "Odd name", "select")
+_KEYWORDS = ("end", "case", "order", "group", "having", "union", "from", "where")
+_NAMES = ("ward", "age", "insured", "disease", "years", "w", "x", "Odd name", "select", *_KEYWORDS)
 
 
 def _quoted(called: str) -> str:
-    return f'"{called}"' if called in ("Odd name", "select") else called
+    return f'"{called}"' if called in ("Odd name", "select", *_KEYWORDS) else called
+
+
+def _after(before: str, called: str) -> str:
+    """The name after a dot or AS, where PostgreSQL takes keywords unquoted; elsewhere as it must be."""
+    return before + (called if before and called in _KEYWORDS else _quoted(called))
 
 
 def _condition(drawn: random.Random, names: dict[str, str], alias: str) -> str:
     qualifier = drawn.choice(["", f"{alias}."])
-    return drawn.choice(_CONDITIONS).format(**{base: qualifier + _quoted(now) for base, now in names.items()})
+    return drawn.choice(_CONDITIONS).format(**{base: _after(qualifier, now) for base, now in names.items()})
 
 
 def _statement(drawn: random.Random) -> str:
@@ -86,7 +92,7 @@ def _statement(drawn: random.Random) -> str:
         else:
             chosen = drawn.sample(_NAMES, len(names))
             after = dict(zip(names, chosen, strict=True)) if drawn.random() < 0.6 else names
-            shown = ", ".join(f"{alias}.{_quoted(names[base])} AS {_quoted(after[base])}" for base in names)
+            shown = ", ".join(_after(f"{alias}.", names[base]) + _after(" AS ", after[base]) for base in names)
         query = f"SELECT {shown} FROM {source} {alias}{where}"
         names = after
         if drawn.random() < 0.4:
@@ -96,23 +102,23 @@ def _statement(drawn: random.Random) -> str:
             source = f"({query})"
     ward = _quoted(names["ward"])
     where = f" WHERE {_condition(drawn, names, 'z')}" if drawn.random() < 0.5 else ""
-    key = drawn.choice([ward, f"z.{ward}"])
-    own = {"n": "count(*)", "a": f"avg({_quoted(names['age'])})", "m": f"max(z.{_quoted(names['age'])})"}
+    key = drawn.choice([ward, _after("z.", names["ward"])])
+    own = {"n": "count(*)", "a": f"avg({_quoted(names['age'])})", "m": f"max({_after('z.', names['age'])})"}
     body = f"FROM {source} z{where} GROUP BY {key}"
     if drawn.random() < 0.4:
         asked = f"SELECT {key} {body} HAVING {drawn.choice(_THRESHOLDS).format(**own)}"
     else:
-        grouped = f"SELECT {own['n']} AS n, {key} AS k, {own['a']} AS a, {own['m']} m {body}"
+        grouped = f"SELECT {own['n']} AS n, {key} AS k, {own['a']} AS end, {own['m']} AS case {body}"
         if drawn.random() < 0.3:
             grouped += " HAVING count(*) > 1"
         outer = drawn.choice(["", "t."])
         wanted = " AND ".join(
-            one.format(n=f"{outer}n", a=f"{outer}a", m=f"{outer}m")
+            one.format(n=f"{outer}n", a=_after(outer, "end"), m=_after(outer, "case"))
             if " OR " not in one
-            else f"({one.format(n='n', a='a')})"
+            else f"({one.format(n='n', a=_after(outer, 'end'))})"
             for one in drawn.sample(_THRESHOLDS, drawn.randint(1, 2))
         )
-        more = drawn.choice(["", " AND k <> 'A'", " AND (k = 'A' OR k = 'C')"])
+        more = drawn.choice(["", " AND k <> 'A'", " AND (k = 'A' OR k = 'C')", " OR n = 5"])
         joined = drawn.choice(["", "", " LEFT JOIN regions r ON r.name = t.k"])
         if drawn.random() < 0.4:
             with_.append(f"t AS ({grouped})")

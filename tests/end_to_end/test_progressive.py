@@ -62,6 +62,7 @@ def test_refunds_are_no_way_around_another_analysts_cap(tmp_path: Path) -> None:
         with house.connect() as ada, house.connect("bob") as bob:
             for client in (ada, bob):
                 client.execute("SET keyhole.mechanism = 'progressive'")
+            bob.execute("SET keyhole.reuse = off")
             ada.execute(shop.WARDS.encode())
             bob.execute(shop.WARDS.replace("> 300", "> 320").encode())
         (asked, other) = house.service.ledger.history()

@@ -101,13 +101,13 @@ TOO_MUCH = [
         "KH301",
         "ada",
         "SELECT month FROM sales GROUP BY month HAVING count(*) > 60",
-        "SELECT month FROM sales GROUP BY month HAVING count(*) > 70",
+        "SELECT month FROM sales WHERE quantity > -1 GROUP BY month HAVING count(*) > 70",
     ),
     (
         "KH305",
         "ada",
         "SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT patient_id) > 70",
-        "SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT patient_id) > 90",
+        "SELECT ward FROM visits WHERE cost > 1 GROUP BY ward HAVING count(DISTINCT patient_id) > 90",
     ),
 ]
 

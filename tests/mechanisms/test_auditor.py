@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mechanisms.audit_events import Transcripts, epsilon_from_below
 from mechanisms.auditor import (
     AuditReport,
     Neighbours,
@@ -20,13 +21,14 @@ from mechanisms.auditor import (
     audit,
     audit_all,
     audit_mechanism,
+    audit_reuse,
     audit_tasks,
     critical_neighbours,
-    epsilon_from_below,
     released,
 )
+from mechanisms.continuing import CONTINUABLE, carry_on, continued
 from mechanisms.dppwlm import Dppwlm, DppwlmBounded
-from mechanisms.formula import Booleans, Integers
+from mechanisms.formula import Booleans, Cut, Integers
 from mechanisms.gradual_release import release_chain
 from mechanisms.joint_loss import sets_at_once
 from mechanisms.keyhole import Keyhole
@@ -182,6 +184,47 @@ def test_gradual_release_passes() -> None:
     report = refinement(draw_from)
     assert not report.flagged
     assert report.epsilon_lower > 0.85
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_two_refinements_of_one_value_are_flagged(twice: bool) -> None:
+    """A question and two later ones that both refine its path, and not one another's, lose more than the finest level:
+    found out. One later question passes, false alarm 1e-6. 400,000 keys from either database."""
+    noise = SeededNoise(41)
+    task = replace(audit_tasks()["one condition"], formula=Cut(functional=0, cut=20, above=True, tolerance=7))
+    sharper = replace(task, formula=Cut(functional=0, cut=20, above=True, tolerance=4))
+    coarse, fine = Keyhole().calibrate(task), Keyhole().calibrate(sharper)
+
+    def release(value: int) -> Release:
+        def draw(samples: int) -> Transcripts:
+            aggregates = np.full((1, samples), value, dtype=np.int64)
+            first = Keyhole().decide(coarse, aggregates, noise=noise)
+            question = continued(fine, first.paths)
+            assert question is not None
+            later = [carry_on(question, aggregates, noise=noise) for _ in range(1 + twice)]
+            paths = [path for outcome in later for path in outcome.paths if path is not None]
+            assert later[0].fresh is not None
+            return Transcripts(
+                seen=np.column_stack([path.values[-1] for path in paths]),
+                claimed=first.epsilon + later[0].fresh,
+            )
+
+        return draw
+
+    report = audit(
+        "one path", [Neighbours(description="19 and 20", first=release(19), second=release(20))], samples=400_000
+    )
+    assert report.flagged == twice
+    assert report.epsilon_lower > 0.8 * report.claimed_epsilon
+
+
+@pytest.mark.parametrize("name", CONTINUABLE)
+def test_a_later_question_on_the_same_noise(name: str) -> None:
+    """100,000 keys from either database; the honest one passes, false alarm 1e-6, and comes within three tenths."""
+    task = audit_tasks()["one condition"]
+    report = audit_reuse(CONTINUABLE[name], task, samples=100_000, noise=SeededNoise(42))
+    assert not report.flagged
+    assert report.epsilon_lower > 0.7 * report.claimed_epsilon
 
 
 @pytest.mark.parametrize("name", [*MECHANISMS, "dppwlm_bounded"])

@@ -7,7 +7,7 @@
 | noise.py | irrational coins | decimal arithmetic; binomial | test_certified, test_gradual_release |
 | gradual_release.py | chains, refinement | convolution: pairs in rationals, three levels here | test_gradual_release |
 | one_shot.py | noise and tie | sums of the law; the linear programme | test_threshold_test |
-| progressive.py | looks and last tie | dynamic programming; enumeration | test_three_zone, test_progressive |
+| looking.py | looks and last tie | dynamic programming; enumeration | test_three_zone, test_progressive |
 | published_looks.py | looks by refinement | enumeration of the path, here | test_published_looks |
 | sparse_vector.py | threshold, queries | convolution; law of the first positive, here | test_sparse_vector |
 | probe.py | two phases | the contract at worst-case data; refinement as above | test_probe |

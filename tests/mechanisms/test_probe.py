@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.auditor import AuditReport, Neighbours, Transcripts, audit
+from mechanisms.audit_events import Transcripts
+from mechanisms.auditor import AuditReport, Neighbours, audit
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate
 from mechanisms.joint_loss import all_at_once
 from mechanisms.probe import PHASES_RESERVED, Probe

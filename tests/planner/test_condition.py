@@ -27,11 +27,11 @@ from planner.condition import (
     any_of,
     canonical,
     columns,
-    disjoint,
     evaluate,
     spelled,
     truth_of,
 )
+from planner.disjointness import disjoint
 from planner.like import like, like_prefix, unfinished
 
 _NUMBERS = st.integers(0, 3)

@@ -39,6 +39,8 @@ ELSEWHERE = {
     "KH305": "tests/end_to_end/test_refusals.py",
     "KH306": "tests/end_to_end/test_refusals.py",
     "KH307": "tests/end_to_end/test_denial.py",
+    "KH308": "tests/proxy/test_approval.py",
+    "KH309": "tests/proxy/test_approval.py",
     "KH401": "tests/proxy/test_endpoint_login.py",
     "KH404": "tests/proxy/test_endpoint_login.py",
     "KH405": "tests/proxy/wire/test_startup.py",

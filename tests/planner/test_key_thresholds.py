@@ -163,7 +163,7 @@ def test_what_is_taken_off_follows_the_key_and_never_widens_a_difference() -> No
     moved[0, 2:] += 1
     before, after = without_offsets(question, extreme), without_offsets(question, moved)
     assert np.all(np.abs(after - before) <= 1)
-    assert np.all(np.abs(before) <= LIMIT)
+    assert np.all(np.abs(before) <= 2 * LIMIT)
 
 
 def test_explain_says_what_the_thresholds_are() -> None:

@@ -235,3 +235,47 @@ def test_spans_in_parameters_are_intervals(engines: _Engines) -> None:
     expected = engines.expected("s >= timestamp '2011-06-30' - interval '1 mon 2 days 03:00:00'")
     assert engines.kept("s >= now() - $1", {1: "1 mon 2 days 03:00:00"}) == [expected, expected]
     assert engines.kept("s >= now() - $1::interval", {1: "1 mon 2 days 03:00:00"}) == [expected, expected]
+
+
+def test_members_of_an_array_have_one_type(engines: _Engines) -> None:
+    for where in (
+        "n = ANY (ARRAY[3, '0.25'])",
+        "i = ANY (ARRAY['1', '2'])",
+        "coalesce(w, 1) = ANY (ARRAY['0.25', '2'])",
+        "g = ANY (ARRAY['t'])",
+        "d = ANY (ARRAY['2011-01-01'])",
+        "s = ANY (ARRAY[1, true])",
+        "i = ANY (ARRAY[])",
+        "t = ANY (ARRAY['a', 1])",
+    ):
+        with pytest.raises(psycopg.Error):
+            engines.expected(where)
+        with pytest.raises(KeyholeError) as raised:
+            engines.kept(where)
+        assert raised.value.code == "KH212", where
+    for where in (
+        "n = ANY (ARRAY[3.5, '0.25'])",
+        "i = ANY (ARRAY[1, '2', NULL])",
+        "i <> ALL (ARRAY['1', 2.5])",
+        "t = ANY (ARRAY['a', 'ab'])",
+        "g = ANY (ARRAY['t', false])",
+        "d = ANY (ARRAY['2011-01-01', date '2011-06-30'])",
+        "s >= ALL (ARRAY['2011-01-02 12:00', date '2011-06-30', timestamp '2011-01-01'])",
+        "d = ANY (ARRAY['2011-01-01', '2011-06-30']::date[])",
+        "f = ANY (ARRAY[0.5, '0.1'])",
+    ):
+        expected = engines.expected(where)
+        assert engines.kept(where) == [expected, expected], where
+
+
+def test_nested_conditions_are_bounded(engines: _Engines) -> None:
+    for form in ("CASE WHEN {} THEN i > 2 ELSE g END", "({}) IS NULL", "({}) IS NOT NULL"):
+        where = "n > 1"
+        for level in range(14):
+            where = form.format(where)
+            if level < 5:
+                expected = engines.expected(where)
+                assert engines.kept(where) == [expected, expected], where
+        with pytest.raises(KeyholeError) as raised:
+            engines.kept(where)
+        assert raised.value.code == "KH205"

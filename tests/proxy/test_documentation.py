@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
+from typer.core import TyperGroup
 
 from deploy.demo.build import install
 from planner.errors import CATALOGUE, KeyholeError
@@ -23,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("accountant", "mechanisms", "planner", "proxy")
 ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 ASKING = (ROOT / "docs" / "asking.md").read_text(encoding="utf-8")
+OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 
 
 def sections(text: str) -> dict[str, str]:
@@ -128,23 +131,32 @@ def test_every_rest_request_is_documented_once(service: Service) -> None:
     assert set(rows(chapter(ASKING, "REST"))) == requests
 
 
-def flags_of(subcommand: str) -> set[tuple[str, ...]]:
-    group = typer.main.get_group(command)
-    options = group.commands[subcommand].params if subcommand else group.params
-    return {tuple(option.opts) for option in options if option.opts[0].startswith("-")}
+def commands_of(group: TyperGroup, *before: str) -> Iterator[tuple[str, set[tuple[str, ...]]]]:
+    """Every command below a group, `ledger list` for one of a subgroup, with its flags."""
+    for name, found in group.commands.items():
+        if isinstance(found, TyperGroup):
+            yield from commands_of(found, *before, name)
+        else:
+            yield " ".join((*before, name)), flags_of(found)
+
+
+def flags_of(found: Any) -> set[tuple[str, ...]]:
+    return {tuple(option.opts) for option in found.params if option.opts[0].startswith("-")}
 
 
 def test_every_command_and_flag_is_documented_once() -> None:
-    documented = {
-        match[1].strip(): rows(text)
-        for heading, text in sections(ASKING).items()
-        if (match := re.fullmatch(r"`keyhole( \w+|)`", heading))
+    documented: dict[str, list[tuple[str, ...]]] = {}
+    for text in (ASKING, OPERATING):
+        for heading, section in sections(text).items():
+            if match := re.fullmatch(r"`keyhole((?: \w+)*)`", heading):
+                assert match[1].strip() not in documented
+                documented[match[1].strip()] = rows(section)
+    group = typer.main.get_group(command)
+    assert {name: set(flags) for name, flags in documented.items()} == {
+        "": flags_of(group),
+        **dict(commands_of(group)),
     }
-    commands = typer.main.get_group(command).commands
-    assert set(documented) == {"", *commands}
-    for subcommand, flags in documented.items():
-        assert len(flags) == len(set(flags))
-        assert set(flags) == flags_of(subcommand)
+    assert all(len(flags) == len(set(flags)) for flags in documented.values())
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)

@@ -1,0 +1,110 @@
+"""What one circle of readers may have learned: per cell of each table, per unit, and per table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from accountant.elimination import EXACT_GRID
+from accountant.model import ROW_UNIT, Cells, Charge, Family, NanoArray, Spent
+from accountant.overlap import Elsewhere, spent_on
+from accountant.sums import CellSums, Partition, Sums, SumsLess, partition_of
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is added to an account for one charge: to each key, to the unit's balance, and to the table's."""
+
+    amounts: NanoArray | int
+    unit_nano: int
+    table_nano: int
+
+    @staticmethod
+    def between(cells: Cells, *, before: Spent, after: Spent) -> "Change":
+        """The difference of two losses of the same keys."""
+        return Change(
+            amounts=after.amounts(cells) - before.amounts(cells),
+            unit_nano=after.unit_epsilon_nano - before.unit_epsilon_nano,
+            table_nano=after.most.table_nano - before.most.table_nano,
+        )
+
+    @property
+    def saves(self) -> bool:
+        """Whether anything is less than it was."""
+        return bool(np.any(self.amounts)) or self.unit_nano < 0
+
+    def __neg__(self) -> "Change":
+        return Change(-self.amounts, -self.unit_nano, -self.table_nano)
+
+
+@dataclass(slots=True)
+class Account:
+    """What one circle of readers (everybody, or one analyst) may have learned.
+
+    Families whose keys are told apart along the same axes share one partition. `families` keeps each family's own sums
+    beside them, for reports; None when nobody asks for them. `table_nano` is, per table, the sum over questions of what
+    each cost one unit, or (for unit "row") the key that lost most.
+    """
+
+    tables: dict[str, dict[Partition, CellSums]] = field(default_factory=dict)
+    unit_nano: int = 0
+    table_nano: dict[str, int] = field(default_factory=dict)
+    families: dict[Family, CellSums] | None = None
+    elsewhere: dict[str, Elsewhere] = field(default_factory=dict, compare=False, repr=False)
+
+    def add(self, charge: Charge, change: Change) -> None:
+        """Change every key of the charge, and the balances of the unit and the table."""
+        axes = [values for _, values in charge.cells.columns]
+        table, partition = charge.family.table, partition_of(charge.family)
+        partitions = self.tables.setdefault(table, {})
+        if partition not in partitions:
+            partitions[partition] = CellSums(dimensions=len(axes))
+        partitions[partition].add(axes, change.amounts)
+        if self.families is not None:
+            if charge.family not in self.families:
+                self.families[charge.family] = CellSums(dimensions=len(axes))
+            self.families[charge.family].add(axes, change.amounts)
+        if charge.family.unit != ROW_UNIT:
+            self.unit_nano += change.unit_nano
+        self.table_nano[table] = self.table_nano.get(table, 0) + change.table_nano
+
+    def spent_on(self, family: Family, cells: Cells, *, exact_grid: int = EXACT_GRID) -> NanoArray:
+        """An upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
+        return spent_on(
+            self.tables.get(family.table, {}),
+            partition_of(family),
+            cells,
+            exact_grid=exact_grid,
+            elsewhere=self.elsewhere.setdefault(family.table, Elsewhere()) if exact_grid == EXACT_GRID else None,
+        )
+
+    def spent_on_table(self, table: str) -> int:
+        """The table's balance."""
+        return self.table_nano.get(table, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A shared balance as one analyst may know it: everybody's charges at their worst case, less the own refunds."""
+
+    worst: Account
+    refunds: Account
+
+    @property
+    def unit_nano(self) -> int:
+        """The unit's balance."""
+        return self.worst.unit_nano - self.refunds.unit_nano
+
+    def spent_on(self, family: Family, cells: Cells) -> NanoArray:
+        """An upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
+        back = self.refunds.tables.get(family.table, {})
+        sums: Mapping[Partition, Sums] = {
+            partition: SumsLess(whole, back[partition]) if partition in back else whole
+            for partition, whole in self.worst.tables.get(family.table, {}).items()
+        }
+        elsewhere = self.refunds.elsewhere.setdefault(family.table, Elsewhere())
+        return spent_on(sums, partition_of(family), cells, elsewhere=elsewhere)
+
+    def spent_on_table(self, table: str) -> int:
+        """The table's balance."""
+        return self.worst.spent_on_table(table) - self.refunds.spent_on_table(table)

@@ -1,0 +1,123 @@
+"""What an owner decides, as events: grants, settlements, windows, approvals, pruning. Each says who and why."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from accountant.errors import LedgerMisuse, Scope
+from accountant.model import MOST_NANO_PER_CHARGE
+
+GRANTABLE = (
+    Scope.PER_PREDICATE,
+    Scope.PER_UNIT,
+    Scope.PER_TABLE,
+    Scope.ANALYST_PER_PREDICATE,
+    Scope.ANALYST_PER_UNIT,
+)
+
+# a thousand of the largest charges
+MOST_GRANT_NANO = 1000 * MOST_NANO_PER_CHARGE
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A cap is higher by `amount_nano` than the policy says.
+
+    `table` narrows a cap per predicate to one table (None: all), and names the table of a cap per table; `analyst` is
+    whose own cap it is. A cap that the policy does not set stays unset.
+    """
+
+    scope: Scope
+    amount_nano: int
+    table: str | None
+    analyst: str | None
+
+    def __post_init__(self) -> None:
+        if self.scope not in GRANTABLE or self.amount_nano <= 0:
+            raise LedgerMisuse("a grant raises a balance's cap")
+        if self.amount_nano > MOST_GRANT_NANO:
+            raise LedgerMisuse(f"a grant is at most {MOST_GRANT_NANO}e-9 epsilon")
+        if (self.analyst is not None) != (self.scope in (Scope.ANALYST_PER_PREDICATE, Scope.ANALYST_PER_UNIT)):
+            raise LedgerMisuse("a grant names an analyst when it is about that analyst's own cap")
+        if self.scope is Scope.PER_TABLE and self.table is None:
+            raise LedgerMisuse("a grant on a cap per table names the table")
+        if self.scope in (Scope.PER_UNIT, Scope.ANALYST_PER_UNIT) and self.table is not None:
+            raise LedgerMisuse("the balance of a unit is one over all tables")
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A cap is higher from here on. `grant_id` names the grant for its revocation."""
+
+    grant_id: str
+    at: datetime
+    by: str
+    why: str
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """A grant holds no longer. What was spent within it stays spent."""
+
+    grant_id: str
+    at: datetime
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An open reservation is closed by the owner: at its worst case, spent for good; or, on the owner's word that its
+    question never touched data, as if released."""
+
+    reservation: str
+    at: datetime
+    by: str
+    why: str
+    untouched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOpened:
+    """The balances start anew. What was spent before stays in the log, and in what is promised over all windows."""
+
+    window: str
+    at: datetime
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A question may be asked although its worst case is above the threshold for approval."""
+
+    question: str
+    at: datetime
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """The noise paths of a table on one data version were removed from the store; they can be continued no longer."""
+
+    pruning: str
+    at: datetime
+    by: str
+    why: str
+    table: str
+    version: str
+
+
+OwnerEvent = Granted | Revoked | Settled | WindowOpened | Approved | Pruned
+
+
+def subject(event: OwnerEvent) -> str:
+    """What an event is about; there is one event of a kind for each."""
+    match event:
+        case Granted(grant_id=identity) | Revoked(grant_id=identity):
+            return identity
+        case Settled(reservation=identity) | WindowOpened(window=identity):
+            return identity
+        case Approved(question=identity) | Pruned(pruning=identity):
+            return identity

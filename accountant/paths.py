@@ -1,0 +1,148 @@
+"""The noise paths that questions left: which state is the newest, who continues it, whose refunds depend on it.
+
+A path lives in one line of states. Only one question at a time continues it, and only from its newest state, because
+two refinements of one noisy value tell more than the finer of them (docs/proofs/accounting.md, theorem 6).
+"""
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from accountant.model import Charge, PathState, Spent
+
+COMPRESSED_ABOVE_BYTES = 4096
+
+PathKey = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Head:
+    """The newest state of one path: the reservation that committed it, and the one that continues it now.
+
+    `origin` is the question that drew its noise, as long as that question's refund stands.
+    """
+
+    table: str
+    state: str
+    questions: int
+    origin: str | None
+    taken_by: str | None = None
+
+
+@dataclass(slots=True)
+class Refund:
+    """What a question cost, kept while its paths may be continued: `heads` of them.
+
+    Open questions in `held_by` continue some; the refund does not count then.
+    """
+
+    charge: Charge
+    kept: Spent
+    heads: int
+    held_by: set[str] = field(default_factory=set)
+
+    @staticmethod
+    def of(charge: Charge, spent: Spent, *, heads: int) -> "Refund":
+        """The refund of a question that has just left paths."""
+        keys = spent.keys
+        if keys is not None and len(keys) > COMPRESSED_ABOVE_BYTES:
+            spent = replace(spent, keys=zlib.compress(keys, 1))
+        return Refund(charge, spent, heads)
+
+    @property
+    def spent(self) -> Spent:
+        """What the question cost."""
+        keys = self.kept.keys
+        if keys is None or 8 * self.charge.cells.size <= COMPRESSED_ABOVE_BYTES:
+            return self.kept
+        return replace(self.kept, keys=zlib.decompress(keys))
+
+
+@dataclass(slots=True)
+class Paths:
+    """Every path that can still be read or continued, by functional identity and data version."""
+
+    heads: dict[PathKey, Head] = field(default_factory=dict)
+    refunds: dict[str, Refund] = field(default_factory=dict)
+
+    def are_free(self, states: Iterable[PathState]) -> bool:
+        """Whether each path is in that state and nobody continues it."""
+        heads = [self._head(state) for state in states]
+        return all(head is not None and head.taken_by is None for head in heads)
+
+    def take(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
+        """Note that an open question continues the paths; the refunds that count no longer."""
+        withdrawn = []
+        for state in states:
+            head = self.heads[state.identity, state.version]
+            head.taken_by = reservation
+            refund = self.refunds.get(head.origin or "")
+            if refund is not None:
+                if not refund.held_by:
+                    withdrawn.append(refund)
+                refund.held_by.add(reservation)
+        return withdrawn
+
+    def give_back(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
+        """Note that a question never continued the paths after all; the refunds that count again."""
+        back = []
+        for state in states:
+            head = self._head(state)
+            if head is not None:
+                head.taken_by = None
+                refund = self.refunds.get(head.origin or "")
+                if refund is not None and reservation in refund.held_by:
+                    refund.held_by.discard(reservation)
+                    if not refund.held_by:
+                        back.append(refund)
+        return back
+
+    def leave(self, states: Iterable[PathState]) -> None:
+        """Forget the paths in these states: they were continued, and whatever follows is another state. The refunds of
+        those who drew their noise are gone for good."""
+        for state in states:
+            head = self._head(state)
+            if head is not None:
+                self.refunds.pop(head.origin or "", None)
+                self._forget(state.identity, state.version)
+
+    def store(self, charge: Charge, reservation: str, spent: Spent, identities: Iterable[str]) -> None:
+        """Note the paths that a question left; `charge` is what it reserved."""
+        version = charge.family.version
+        continued = () if charge.continuing is None else charge.continuing.paths
+        counts = {state.identity: head.questions for state in continued if (head := self._head(state)) is not None}
+        self.leave(continued)
+        origin = reservation if charge.continuing is None else None
+        identities = tuple(identities)
+        for identity in identities:
+            self._forget(identity, version)
+            self.heads[identity, version] = Head(
+                table=charge.family.table, state=reservation, questions=counts.get(identity, 0) + 1, origin=origin
+            )
+        if identities and origin is not None:
+            self.refunds[origin] = Refund.of(charge, spent, heads=len(identities))
+
+    def count_reading(self, states: Iterable[PathState]) -> None:
+        """Note that one more question was answered from these values."""
+        for state in states:
+            head = self._head(state)
+            if head is not None:
+                head.questions += 1
+
+    def prune(self, table: str, version: str) -> None:
+        """Forget a table's paths on one data version. Refunds that stand then stand for good."""
+        gone = [key for key, head in self.heads.items() if (head.table, key[1]) == (table, version)]
+        for identity, of_version in gone:
+            self._forget(identity, of_version)
+
+    def _head(self, state: PathState) -> Head | None:
+        head = self.heads.get((state.identity, state.version))
+        return head if head is not None and head.state == state.reservation else None
+
+    def _forget(self, identity: str, version: str) -> None:
+        head = self.heads.pop((identity, version), None)
+        refund = None if head is None else self.refunds.get(head.origin or "")
+        if head is not None and refund is not None:
+            refund.heads -= 1
+            if refund.heads == 0:
+                del self.refunds[head.origin or ""]

@@ -1,0 +1,113 @@
+"""Conditions that write a derived column out keep PostgreSQL's rows, infinite times among them."""
+
+import random
+from collections.abc import Iterator
+from datetime import date
+
+import psycopg
+import pytest
+
+from planner.beyond_calendar import of_groups
+from planner.catalog import Column, Derivation, SqlType, Table
+from planner.constant import Given
+from planner.reference import Scope
+from planner.row_condition import row_condition
+from planner.row_sql import RowSql
+from planner.syntax import parse
+
+_TABLE = Table(
+    name="r",
+    relation="r",
+    columns=(
+        Column("s", SqlType.TIMESTAMP, "timestamp"),
+        Column("month", SqlType.DATE, "date", derivation=Derivation("date_trunc", "month", "s")),
+        Column("day", SqlType.DATE, "date", derivation=Derivation("date", "", "s")),
+        Column("year", SqlType.INTEGER, "integer", derivation=Derivation("extract", "year", "s")),
+        Column("hour", SqlType.INTEGER, "integer", derivation=Derivation("extract", "hour", "s")),
+    ),
+    unit=(),
+    groups_per_unit=1,
+    rows_per_unit=None,
+    row_cap=None,
+    refresh="static",
+    seed="r",
+)
+_TIMES = [None, "infinity",
+          "-infinity", "2011-01-31 23:59:59", "2011-02-01", "2011-02-20 10:00", "2012-01-01", "10000-01-01",
+          "0001-01-01", "9999-12-31 23:59:59.999999"]  # fmt: skip
+_FORMS = {
+    "date_trunc('month', s)": ["'2011-02-01'", "timestamp '2011-02-03'", "date '2012-01-01'", "NULL"],
+    "date_trunc('month', s)::date": ["'2011-02-01'", "date '2011-02-03'"],
+    "s::date": ["'2011-02-20'", "date '2011-02-01'"],
+    "CAST(s AS date)": ["'2011-02-20'", "date '2011-02-01'"],
+    "date_trunc('day', s)": ["'2011-02-20'", "timestamp '2011-02-20 10:00'"],
+    "extract(year FROM s)": ["2011", "2011.5"],
+    "extract(hour FROM s)": ["10", "0"],
+}
+
+
+@pytest.fixture(scope="module")
+def connection(postgres_url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgres_url, autocommit=True) as opened:
+        opened.execute("CREATE TEMP TABLE r (k integer, s timestamp)")
+        with opened.cursor() as cursor:
+            cursor.executemany("INSERT INTO r VALUES (%s, %s::text::timestamp)", list(enumerate(_TIMES)))
+        yield opened
+
+
+def _kept(connection: psycopg.Connection, where: str) -> list[int]:
+    return [k for (k,) in connection.execute(f"SELECT k FROM r WHERE {where} ORDER BY k".encode()).fetchall()]
+
+
+def _leaf(random_: random.Random) -> str:
+    x = random_.choice(list(_FORMS))
+    first, second = random_.choice(_FORMS[x]), random_.choice(_FORMS[x])
+    return random_.choice(
+        [
+            *[f"{x} {random_.choice(['=', '<>', '<', '<=', '>', '>='])} {first}"] * 3,
+            f"{x} {random_.choice(['', 'NOT '])}IN ({first}, {second})",
+            f"{x} {random_.choice(['', 'NOT '])}BETWEEN {first} AND {second}",
+            f"{x} IS {random_.choice(['', 'NOT '])}NULL",
+            f"{x} IS DISTINCT FROM {_FORMS[x][0]}",
+        ]
+    )
+
+
+def test_infinite_times_count_as_postgresql_counts_them(connection: psycopg.Connection) -> None:
+    """600 random conditions, of one or two comparisons, over ten times; those grouped by a derived key as well."""
+    random_ = random.Random(4)
+    given = Given(parameters={}, today=date(2011, 6, 30), utc=True)
+    for _ in range(600):
+        where = random_.choice(
+            [_leaf(random_), f"NOT ({_leaf(random_)} OR {_leaf(random_)})", f"({_leaf(random_)}) IS NOT TRUE"]
+        )
+        if "hour" in where and "IS" in where:
+            continue  # of the year 10000 the column has no hour
+        expected = _kept(
+            connection,
+            where.replace("extract(hour FROM s)", "(CASE WHEN s < '10000-01-01' THEN extract(hour FROM s) END)"),
+        )
+        condition = row_condition(parse(f"SELECT 1 FROM r WHERE {where}").args["where"].this, Scope(_TABLE, "r"), given)
+        sql = RowSql(_TABLE, "postgres")
+        assert _kept(connection, sql.holds(condition)) == expected, where
+        grouped = of_groups(condition, [_TABLE.column("day")], _TABLE.columns)
+        inside = "s BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'"
+        theirs = _kept(connection, f"({where}) AND {inside}")
+        assert _kept(connection, f"({sql.holds(grouped)}) AND {inside}") == theirs, where
+
+
+def test_a_key_s_own_condition_stays_the_key_s() -> None:
+    given = Given(parameters={}, today=date(2011, 6, 30), utc=True)
+    for form in (
+        "{} >= '2011-02-01'",
+        "{} < '2011-02-01'",
+        "{} = '2011-02-01'",
+        "{} BETWEEN '2011-02-01' AND '2011-03-01'",
+    ):
+        written, named = (
+            row_condition(
+                parse(f"SELECT 1 FROM r WHERE {form.format(x)}").args["where"].this, Scope(_TABLE, "r"), given
+            )
+            for x in ("date_trunc('month', s)", "month")
+        )
+        assert of_groups(written, [_TABLE.column("month")], _TABLE.columns) == named

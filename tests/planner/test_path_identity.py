@@ -1,0 +1,86 @@
+"""Noise belongs to a functional's exact values: what they depend on is in its identity, and nothing else."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from mechanisms.formula import TRUE, AnyOf, Cut
+from planner.condition import Compare
+from planner.identity import path_identities
+from planner.keys import KeySpace
+from planner.offsets import LIMIT
+from planner.question import Accuracy, Offsets, Question
+from tests.planner.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
+
+ASKED = replace(
+    question(TRUE, count(), table=CLIPPED),
+    keys=KeySpace(columns=(CLIPPED.column("country"), CLIPPED.column("month")), values=(COUNTRIES, MONTHS)),
+)
+OWN = Offsets(key="month", steps=tuple(range(len(MONTHS))), text="own")
+
+
+def identity(asked: Question, digest: str = "policy") -> str | None:
+    """The identity of the one functional."""
+    (found,) = path_identities(asked, digest=digest)
+    return found
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ASKED, formula=AnyOf((Cut(0, 5, above=True, tolerance=1), Cut(0, 2, above=False, tolerance=7)))),
+        replace(ASKED, accuracy=Accuracy(fnr=0.2, fpr=0.3, tolerance="9", min_rows=3, mechanism="keyhole")),
+        replace(ASKED, keys=KeySpace(columns=ASKED.keys.columns, values=(COUNTRIES[:1], MONTHS[1:]))),
+        replace(ASKED, keys=KeySpace(columns=ASKED.keys.columns[::-1], values=(MONTHS, COUNTRIES))),
+        replace(ASKED, functionals=(replace(count(), name="another name", unit_size=Decimal(2)),)),
+        replace(ASKED, functionals=(replace(count(), offsets=OWN),)),
+        replace(ASKED, functionals=(replace(count(), offsets=replace(OWN, steps=(9,) * len(MONTHS))),)),
+        replace(ASKED, warnings=("something",)),
+    ],
+)
+def test_what_leaves_the_values_alone(other: Question) -> None:
+    assert identity(other) == identity(ASKED) is not None
+
+
+MADE = Compare(column="country", operator="=", value=COUNTRIES[0])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ASKED, where=MADE),
+        replace(ASKED, table=ROWS),
+        replace(ASKED, table=replace(CLIPPED, rows_per_unit=3)),
+        replace(ASKED, table=replace(CLIPPED, groups_per_unit=7)),
+        replace(ASKED, table=replace(CLIPPED, seed="other")),
+        replace(ASKED, keys=KeySpace(columns=ASKED.keys.columns[:1], values=(COUNTRIES,))),
+        replace(
+            ASKED,
+            keys=KeySpace(
+                columns=(replace(CLIPPED.column("country"), domain=COUNTRIES[:2]), CLIPPED.column("month")),
+                values=(COUNTRIES[:2], MONTHS),
+            ),
+        ),
+        replace(ASKED, functionals=(replace(count(), sensitivity=count().sensitivity + 1),)),
+        replace(ASKED, functionals=(replace(count(), unit_range=(0, 2)),)),
+        replace(ASKED, functionals=(replace(count(), terms=(replace(count().terms[0], condition=MADE),)),)),
+    ],
+)
+def test_what_changes_the_values(other: Question) -> None:
+    assert identity(other) not in (identity(ASKED), None)
+
+
+def test_another_policy_or_pin_is_another_path() -> None:
+    assert identity(ASKED, digest="other") != identity(ASKED)
+
+
+def test_two_of_one_question_have_no_path() -> None:
+    """They differ in what is taken off per key: each has noise of its own, and they must not be refined as one."""
+    twice = replace(ASKED, functionals=(count(), replace(count(), offsets=OWN)))
+    assert path_identities(twice, digest="policy") == (None, None)
+
+
+def test_thresholds_too_far_apart_to_be_put_back_have_no_path() -> None:
+    far = replace(OWN, steps=(LIMIT + 1, *OWN.steps[1:]))
+    assert identity(replace(ASKED, functionals=(replace(count(), offsets=far),))) is None
