@@ -51,11 +51,12 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
             aggregates = service.source.aggregates(
                 plan.rewritten, plan.question.keys, functionals=count, timeout_ms=limit, version=claim.version
             )
-    reuse.check_same_data(paid.on_paths, service.version(plan.question.table))
+    version = service.version(plan.question.table)
+    reuse.check_same_data(paid.on_paths, version)
     values = without_offsets(plan.question, aggregates.values)
     outcome = reuse.decided(paid.plan, paid.on_paths, values, noise=service.noise)
     released = Denial() if outcome.denied else KeySet.of(plan, outcome.passed)
     lost = charging.spent(paid.plan, paid.claim, outcome)
-    paths = reuse.left_paths(plan, paid.on_paths, outcome, memory)
+    paths = reuse.left_paths(plan, paid.on_paths, outcome, memory) if version == claim.version else {}
     spending.commit(service, paid.reservation, lost, released, paths=paths)
     return spending.answer_of(paid.as_charged, released, version=claim.version, reused=False, noise=paid.noise)

@@ -244,6 +244,18 @@ def test_another_data_version_or_policy_starts_anew(tmp_path: Path) -> None:
         assert here.ask(BUSY.format(1200)).noise is None
 
 
+def test_what_was_read_while_the_version_changed_is_kept_for_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version is another one when the data have been read: under which one the noise was drawn, nobody knows."""
+    with room(tmp_path) as here:
+        versions = iter(["one", "two", "one", "one"])
+        monkeypatch.setattr(here.service, "version", lambda _table: next(versions))
+        here.ask(BUSY.format(1000))
+        assert here.ask(BUSY.format(1100)).noise is None
+        assert here.last.charge.shared
+
+
 def test_live_tables_never_share_noise(tmp_path: Path) -> None:
     with room(
         tmp_path,
