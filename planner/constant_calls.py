@@ -88,7 +88,8 @@ def of_pattern(value: Constant, pattern: str | None, node: exp.Expr) -> datetime
     parts = list(found.groups())
     microseconds = parts.pop().ljust(6, "0") if len(parts) == 7 else "0"
     try:
-        return datetime(*map(int, parts)) + timedelta(microseconds=int(microseconds))  # type: ignore[arg-type]
+        year, month, day, hour, minute, second = [*map(int, parts), 0, 0, 0][:6]
+        return datetime(year, month, day, hour, minute, second) + timedelta(microseconds=int(microseconds))
     except ValueError:
         raise _unread(node) from None
 

@@ -371,7 +371,13 @@ def _compared(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Ex
         return Typed("boolean", (a == b) is (operation is exp.EQ))
     if left.kind == "text":  # their order is a collation's
         raise NotExact(written(node)[:80])
-    less, more = a < b, a > b  # type: ignore[operator]
+    match a, b:
+        case (int() | Fraction() as one, int() | Fraction() as other):
+            less, more = one < other, one > other
+        case (date() as day, date() as later):
+            less, more = day < later, day > later
+        case _:
+            raise NotExact(written(node)[:80])
     results: dict[type[exp.Expr], bool] = {exp.LT: less, exp.GT: more, exp.LTE: not more, exp.GTE: not less}
     return Typed("boolean", results[operation])
 
@@ -383,11 +389,11 @@ def _text(found: Typed, node: exp.Expr) -> Typed:
         case "opaque":
             return found
         case "date" | "timestamp":
-            return Typed("opaque", None if raw is None else (found.kind, raw))  # type: ignore[arg-type]
+            return Typed("opaque", (found.kind, raw) if isinstance(raw, date) else None)
         case "text" | "unknown":
             return Typed("text", raw)
         case "integer" | "whole":
-            return Typed("text", None if raw is None else str(int(raw)))  # type: ignore[arg-type]
+            return Typed("text", str(int(raw)) if isinstance(raw, int | Fraction) else None)
         case "boolean":
             return Typed("text", None if raw is None else "true" if raw else "false")
         case _:
