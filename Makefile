@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 POLICY ?= deploy/demo/keyhole.toml
 
-.PHONY: demo serve test lint bench bench-accounting bench-planning experiments clean
+.PHONY: demo serve test test-clients lint bench bench-accounting bench-planning experiments superset clean
 
 demo: $(VENV)/.installed  ## real questions over real customers, answered privately
 	@$(BIN)/keyhole demo $(if $(KEEP),--keep)
@@ -14,6 +14,9 @@ serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
 
 test: lint  ## everything, with real PostgreSQL and DuckDB
 	@$(BIN)/python -m pytest -q -n 2
+
+test-clients: $(VENV)/.installed-test  ## clients from apt and npm (JDBC, ODBC, node, pgbouncer); what cannot be installed is skipped
+	@VENV=$(VENV) bash tests/clients/installed/run.sh
 
 lint: $(VENV)/.installed-test
 	@$(BIN)/ruff check .
@@ -33,8 +36,11 @@ bench-planning: $(VENV)/.installed-test  ## milliseconds from text to plan, typi
 experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, into docs/results.md
 	@$(BIN)/python -m benchmarks.experiments
 
+superset: $(VENV)/.installed .venv-superset/.installed  ## Apache Superset over the demo, into docs/bi; needs chromium and chromedriver
+	@$(BIN)/python -m deploy.superset.show --superset .venv-superset/bin
+
 clean:
-	rm -rf $(VENV) .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
+	rm -rf $(VENV) .venv-superset .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
 
 # uv is faster where it exists; a Python without ensurepip gets its environment from virtualenv.
 $(VENV)/bin/python:
@@ -59,3 +65,10 @@ $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-experiments: pyproject.toml | $(VENV)/bin/python
 	$(call install,.[experiments])
 	@touch $(VENV)/.installed
+
+# Superset has an environment of its own: it wants older libraries than Keyhole.
+.venv-superset/.installed: deploy/superset/requirements.txt
+	@echo "installing Superset into .venv-superset, a few minutes ..."
+	@$(PYTHON) -m venv .venv-superset
+	@.venv-superset/bin/python -m pip install -q --disable-pip-version-check -r $<
+	@touch $@

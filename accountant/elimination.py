@@ -35,9 +35,17 @@ class Factor:
     array: NanoArray
 
 
+@dataclass(frozen=True, slots=True)
+class Eliminated:
+    """The factors left over, and whether their sum is known to be the largest there is and no more."""
+
+    factors: Sequence[Factor]
+    exact: bool
+
+
 def without(
     labels: Iterable[Label], factors: Sequence[Factor], domains: Mapping[Label, Places], *, exact_grid: int
-) -> list[Factor]:
+) -> Eliminated:
     """Factors whose sum is the largest that the sum of `factors` can be over all values of `labels`, or more.
 
     One label after the other, the one with the smallest grid first: only factors that hold it need to be added up.
@@ -57,7 +65,7 @@ def without(
 
     for factor in factors:
         hold(factor)
-    work = 0
+    work, exact = 0, True
     queue = [cost(label) for label in holders]
     heapify(queue)
     while queue:
@@ -70,12 +78,14 @@ def without(
         for number, factor in bucket:
             for other in factor.places.keys() & holders.keys():
                 holders[other].discard(number)
-        for part in _parts([factor for _, factor in bucket], domains, exact_grid if work < MOST_WORK else 0):
+        parts = _parts([factor for _, factor in bucket], domains, exact_grid if work < MOST_WORK else 0)
+        exact = exact and len(parts) <= 1
+        for part in parts:
             summed = _summed(part, domains)
             work += summed.array.size * len(part)
             array = np.asarray(summed.array.max(axis=list(summed.places).index(label)))
             hold(Factor({one: at for one, at in summed.places.items() if one != label}, array))
-    return list(held.values())
+    return Eliminated(list(held.values()), exact)
 
 
 def _parts(bucket: Sequence[Factor], domains: Mapping[Label, Places], exact_grid: int) -> list[list[Factor]]:

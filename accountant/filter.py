@@ -9,6 +9,7 @@ References: docs/proofs/accounting.md, theorems 1 and 6.
 import numpy as np
 
 from accountant.account import Account, Known
+from accountant.dependencies import Knowledge, nothing_known
 from accountant.errors import LedgerMisuse, NotApproved, OverBudget, Scope
 from accountant.fold import Balances
 from accountant.grants import in_force
@@ -16,14 +17,15 @@ from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, Left, Limit
 from accountant.sums import MOST_CELLS, partition_of
 
 
-def check_fits(balances: Balances, charge: Charge, limits: Limits) -> None:
-    """Return when the charge fits.
+def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> None:
+    """Return when the charge fits. `knowledge` is what is publicly known of the tables' columns.
 
     Raises `OverBudget` for the first balance, in the order of `Scope`, that has less left than the charge needs,
     `LedgerMisuse` when the charge cannot be accounted for at all, and `NotApproved`.
     """
     check_accountable(balances, charge, limits)
-    for scope, left in [(scope, left) for scope, left in _left_by_scope(balances, charge, limits) if left is not None]:
+    by_scope = _left_by_scope(balances, charge, limits, knowledge)
+    for scope, left in [(scope, left) for scope, left in by_scope if left is not None]:
         needed = _needed(scope, charge, limits)
         short = int(np.count_nonzero(left < needed))
         if short:
@@ -44,11 +46,13 @@ def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:
         raise NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above)
 
 
-def what_fits(balances: Balances, charge: Charge, limits: Limits) -> Left:
+def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Left:
     """The largest charges over the same keys that `check_fits` would let pass, whatever the charge's own amounts."""
     check_accountable(balances, charge, limits)
     least = {
-        scope: max(0, int(left.min())) for scope, left in _left_by_scope(balances, charge, limits) if left is not None
+        scope: int(left.min())
+        for scope, left in _left_by_scope(balances, charge, limits, knowledge)
+        if left is not None
     }
     per_unit_scopes = _UNIT_SCOPES if charge.family.unit == ROW_UNIT else (*_UNIT_SCOPES, Scope.PER_TABLE)
 
@@ -74,20 +78,32 @@ def _needed(scope: Scope, charge: Charge, limits: Limits) -> int:
     return amounts.unit_epsilon_nano if scope in _UNIT_SCOPES else amounts.epsilon_nano
 
 
-def _left_by_scope(balances: Balances, charge: Charge, limits: Limits) -> list[tuple[Scope, NanoArray | None]]:
-    """What is left in each balance: per key, or one number for all keys; None where no cap applies."""
+def _left_by_scope(
+    balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge
+) -> list[tuple[Scope, NanoArray | None]]:
+    """What is left in each balance: per key, or one number for all keys; None where no cap applies.
+
+    Where analysts are accounted for one by one, refunds of the asker's that this very charge withdraws count no longer:
+    they may have been spent elsewhere since.
+    """
     everybody = balances.known_to(charge.analyst) if limits.apart else balances.shared
+    again = balances.counted_again(charge) if limits.apart else Account()
     own = balances.account(charge.analyst)
     table = charge.family.table
     has_unit = charge.family.unit != ROW_UNIT
     shared = charge.shared
     caps = in_force(limits, balances.grants.values(), table=table, analyst=charge.analyst)
+    keys_left = _keys_left(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
+    if keys_left is not None and again.tables:
+        keys_left = keys_left - again.spent_on(charge.family, charge.cells)
+    of_unit = everybody.unit_nano + again.unit_nano
+    of_table = everybody.spent_on_table(table) + again.spent_on_table(table)
     return [
         (Scope.PER_QUERY, _flat(caps.per_query_nano)),
-        (Scope.PER_PREDICATE, _keys_left(everybody, charge, caps.per_predicate_nano if shared else None)),
-        (Scope.PER_UNIT, _flat(caps.per_unit_nano if shared and has_unit else None, everybody.unit_nano)),
-        (Scope.PER_TABLE, _flat(caps.per_table_nano if shared else None, everybody.spent_on_table(table))),
-        (Scope.ANALYST_PER_PREDICATE, _keys_left(own, charge, caps.analyst_per_predicate_nano)),
+        (Scope.PER_PREDICATE, keys_left),
+        (Scope.PER_UNIT, _flat(caps.per_unit_nano if shared and has_unit else None, of_unit)),
+        (Scope.PER_TABLE, _flat(caps.per_table_nano if shared else None, of_table)),
+        (Scope.ANALYST_PER_PREDICATE, _keys_left(own, charge, caps.analyst_per_predicate_nano, knowledge)),
         (Scope.ANALYST_PER_UNIT, _flat(caps.analyst_per_unit_nano if has_unit else None, own.unit_nano)),
     ]
 
@@ -96,8 +112,12 @@ def _flat(limit_nano: int | None, spent_nano: int = 0) -> NanoArray | None:
     return None if limit_nano is None else np.array([limit_nano - spent_nano], dtype=np.int64)
 
 
-def _keys_left(account: Account | Known, charge: Charge, limit_nano: int | None) -> NanoArray | None:
-    return None if limit_nano is None else limit_nano - account.spent_on(charge.family, charge.cells)
+def _keys_left(
+    account: Account | Known, charge: Charge, limit_nano: int | None, knowledge: Knowledge
+) -> NanoArray | None:
+    if limit_nano is None:
+        return None
+    return limit_nano - account.spent_on(charge.family, charge.cells, knowledge=knowledge)
 
 
 def check_accountable(balances: Balances, charge: Charge, limits: Limits) -> None:

@@ -51,6 +51,14 @@ class Balances:
         """The shared balance in which other analysts' refunds do not show."""
         return Known(worst=self.worst, refunds=self.refunds.get(analyst) or Account())
 
+    def counted_again(self, charge: Charge) -> Account:
+        """The analyst's own refunds that count no longer once a charge that continues paths is reserved."""
+        account = Account()
+        for refund in self.paths.would_withdraw(() if charge.continuing is None else charge.continuing.paths):
+            if refund.charge.analyst == charge.analyst:
+                account.add(refund.charge, _refunded(refund))
+        return account
+
     def keeps_paths(self, reservation: str) -> bool:
         """Whether an open reservation may leave paths: not where it continues what an older window was charged for."""
         return reservation not in self.ended
@@ -170,9 +178,8 @@ class Balances:
 
     def _refund(self, refund: Refund, *, back: bool) -> None:
         """Count what a question cost less than its worst case for its analyst, or count it no longer."""
-        charge = refund.charge
-        saved = Change.between(charge.cells, before=refund.spent, after=_worst(charge.own_amounts))
-        self._refunds_of(charge.analyst).add(charge, saved if back else -saved)
+        saved = _refunded(refund)
+        self._refunds_of(refund.charge.analyst).add(refund.charge, saved if back else -saved)
 
     def _refunds_of(self, analyst: str) -> Account:
         return self.refunds.setdefault(analyst, Account())
@@ -187,6 +194,11 @@ class Balances:
 
 def _worst(amounts: Amounts) -> Spent:
     return Spent.uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
+
+
+def _refunded(refund: Refund) -> Change:
+    charge = refund.charge
+    return Change.between(charge.cells, before=refund.spent, after=_worst(charge.own_amounts))
 
 
 def fold(events: Iterable[Event], *, per_family: bool = False, all_windows: bool = False) -> Balances:

@@ -48,6 +48,12 @@ class Journal:
         with self._lock, self._store.reading() as transaction:
             yield transaction, self._caught_up(transaction)
 
+    @contextmanager
+    def looking(self) -> Iterator[Transaction]:
+        """What is committed at one moment, without balances; no writer of this process waits for it."""
+        with self._store.reading() as transaction:
+            yield transaction
+
     def append(self, transaction: Transaction, event: Event) -> Record:
         """Append after everything seen by this transaction. The fold follows once the transaction is durable."""
         domains: dict[Domain, str] = {}
@@ -61,8 +67,26 @@ class Journal:
 
     def events(self) -> list[tuple[Record, Event]]:
         """The whole log, its chain checked."""
+        return self.events_after(0, GENESIS)
+
+    def events_after(self, number: int, event_hash: str) -> list[tuple[Record, Event]]:
+        """The log after event `number` of that hash, its chain checked; 0 and `GENESIS` for all of it.
+
+        Raises `LedgerUnavailable` where that event is not there any more.
+        """
         with self._store.reading() as transaction:
-            return all_events(transaction)
+            records = list(transaction.records_from(max(1, number)))
+            if number:
+                if not records or (records[0].id, records[0].hash) != (number, event_hash):
+                    raise LedgerUnavailable(f"event {number} is gone: the ledger was replaced under a running process")
+                records = records[1:]
+            check_chain(records, last_id=number, last_hash=event_hash)
+            return list(zip(records, events_of(transaction, records), strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many events are folded; reads nothing."""
+        return self._last_id
 
     def newest(self) -> tuple[int, str]:
         """Number and hash of the last event."""

@@ -10,15 +10,21 @@ from contextlib import suppress
 from datetime import datetime
 from types import MappingProxyType, TracebackType
 
+from accountant import asked
+from accountant.asked import Page
+from accountant.attempts import Attempt
+from accountant.dependencies import Knowledge, nothing_known
 from accountant.digests import digest
 from accountant.errors import LedgerMisuse, LedgerUnavailable, PathTaken
 from accountant.events import Committed, Released, Reserved
 from accountant.filter import check_approved, check_fits, what_fits
 from accountant.fold import Balances
+from accountant.idempotency import Idempotency
 from accountant.journal import Journal, events_of
 from accountant.model import Charge, Left, Limits, PathState, Reservation, Spent, StoredAnswer, StoredPath
 from accountant.owner import Owner
-from accountant.report import BudgetReport, Question, history, report
+from accountant.report import BudgetReport, Question, Tally, history, report
+from accountant.reporter import Reporter
 from accountant.store import Store, Transaction
 from accountant.verifying import verify
 
@@ -29,19 +35,33 @@ NO_PATHS: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Ledger:
-    """One open ledger. Safe to share between threads; processes open their own. `owner` has the owner's verbs."""
+    """One open ledger. Safe to share between threads; processes open their own. `owner` has the owner's verbs,
+    `idempotency` the requests that are answered once."""
 
-    def __init__(self, journal: Journal, *, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, journal: Journal, *, clock: Callable[[], datetime], knowledge: Knowledge = nothing_known
+    ) -> None:
         self._journal = journal
         self._clock = clock
+        self._knowledge = knowledge
+        self._reporter = Reporter(journal, knowledge=knowledge)
         self.owner = Owner(journal, clock=clock)
+        self.idempotency = Idempotency(journal, clock=clock)
 
     @classmethod
-    def open(cls, url: str, *, clock: Callable[[], datetime], snapshot_every: int = SNAPSHOT_EVERY_EVENTS) -> "Ledger":
+    def open(
+        cls,
+        url: str,
+        *,
+        clock: Callable[[], datetime],
+        snapshot_every: int = SNAPSHOT_EVERY_EVENTS,
+        knowledge: Knowledge = nothing_known,
+    ) -> "Ledger":
         """Open or create the ledger at an SQLAlchemy URL (SQLite file or PostgreSQL), migrating its schema.
 
         `clock` gives the time (aware) that events are marked with; nothing is decided by it. Balances are stored now
         and then, when at least `snapshot_every` events are not in the stored ones, so that a long ledger opens fast.
+        `knowledge` is what is publicly known of the tables' columns: checks and reports go by it, events do not.
         Raises `LedgerUnavailable`.
         """
         journal = Journal(Store.open(url), snapshot_every=snapshot_every)
@@ -53,7 +73,7 @@ class Ledger:
         except BaseException:
             journal.close()
             raise
-        return cls(journal, clock=clock)
+        return cls(journal, clock=clock, knowledge=knowledge)
 
     def close(self) -> None:
         """Close the storage. What is open stays reserved."""
@@ -67,8 +87,11 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def reserve(self, charge: Charge, limits: Limits) -> Reservation:
+    def reserve(self, charge: Charge, limits: Limits, *, attempt: Attempt | None = None) -> Reservation:
         """Pay the worst case durably; only then may data be touched.
+
+        With an `attempt` of `idempotency`, its row says so from then on; `AttemptTaken` is raised, and nothing written,
+        where another attempt has taken its place.
 
         A charge with `continuing` is granted only while each of its paths is in the state named and nobody else
         continues it; else `PathTaken` is raised: ask fresh. Raises `OverBudget` when a balance does not cover the
@@ -81,9 +104,9 @@ class Ledger:
         with self._journal.writing() as (transaction, balances):
             if charge.continuing is not None and not balances.paths.are_free(charge.continuing.paths):
                 raise PathTaken("a noise path was continued by another question, or is gone")
-            check_fits(balances, charge, limits)
+            check_fits(balances, charge, limits, knowledge=self._knowledge)
             check_approved(balances, charge, limits)
-            return self._reserve(transaction, charge)
+            return self._reserve(transaction, charge, attempt)
 
     def commit(
         self, reservation: Reservation, spent: Spent, answer: bytes | None, *, paths: Mapping[str, bytes] = NO_PATHS
@@ -143,7 +166,9 @@ class Ledger:
                     return StoredAnswer(paid_by, charge, spent, answer, held=held is not None)
         raise LedgerUnavailable("a stored answer is not the one that was released")
 
-    def charge_reader(self, charge: Charge, limits: Limits, *, answer: StoredAnswer) -> Reservation | None:
+    def charge_reader(
+        self, charge: Charge, limits: Limits, *, answer: StoredAnswer, attempt: Attempt | None = None
+    ) -> Reservation | None:
         """Charge an analyst for reading a stored answer: `answer.reading(analyst)`, on the analyst's own balances only.
 
         Returns None, charging nothing, when the analyst holds this answer already. Raises `OverBudget`, `NotApproved`
@@ -154,9 +179,9 @@ class Ledger:
         with self._journal.writing() as (transaction, balances):
             if balances.held.get((charge.analyst, charge.question, charge.family.version)) == answer.reservation:
                 return None
-            check_fits(balances, charge, limits)
+            check_fits(balances, charge, limits, knowledge=self._knowledge)
             check_approved(balances, charge, limits)
-            reservation = self._reserve(transaction, charge)
+            reservation = self._reserve(transaction, charge, attempt)
             spent = Spent(answer.spent.epsilon_nano, answer.spent.unit_epsilon_nano, answer.spent.keys)
             event = Committed(reservation.id, reservation.reserved_at, spent, None, reads=answer.reservation)
             self._journal.append(transaction, event)
@@ -185,7 +210,14 @@ class Ledger:
             }
 
     def read(
-        self, charge: Charge, limits: Limits, *, spent: Spent, answer: bytes, reading: tuple[PathState, ...]
+        self,
+        charge: Charge,
+        limits: Limits,
+        *,
+        spent: Spent,
+        answer: bytes,
+        reading: tuple[PathState, ...],
+        attempt: Attempt | None = None,
     ) -> Reservation:
         """Charge an analyst's own balances for an answer made of values of noise paths alone, and store it.
 
@@ -201,9 +233,9 @@ class Ledger:
         with self._journal.writing() as (transaction, balances):
             if len(transaction.path_bodies(reading)) != len(set(reading)):
                 raise PathTaken("a noise path is not in the store any more")
-            check_fits(balances, charge, limits)
+            check_fits(balances, charge, limits, knowledge=self._knowledge)
             check_approved(balances, charge, limits)
-            reservation = self._reserve(transaction, charge)
+            reservation = self._reserve(transaction, charge, attempt)
             event = Committed(
                 reservation.id, reservation.reserved_at, spent, digest(answer), None, reading=tuple(sorted(reading))
             )
@@ -214,7 +246,17 @@ class Ledger:
     def left_for(self, charge: Charge, limits: Limits) -> Left:
         """The largest epsilon over the charge's keys, and the largest per-unit sum, that would fit now."""
         with self._journal.reading() as (_, balances):
-            return what_fits(balances, charge, limits)
+            return what_fits(balances, charge, limits, knowledge=self._knowledge)
+
+    def check_writable(self) -> None:
+        """Take the writer's place for a moment, and write nothing. Raises `LedgerUnavailable`."""
+        with self._journal.writing():
+            pass
+
+    @property
+    def size(self) -> int:
+        """How many events there were when the log was last looked at; reads nothing."""
+        return self._journal.size
 
     def is_approved(self, question: str) -> bool:
         """Whether the owner approved the question of this fingerprint."""
@@ -230,14 +272,34 @@ class Ledger:
         """What is spent and left, per family and key, and per analyst; for one analyst's own charges if named.
 
         Of the newest window; or, with `all_windows`, what is spent over all of them (what is left is then what would
-        be, had no window been opened).
+        be, had no window been opened). The first report of an open ledger reads its whole log, later ones what is new;
+        those over all windows read it every time.
         """
-        events = [event for _, event in self._journal.events()]
-        return report(events, limits, analyst=analyst, all_windows=all_windows)
+        if not all_windows:
+            return self._reporter.report(limits, analyst=analyst)
+        tally = Tally(all_windows=True)
+        for _, event in self._journal.events():
+            tally.apply(event)
+        return report(tally, limits, analyst=analyst, knowledge=self._knowledge)
 
     def history(self, *, analyst: str | None = None) -> tuple[Question, ...]:
-        """Every question with its worst-case charge and what became of it, oldest first; one analyst's if named."""
-        return history((event for _, event in self._journal.events()), analyst=analyst)
+        """Every question with its worst-case charge and what became of it, oldest first; one analyst's if named, whose
+        events alone are read then."""
+        if analyst is None:
+            return history((event for _, event in self._journal.events()), analyst=None)
+        with self._journal.looking() as transaction:
+            return asked.of_analyst(transaction, analyst)
+
+    def page(self, *, analyst: str | None, before: str | None, limit: int, only_open: bool) -> Page:
+        """The `limit` newest questions reserved before reservation `before` (None: of all), the newest first, and how
+        many older ones there are; of one analyst, and open ones alone, if so asked. Their events alone are read."""
+        with self._journal.reading() as (transaction, balances):
+            return asked.page(transaction, balances, analyst=analyst, before=before, limit=limit, only_open=only_open)
+
+    def asked_as(self, identity: str) -> tuple[Question, ...]:
+        """The questions whose reservation, or whose own id, starts with `identity`, oldest first."""
+        with self._journal.looking() as transaction:
+            return asked.starting_with(transaction, identity)
 
     def verify(self) -> int:
         """Read everything again: chain unbroken, answers and paths the ones committed, fold and snapshot equal.
@@ -247,8 +309,10 @@ class Ledger:
         with self._journal.reading() as (transaction, balances):
             return verify(transaction, balances)
 
-    def _reserve(self, transaction: Transaction, charge: Charge) -> Reservation:
+    def _reserve(self, transaction: Transaction, charge: Charge, attempt: Attempt | None) -> Reservation:
         reservation = Reservation(uuid.uuid4().hex, charge, self._clock())
+        if attempt is not None:
+            transaction.attempts.reserve(attempt, reservation.id)
         self._journal.append(transaction, Reserved(reservation.id, reservation.reserved_at, charge))
         return reservation
 

@@ -198,7 +198,8 @@ class Limits:
     """The caps that hold for one question. None means no cap; tables with a privacy unit must have `per_unit_nano`.
 
     `per_table_nano` caps the sum over all questions on one table of what each can cost: one whole unit, or (for unit
-    "row") any one key. A question whose worst case per key is above `approval_above_nano` needs the owner's approval.
+    "row") any one key; `own_per_table_nano` has the tables with a cap of their own instead. A question whose worst
+    case per key is above `approval_above_nano` needs the owner's approval.
 
     `apart`: analysts are accounted for one by one, as caps of their own need; then what the shared balances have left
     for one of them counts the others' questions at their worst case, so that it tells nothing of their outcomes.
@@ -212,6 +213,7 @@ class Limits:
     apart: bool
     per_table_nano: int | None = None
     approval_above_nano: int | None = None
+    own_per_table_nano: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +339,10 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What still fits: the largest uniform `epsilon_nano` per key, and the largest per-unit sum (None: no cap)."""
+    """What still fits: the largest uniform `epsilon_nano` per key, and the largest per-unit sum (None: no cap).
+
+    Below zero where a charge that needs nothing would not fit either.
+    """
 
     epsilon_nano: int
     unit_epsilon_nano: int | None

@@ -2,64 +2,25 @@
 
 Guarantee: for every key k of a question, the returned bound is at least the summed loss of every cell inside k, where
 a cell is any combination of key values that one record can have. It is exact while no step of the elimination needs a
-grid of more than `exact_grid` cells.
+grid of more than `exact_grid` cells, and what a record can have is told by the dependencies handed over.
 
 References: MIDE theorem 5.2 (composition over overlapping predicates); docs/proofs/accounting.md.
 """
 
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from accountant.dependencies import ANY_OTHER, Among, among_labels, independent, tied
 from accountant.elimination import EXACT_GRID, Factor, Places, add_to, without
+from accountant.elsewhere import Rest
 from accountant.model import Cells, NanoArray
-from accountant.sums import Label, Partition, Sums
+from accountant.placing import factors_of
+from accountant.sums import Label, OpenSums, Partition, Sums
 
-
-class Elsewhere:
-    """What records may have lost in data versions other than the one asked about, kept from check to check.
-
-    Where every column may have moved, the versions are independent: whatever key a record is asked about now, it may
-    have been in the one that lost most then. So that is worked out once, until somebody is charged there again.
-    """
-
-    __slots__ = ("_members", "_most", "_seen", "_stamps")
-
-    def __init__(self) -> None:
-        self._seen = 0
-        self._members: dict[str, dict[Partition, None]] = {}
-        self._stamps: dict[str, int] = {}
-        self._most: dict[str, int] = {}
-
-    def besides(self, sums: Mapping[Partition, Sums], version: str) -> tuple[dict[Partition, Sums], int]:
-        """The partitions that a question on `version` needs, and the most that any record lost in all others.
-
-        `sums` are those of one table, the same ones each time with what was added since.
-        """
-        for partition in islice(sums, self._seen, None):
-            self._members.setdefault(version_of(partition), {})[partition] = None
-        self._seen = len(sums)
-        here: dict[Partition, Sums] = {}
-        total = 0
-        for other, members in self._members.items():
-            if other in (version, "") or not all(label.version for member in members for label in member):
-                here.update((member, sums[member]) for member in members)
-                continue
-            stamp = sum(sums[member].revision for member in members)
-            if self._stamps.get(other) != stamp:
-                factors, domains = _factors({member: sums[member] for member in members}, {})
-                self._most[other] = sum(
-                    int(factor.array) for factor in without(domains, factors, domains, exact_grid=EXACT_GRID)
-                )
-                self._stamps[other] = stamp
-            total += self._most[other]
-        return here, total
-
-
-def version_of(partition: Partition) -> str:
-    """The data version that the partition's labels are told apart by, "" when none of them moves."""
-    return max((label.version for label in partition), default="")
+# data versions that are looked at in full where their tables gave a bound that is not known to be exact: of more this
+# takes seconds
+MOST_IN_FULL = 8
 
 
 def spent_on(
@@ -68,55 +29,54 @@ def spent_on(
     cells: Cells,
     *,
     exact_grid: int = EXACT_GRID,
-    elsewhere: Elsewhere | None = None,
+    rest: Rest | None = None,
+    among: Among = independent,
 ) -> NanoArray:
     """An upper bound on the loss of every cell inside each key, shape `cells.shape`, in 1e-9 epsilon.
 
-    `sums` are all partitions of one table; `partition` the question's own labels, in the order of the cells' columns;
-    `exact_grid` the largest grid, in cells, that one step of the elimination may build; `elsewhere` is what was kept of
-    earlier checks of the same sums.
+    `sums` are all partitions of one table that `rest` does not stand for; `partition` the question's own labels, in the
+    order of the cells' columns; `exact_grid` the largest grid, in cells, that one step of the elimination may build;
+    `among` what is publicly known of the table's columns.
     """
     asked = {label: values for label, (_, values) in zip(partition, cells.columns, strict=True)}
-    here, total_elsewhere = (sums, 0) if elsewhere is None else elsewhere.besides(sums, version_of(partition))
-    factors, domains = _factors(here, asked)
-    total = np.full(cells.shape, total_elsewhere, dtype=np.int64)
-    for factor in without(set(domains).difference(asked), factors, domains, exact_grid=exact_grid):
-        add_to(total, factor, [domains[label] for label in partition], order=partition)
-    return total
+    if rest is None:
+        return _bound(sums, asked, {}, among, exact_grid=exact_grid)[0]
+    bound, exact = _bound(sums, asked, rest.tables, among, exact_grid=exact_grid)
+    if not exact and 0 < len(rest.linked) <= MOST_IN_FULL:
+        bound = np.minimum(bound, _bound({**sums, **rest.in_full()}, asked, {}, among, exact_grid=exact_grid)[0])
+    return bound + rest.most
 
 
-def _factors(
-    sums: Mapping[Partition, Sums], asked: Mapping[Label, tuple[str, ...]]
-) -> tuple[list[Factor], dict[Label, Places]]:
-    """The sums where the question's keys meet them, and all places of every label."""
-    numbers: dict[Label, dict[str, int]] = {}
-    wholes = {label: (values, np.arange(len(values))) for label, values in asked.items()}
+def _bound(
+    sums: Mapping[Partition, Sums],
+    asked: Mapping[Label, tuple[str, ...]],
+    tables: Mapping[Partition, OpenSums],
+    among: Among,
+    *,
+    exact_grid: int,
+) -> tuple[NanoArray, bool]:
+    """The bound over the asked labels, in their order, and whether it is exact."""
+    dependencies = among_labels((*sums, *tables, tuple(asked)), among)
+    any_other = ANY_OTHER if dependencies else None
+    factors, domains, names = factors_of(sums, asked, tables, any_other=any_other)
+    put = tied(factors, domains, names, asked=asked, dependencies=dependencies, most_cells=exact_grid)
+    if put is None:
+        return _largest(factors, domains, asked, exact_grid=exact_grid)
+    bound, exact = _largest(*put, asked, exact_grid=exact_grid)
+    if not exact:  # untied factors are smaller, and may be added up where these were not
+        bound = np.minimum(bound, _largest(factors, domains, asked, exact_grid=exact_grid)[0])
+    return bound, exact
 
-    def placed(label: Label, values: tuple[str, ...]) -> tuple[tuple[str, ...], Places]:
-        """The values of one axis that matter, in the order of their places."""
-        if label in wholes and wholes[label][0] == values:
-            return wholes[label]
-        if label not in numbers:
-            numbers[label] = {value: place for place, value in enumerate(asked.get(label, ()))}
-        known = numbers[label]
-        if label not in asked:
-            for value in values:
-                known.setdefault(value, len(known))
-        found = sorted((place, value) for value in values if (place := known.get(value, -1)) >= 0)
-        kept = tuple(value for _, value in found), np.fromiter((place for place, _ in found), dtype=np.intp)
-        if label not in asked and kept[0] == values:
-            wholes[label] = kept
-        return kept
 
-    factors = []
-    for member, summed in sums.items():
-        axes = [placed(label, values) for label, values in zip(member, summed.axes, strict=True)]
-        if all(values for values, _ in axes):
-            places = {label: place for label, (_, place) in zip(member, axes, strict=True)}
-            factors.append(Factor(places, summed.on([values for values, _ in axes])))
-    domains = {label: wholes[label][1] for label in asked}
-    for label, known in numbers.items():
-        if label not in asked:
-            at = wholes[label][1]
-            domains[label] = at if len(at) == len(known) else np.arange(len(known))
-    return factors, domains
+def _largest(
+    factors: Sequence[Factor],
+    domains: Mapping[Label, Places],
+    asked: Mapping[Label, tuple[str, ...]],
+    *,
+    exact_grid: int,
+) -> tuple[NanoArray, bool]:
+    total = np.zeros([len(values) for values in asked.values()], dtype=np.int64)
+    left = without(set(domains).difference(asked), factors, domains, exact_grid=exact_grid)
+    for factor in left.factors:
+        add_to(total, factor, [domains[label] for label in asked], order=tuple(asked))
+    return total, left.exact

@@ -83,6 +83,11 @@ class Paths:
                 refund.held_by.add(reservation)
         return withdrawn
 
+    def would_withdraw(self, states: Iterable[PathState]) -> list[Refund]:
+        """The refunds that would count no longer if an open question continued the paths."""
+        origins = {head.origin or "" for state in states if (head := self._head(state)) is not None}
+        return [refund for origin, refund in self.refunds.items() if origin in origins and not refund.held_by]
+
     def give_back(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
         """Note that a question never continued the paths after all; the refunds that count again."""
         back = []

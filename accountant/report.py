@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import product
 
 import numpy as np
 
 from accountant.account import Account, Known
+from accountant.dependencies import Knowledge, nothing_known
 from accountant.events import Committed, Event, Released, Reserved
-from accountant.fold import Balances, fold
+from accountant.fold import Balances
 from accountant.grants import in_force
 from accountant.model import Cells, Charge, Family, Limits, Reservation, Spent
 from accountant.owner_events import Settled, WindowOpened
@@ -121,21 +122,42 @@ def history(events: Iterable[Event], *, analyst: str | None) -> tuple[Question, 
     return tuple(asked.values())
 
 
-def report(events: Iterable[Event], limits: Limits, *, analyst: str | None, all_windows: bool = False) -> BudgetReport:
-    """Fold the events to a report over everybody's charges, or over one analyst's own.
+@dataclass(slots=True)
+class Tally:
+    """The fold that a report is made of: balances with each family's own sums, when windows were opened, and how many
+    questions each analyst asked. Of the newest window, or with `all_windows` of all of them."""
 
-    For one analyst, what is left is the least of the shared and the own balance.
+    balances: Balances = field(init=False)
+    windows: list[datetime] = field(default_factory=list)
+    questions: Counter[str] = field(default_factory=Counter)
+
+    all_windows: bool = False
+
+    def __post_init__(self) -> None:
+        self.balances = Balances(per_family=True, all_windows=self.all_windows)
+
+    def apply(self, event: Event) -> None:
+        """Continue by one event."""
+        self.balances.apply(event)
+        if isinstance(event, WindowOpened):
+            self.windows.append(event.at)
+        if isinstance(event, Reserved):
+            self.questions[event.charge.analyst] += 1
+
+
+def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = nothing_known) -> BudgetReport:
+    """A report over everybody's charges, or over one analyst's own.
+
+    For one analyst, what is left is the least of the shared and the own balance. `knowledge` is what is publicly known
+    of the tables' columns.
     """
-    events = tuple(events)
-    balances = fold(events, per_family=True, all_windows=all_windows)
+    balances, questions, windows = tally.balances, tally.questions, tally.windows
     account = balances.shared if analyst is None else balances.account(analyst)
-    windows = [event.at for event in events if isinstance(event, WindowOpened)]
-    questions = Counter(event.charge.analyst for event in events if isinstance(event, Reserved))
     return BudgetReport(
-        families=tuple(_family_balances(balances, account, limits, analyst=analyst)),
+        families=tuple(_family_balances(balances, account, limits, knowledge, analyst=analyst)),
         tables=tuple(_table_balances(balances, account, limits, analyst=analyst)),
         analysts=tuple(
-            AnalystBalance(name, questions[name], _most_spent(own), own.unit_nano)
+            AnalystBalance(name, questions[name], _most_spent(own, knowledge), own.unit_nano)
             for name, own in sorted(balances.analysts.items())
             if analyst in (None, name)
         ),
@@ -143,7 +165,7 @@ def report(events: Iterable[Event], limits: Limits, *, analyst: str | None, all_
         unit_left_nano=_unit_left(balances, limits, analyst=analyst),
         open=tuple(item for item in balances.open.values() if analyst in (None, item.charge.analyst)),
         windows=len(windows) + 1,
-        window_since=windows[-1] if windows and not all_windows else None,
+        window_since=windows[-1] if windows and not tally.all_windows else None,
     )
 
 
@@ -160,20 +182,21 @@ def _everybody(balances: Balances, limits: Limits, *, analyst: str | None) -> Ac
 
 
 def _family_balances(
-    balances: Balances, account: Account, limits: Limits, *, analyst: str | None
+    balances: Balances, account: Account, limits: Limits, knowledge: Knowledge, *, analyst: str | None
 ) -> Iterator[FamilyBalance]:
     everybody = _everybody(balances, limits, analyst=analyst)
     for family, cells in _families(account):
         caps = in_force(limits, balances.grants.values(), table=family.table, analyst=analyst)
-        left = caps.per_predicate_nano - everybody.spent_on(family, cells)
+        lost = account.spent_on(family, cells, knowledge=knowledge)
+        left = caps.per_predicate_nano - everybody.spent_on(family, cells, knowledge=knowledge)
         if analyst is not None and caps.analyst_per_predicate_nano is not None:
-            left = np.minimum(left, caps.analyst_per_predicate_nano - account.spent_on(family, cells))
+            left = np.minimum(left, caps.analyst_per_predicate_nano - lost)
         own = (account.families or {})[family].array
         yield FamilyBalance(
             family=family,
             cells=cells,
             spent_nano=tuple(own.reshape(-1).tolist()),
-            lost_nano=tuple(account.spent_on(family, cells).reshape(-1).tolist()),
+            lost_nano=tuple(lost.reshape(-1).tolist()),
             left_nano=tuple(np.maximum(left, 0).reshape(-1).tolist()),
         )
 
@@ -188,8 +211,9 @@ def _table_balances(
         yield TableBalance(table=table, spent_nano=spent, cap_nano=cap, left_nano=left)
 
 
-def _most_spent(account: Account) -> int:
-    return max((int(account.spent_on(family, cells).max()) for family, cells in _families(account)), default=0)
+def _most_spent(account: Account, knowledge: Knowledge) -> int:
+    lost = (account.spent_on(family, cells, knowledge=knowledge) for family, cells in _families(account))
+    return max((int(one.max()) for one in lost), default=0)
 
 
 def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:

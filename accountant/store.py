@@ -21,10 +21,12 @@ from alembic.util import CommandError
 from sqlalchemy import event as engine_event
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from accountant.digests import Domain, digest, domain_body
+from accountant.attempts import Attempts
+from accountant.digests import Domain, canonical, digest, domain_body
 from accountant.errors import LedgerUnavailable
-from accountant.events import GENESIS, Record, domain_digests
+from accountant.events import GENESIS, Record, Reserved, domain_digests
 from accountant.model import PathState
+from accountant.owner_events import WindowOpened
 
 LOCK_TIMEOUT_MS = 30_000
 CONNECT_TIMEOUT_S = 10
@@ -119,10 +121,12 @@ class Snapshot:
 
 
 class Transaction:
-    """What can be done inside one transaction. `newest` is the id and hash of the last event it has seen or written."""
+    """What can be done inside one transaction. `newest` is the id and hash of the last event it has seen or written,
+    `attempts` the requests that are answered once."""
 
     def __init__(self, connection: sa.Connection, cache: DomainCache) -> None:
         self.newest = (0, GENESIS)
+        self.attempts = Attempts(connection)
         self._connection = connection
         self._cache = cache
 
@@ -206,11 +210,52 @@ class Transaction:
         )
         if reservation is not None:
             chosen = chosen.where(_answers.c.reservation == reservation)
+        return self._with_events(chosen)
+
+    def answer_of(self, reservation: str) -> tuple[bytes, list[Record]] | None:
+        """The answer that a reservation stored, with that reservation's events, in order."""
+        chosen = sa.select(_answers.c.reservation, _answers.c.answer).where(_answers.c.reservation == reservation)
+        return self._with_events(chosen)
+
+    def _with_events(self, chosen: sa.Select[tuple[str, bytes]]) -> tuple[bytes, list[Record]] | None:
         row = self._connection.execute(chosen).one_or_none()
         if row is None:
             return None
         events = sa.select(_events).where(_events.c.reservation == row.reservation).order_by(_events.c.id)
         return row.answer, [Record(*event) for event in self._connection.execute(events)]
+
+    def reserved(self, *, analyst: str | None, before: int | None, limit: int | None) -> list[str]:
+        """The newest reservations, the newest first: of one analyst, before an event, and so many, if so asked."""
+        chosen = sa.select(_events.c.reservation).where(*_reserved(analyst=analyst, before=before))
+        return list(self._connection.scalars(chosen.order_by(_events.c.id.desc()).limit(limit)))
+
+    def count_reserved(self, *, analyst: str | None, before: int | None) -> int:
+        """How many reservations there are: of one analyst, before an event, if so asked."""
+        chosen = sa.select(sa.func.count()).select_from(_events).where(*_reserved(analyst=analyst, before=before))
+        return int(self._connection.scalar(chosen) or 0)
+
+    def reserved_as(self, identity: str) -> list[str]:
+        """The reservations whose id, or whose question's id, starts like that, the oldest first."""
+        found = sa.func.strpos if self._connection.dialect.name == "postgresql" else sa.func.instr
+        begins = sa.func.substr(_events.c.reservation, 1, len(identity)) == identity
+        asks = found(_events.c.payload, f'"question":{canonical(identity)[:-1]}') > 0
+        chosen = sa.select(_events.c.reservation).where(_events.c.kind == Reserved.__name__, begins | asks)
+        return list(self._connection.scalars(chosen.order_by(_events.c.id)))
+
+    def number_of(self, reservation: str) -> int:
+        """The number of the event that reserved it; 0 where there is none."""
+        chosen = sa.select(_events.c.id).where(
+            _events.c.reservation == reservation, _events.c.kind == Reserved.__name__
+        )
+        return int(self._connection.scalar(chosen) or 0)
+
+    def events_about(self, reservations: Sequence[str]) -> list[Record]:
+        """All events about some reservations, and every opening of a window, in order."""
+        records = self._connection.execute(sa.select(_events).where(_events.c.kind == WindowOpened.__name__)).all()
+        for start in range(0, len(reservations), 500):
+            about = _events.c.reservation.in_(reservations[start : start + 500])
+            records = [*records, *self._connection.execute(sa.select(_events).where(about))]
+        return sorted((Record(*row) for row in records), key=lambda record: record.id)
 
     def answers(self) -> Iterator[tuple[str, int, bytes]]:
         """Reservation, commit event and content of every stored answer."""
@@ -341,6 +386,16 @@ class Store:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield Transaction(connection, self._cache)
+
+
+def _reserved(*, analyst: str | None, before: int | None) -> Iterator[sa.ColumnElement[bool]]:
+    yield _events.c.kind == Reserved.__name__
+    if analyst is not None:
+        # canonical JSON starts with the first of its sorted keys
+        start = f'{{"analyst":{canonical(analyst)},'
+        yield sa.func.substr(_events.c.payload, 1, len(start)) == start
+    if before is not None:
+        yield _events.c.id < before
 
 
 def _row(record: Record) -> Mapping[str, Any]:

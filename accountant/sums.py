@@ -37,10 +37,20 @@ def partition_of(family: Family) -> Partition:
         Label(
             column=column,
             unit=family.unit,
-            version=f"={family.version}" if moves and column not in family.immutable else "",
+            version=moving_in(family.version) if moves and column not in family.immutable else "",
         )
         for column in family.columns
     )
+
+
+def moving_in(version: str) -> str:
+    """What the labels that move have for a data version."""
+    return f"={version}"
+
+
+def version_of(partition: Partition) -> str:
+    """The data version that the partition's labels are told apart by, "" when none of them moves."""
+    return max((label.version for label in partition), default="")
 
 
 class Sums(Protocol):
@@ -49,10 +59,6 @@ class Sums(Protocol):
     @property
     def axes(self) -> Sequence[tuple[str, ...]]:
         """The key values of each axis."""
-
-    @property
-    def revision(self) -> int:
-        """A number that grows whenever the sums change."""
 
     def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """The sums on the product of `axes`, zero where nothing was charged. Not to be written to."""
@@ -70,11 +76,6 @@ class SumsLess:
         """The key values of each axis."""
         return self.whole.axes
 
-    @property
-    def revision(self) -> int:
-        """A number that grows whenever the difference changes."""
-        return self.whole.revision + self.less.revision
-
     def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """The difference on the product of `axes`."""
         return self.whole.on(axes) - self.less.on(axes)
@@ -83,12 +84,11 @@ class SumsLess:
 class CellSums:
     """Summed losses of each cell of a partition; cells never charged are zero and take no room."""
 
-    __slots__ = ("_indexes", "array", "axes", "revision")
+    __slots__ = ("_indexes", "array", "axes")
 
     def __init__(self, *, dimensions: int) -> None:
         self.axes: list[tuple[str, ...]] = [()] * dimensions
         self.array: NanoArray = np.zeros((0,) * dimensions, dtype=np.int64)
-        self.revision = 0
         # made when an axis is first charged for other values than those it has: most never are
         self._indexes: dict[int, dict[str, int]] = {}
 
@@ -117,7 +117,6 @@ class CellSums:
 
     def add(self, axes: Sequence[tuple[str, ...]], amount: int | NanoArray) -> None:
         """Add `amount` (one number, or an array of the product's shape) to the product of `axes`."""
-        self.revision += 1
         self._grow(axes)
         if self._covers_exactly(axes):
             self.array += amount
@@ -156,3 +155,51 @@ class CellSums:
                 self._indexes[axis].update({value: known + offset for offset, value in enumerate(more)})
             self.axes[axis] = self.axes[axis] + more if known else more
         self.array = np.pad(self.array, [(0, len(more)) for more in new])
+
+
+class OpenSums:
+    """Sums over a grid of key values where, on each axis, one more place at the end stands for any other value."""
+
+    __slots__ = ("_indexes", "array", "axes")
+
+    def __init__(self, axes: Sequence[tuple[str, ...]], array: NanoArray) -> None:
+        """`array` has one place more than `axes` has values, on every axis."""
+        self.axes = tuple(axes)
+        self.array = array
+        self._indexes: dict[int, dict[str, int]] = {}
+
+    def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
+        """The sums on the product of `axes`, whatever values these hold. Not to be written to."""
+        return np.asarray(self._open_on(axes)[(slice(-1),) * len(self.axes)])
+
+    def size_with(self, other: "OpenSums") -> int:
+        """How many places the grid has once the other's values are on it."""
+        return prod(len(axis) + 1 for axis in self._axes_with(other))
+
+    def add(self, other: "OpenSums", *, times: int) -> None:
+        """Add the other sums so many times, on all values: the known ones of both, and any other."""
+        axes = self._axes_with(other)
+        array = self._open_on(axes) + times * other._open_on(axes)
+        indexes = self._indexes if axes == self.axes else {}
+        self.axes, self.array, self._indexes = axes, array, indexes
+
+    def _axes_with(self, other: "OpenSums") -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            known if known == values else known + tuple(value for value in values if value not in self._places(axis))
+            for axis, (known, values) in enumerate(zip(self.axes, other.axes, strict=True))
+        )
+
+    def _places(self, axis: int) -> dict[str, int]:
+        if axis not in self._indexes:
+            self._indexes[axis] = {value: place for place, value in enumerate(self.axes[axis])}
+        return self._indexes[axis]
+
+    def _open_on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
+        """The sums on the product of `axes` and, on each of them, of any other value."""
+        if all(values is known or values == known for known, values in zip(self.axes, axes, strict=True)):
+            return self.array
+        at = []
+        for axis, values in enumerate(axes):
+            places, other = self._places(axis), len(self.axes[axis])
+            at.append(np.array([*(places.get(value, other) for value in values), other], dtype=np.intp))
+        return np.asarray(self.array[np.ix_(*at)])

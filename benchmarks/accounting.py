@@ -45,6 +45,12 @@ COLUMNS = {
     "product": tuple(f"product {n:02}" for n in range(25)),
     "channel": ("shop", "web", "phone", "post"),
 }
+# large ledgers: a name, the privacy unit, how many data versions, and the columns that never change
+LARGE: tuple[tuple[str, str, int, tuple[str, ...]], ...] = (
+    ("units", "customer_id", 30, ()),
+    ("rows", "row", 300, ()),
+    ("mixed", "row", 300, ("country", "product")),
+)
 
 
 def now() -> datetime:
@@ -66,9 +72,15 @@ Took = tuple[float, float]
 
 
 def question(
-    keys: Cells, *, number: int = 0, unit: str = "customer_id", where: str = "", version: str = "v1"
+    keys: Cells,
+    *,
+    number: int = 0,
+    unit: str = "customer_id",
+    where: str = "",
+    version: str = "v1",
+    immutable: frozenset[str] = frozenset(),
 ) -> Charge:
-    family = Family("sales", unit, tuple(name for name, _ in keys.columns), where, version, frozenset())
+    family = Family("sales", unit, tuple(name for name, _ in keys.columns), where, version, immutable)
     return Charge(f"question {number}", "ann", family, keys, NANO, 0 if unit == "row" else NANO, shared=True)
 
 
@@ -173,7 +185,7 @@ def verbs(store: str, url: str, *, size: int, repeats: int, same_objects: bool) 
         yield spread(store, f"{of}: commit, one loss for all (one row)", uniform)
 
 
-def workload(questions: int, *, unit: str, versions: int) -> Iterator[Event]:
+def workload(questions: int, *, unit: str, versions: int, immutable: frozenset[str] = frozenset()) -> Iterator[Event]:
     """Questions over up to four columns with filters, whole domains and parts of them, a loss for each key or one."""
     drawn = random.Random(7)
     losses = np.random.default_rng(7)
@@ -192,6 +204,7 @@ def workload(questions: int, *, unit: str, versions: int) -> Iterator[Event]:
             unit=unit,
             where=drawn.choice(("", "amount > 5", "amount < 9")),
             version=f"v{number * versions // questions}",
+            immutable=immutable,
         )
         yield Reserved(f"{number:032x}", now(), asked)
         spent = Spent.uniform(NANO // 4, unit_epsilon_nano=0 if unit == "row" else NANO // 4)
@@ -215,22 +228,28 @@ def fill(url: str, events: Iterator[Event]) -> None:
     store.close()
 
 
-def large_ledger(store: str, url: str, *, questions: int, repeats: int, unit: str, versions: int) -> Iterator[Measured]:
+def large_ledger(
+    store: str, url: str, *, questions: int, repeats: int, unit: str, versions: int, immutable: frozenset[str]
+) -> Iterator[Measured]:
     """A ledger of many questions: opening it, and checking and reserving one more."""
     of = f"{questions} questions, {'rows' if unit == 'row' else 'units'}, {versions} versions"
-    fill(url, workload(questions, unit=unit, versions=versions))
+    if immutable:
+        of += f", {len(immutable)} immutable"
+    fill(url, workload(questions, unit=unit, versions=versions, immutable=immutable))
     opening_ms, ledger = timed(lambda: Ledger.open(url, clock=now))
     yield spread(store, f"{of}: opening, every event", [opening_ms])
     with ledger:
         drawn = random.Random(3)
         checks, reservations = [], []
-        asked = question(Cells(()), unit=unit, version=f"v{versions - 1}")
+        asked = question(Cells(()), unit=unit, version=f"v{versions - 1}", immutable=immutable)
         first_ms, _ = timed(lambda: ledger.left_for(asked, LIMITS))
         yield spread(store, f"{of}: first check", [first_ms])
         for number in range(repeats):
             columns = sorted(drawn.sample(sorted(COLUMNS), 1 + number % 4))
             keys = Cells(tuple((name, COLUMNS[name]) for name in columns))
-            asked = question(keys, number=questions + number, unit=unit, version=f"v{versions - 1}")
+            asked = question(
+                keys, number=questions + number, unit=unit, version=f"v{versions - 1}", immutable=immutable
+            )
             checks.append(timed(partial(ledger.left_for, asked, LIMITS))[0])
             reserve_ms, reservation = timed(partial(ledger.reserve, asked, LIMITS))
             reservations.append(reserve_ms)
@@ -250,9 +269,15 @@ def measure(*, keys: int, questions: int, repeats: int, only: str | None) -> Ite
             yield from verbs(store, at(url, "small"), size=500, repeats=repeats, same_objects=False)
             yield from verbs(store, at(url, "million"), size=keys, repeats=max(3, repeats // 4), same_objects=True)
             yield from verbs(store, at(url, "anew"), size=keys, repeats=max(3, repeats // 4), same_objects=False)
-            for unit, versions in (("customer_id", 30), ("row", 300)):
+            for name, unit, versions, immutable in LARGE:
                 yield from large_ledger(
-                    store, at(url, f"large_{unit}"), questions=questions, repeats=repeats, unit=unit, versions=versions
+                    store,
+                    at(url, f"large_{name}"),
+                    questions=questions,
+                    repeats=repeats,
+                    unit=unit,
+                    versions=versions,
+                    immutable=frozenset(immutable),
                 )
 
 
@@ -266,11 +291,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     given = parser.parse_args()
     rows = []
-    print(f"{'store':10}  {'what':62}  {'median':>10}  {'worst':>10}  {'processor':>10}")
+    print(f"{'store':10}  {'what':72}  {'median':>10}  {'worst':>10}  {'processor':>10}")
     for row in measure(keys=given.keys, questions=given.questions, repeats=given.repeats, only=given.only):
         rows.append(asdict(row))
         times = "  ".join(f"{took:7.1f} ms" for took in (row.median_ms, row.worst_ms, row.processor_ms))
-        print(f"{row.store:10}  {row.what:62}  {times}", flush=True)
+        print(f"{row.store:10}  {row.what:72}  {times}", flush=True)
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1))
 

@@ -9,17 +9,19 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import psycopg
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from benchmarks.client import Client, client
+from benchmarks.served import keyhole, memory
 from benchmarks.stopwatch import SOURCE, STAGES, Stopwatch
 from benchmarks.workload import (
     ANALYST,
@@ -38,6 +40,7 @@ from proxy.shadow.wheel import postgres_server
 
 ROWS, REPETITIONS, WARM_UP, ROUND_TRIPS = 1_000_000, 15, 2, 8_000
 POSTGRES_RATIO, DUCKDB_EXTRA_MS = 1.5, 40.0
+WORKERS, SESSIONS = (1, 2), 200
 LATER_RATIO, LATER_EXTRA_MS = 1.25, 25.0
 
 
@@ -75,11 +78,23 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class RoundTrips:
-    """Simple statements a second that are no questions, through Keyhole and on the shadow directly."""
+    """Simple statements a second that are no questions, through so many processes and on a shadow directly."""
 
+    workers: int
     connections: int
     keyhole_per_s: float
     shadow_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes of Keyhole's processes, without PostgreSQL's, while so many sessions are open that have run something."""
+
+    workers: int
+    sessions: int
+    rss: int
+    pss: int
+    uss: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +105,7 @@ class Report:
     repetitions: int
     measured: tuple[Measured, ...]
     round_trips: tuple[RoundTrips, ...]
+    memory: tuple[Memory, ...]
 
     def document(self) -> dict[str, Any]:
         """The report for a program."""
@@ -99,6 +115,7 @@ class Report:
             "bars": {"postgresql_ratio": POSTGRES_RATIO, "duckdb_extra_ms": DUCKDB_EXTRA_MS},
             "measured": [each.document() for each in self.measured],
             "round_trips": [asdict(each) for each in self.round_trips],
+            "memory": [asdict(each) for each in self.memory],
         }
 
 
@@ -113,12 +130,12 @@ def measure(*, rows: int, repetitions: int, round_trips: int, progress: Progress
         with _postgres(directory) as url:
             policy = postgres_policy(_made(directory / "on-postgres"), url, rows=rows)
             measured += bench.questions("PostgreSQL", policy, url, row_workloads(rows), rows=rows)
-        policy, url = duckdb_policy(_made(directory / "on-duckdb"), rows=rows)
-        measured += bench.questions("DuckDB", policy, url, row_workloads(rows)[:2], rows=rows)
+        lines, url = duckdb_policy(_made(directory / "on-duckdb"), rows=rows)
+        measured += bench.questions("DuckDB", lines, url, row_workloads(rows)[:2], rows=rows)
         policy, url = demo_policy(_made(directory / "demo"))
         measured += bench.questions("DuckDB", policy, url, (unit_workload(),), rows=541_909)
-        trips = tuple(bench.round_trips(policy, number=round_trips, connections=count) for count in (1, 50))
-    return Report(os.cpu_count() or 1, repetitions, tuple(measured), trips)
+        trips, used = bench.pass_through(lines, number=round_trips)
+    return Report(os.cpu_count() or 1, repetitions, tuple(measured), trips, used)
 
 
 class _Bench:
@@ -166,15 +183,26 @@ class _Bench:
             stages_ms={stage: median(lap[stage] for lap in laps[WARM_UP:]) for stage in STAGES},
         )
 
-    def round_trips(self, policy: Path, *, number: int, connections: int) -> RoundTrips:
-        """`SELECT 1` through Keyhole, and on a shadow directly."""
-        task = self._progress.add_task(f"SELECT 1 on {connections} connections", total=2)
-        with Service.open(policy) as service, _endpoint(service) as endpoint, _shadow() as shadow:
-            keyhole = self._client.round_trips(endpoint, number=number, connections=connections)
-            self._progress.advance(task)
-            direct = self._client.round_trips(shadow, number=number, connections=connections)
-            self._progress.advance(task)
-        return RoundTrips(connections, keyhole, direct)
+    def pass_through(self, policy: Path, *, number: int) -> tuple[tuple[RoundTrips, ...], tuple[Memory, ...]]:
+        """What is no question: `SELECT 1` through Keyhole and on a shadow directly, and what sessions hold."""
+        trips: list[RoundTrips] = []
+        used: list[Memory] = []
+        for workers in self._progress.track(WORKERS, description="SELECT 1"):
+            with keyhole(policy, workers=workers) as (endpoint, processes), _shadow() as shadow:
+                for connections in (1, 50):
+                    through = self._client.round_trips(endpoint, number=number, connections=connections)
+                    direct = self._client.round_trips(shadow, number=number, connections=connections)
+                    trips.append(RoundTrips(workers, connections, through, direct))
+                used.append(self._memory(endpoint, processes, workers=workers))
+        return tuple(trips), tuple(used)
+
+    def _memory(self, endpoint: str, processes: tuple[int, ...], *, workers: int) -> Memory:
+        with ExitStack() as opened:
+            for _ in range(SESSIONS):
+                connection = opened.enter_context(psycopg.connect(endpoint, autocommit=True))
+                connection.execute("SELECT relname, relkind, reltuples FROM pg_class").fetchall()
+            found = memory(processes)
+        return Memory(workers, SESSIONS, found["Rss"], found["Pss"], found["Uss"])
 
 
 def _made(directory: Path) -> Path:
@@ -229,12 +257,25 @@ def show(report: Report, console: Console) -> None:
     for stage in STAGES:
         stages.add_row(stage, *(f"{each.stages_ms[stage]:.2f}" for each in report.measured))
     console.print(stages)
-    trips = Table("SELECT 1", title="Round trips that are no questions, per second")
-    for heading in ("through Keyhole", "shadow directly"):
+    trips = Table("workers", "SELECT 1", title="Round trips that are no questions, per second")
+    for heading in ("through Keyhole", "shadow directly", "ratio"):
         trips.add_column(heading, justify="right")
     for trip in report.round_trips:
-        trips.add_row(f"{trip.connections} connections", f"{trip.keyhole_per_s:,.0f}", f"{trip.shadow_per_s:,.0f}")
+        trips.add_row(
+            str(trip.workers),
+            f"{trip.connections} connections",
+            f"{trip.keyhole_per_s:,.0f}",
+            f"{trip.shadow_per_s:,.0f}",
+            f"{trip.keyhole_per_s / trip.shadow_per_s:.2f}",
+        )
     console.print(trips)
+    used = Table("workers", "sessions", title="Memory of Keyhole's processes, MB")
+    for heading in ("resident", "proportional", "own"):
+        used.add_column(heading, justify="right")
+    for held in report.memory:
+        sizes = (f"{size / 2**20:.0f}" for size in (held.rss, held.pss, held.uss))
+        used.add_row(str(held.workers), str(held.sessions), *sizes)
+    console.print(used)
     console.print(f"{report.cores} cores, {report.repetitions} questions each, none asked before.")
 
 

@@ -2,8 +2,9 @@
 
 Twenty analysts ask ten questions each on the demo's sales, drawn from a seed, over countries and months, with
 thresholds and tolerances of their own: about numbers of customers, or about four kinds of aggregates, one or two at a
-time. A unit changes some of these by much, so that single thresholds have noise on blocks, which nobody can share. The
-same questions are asked with `keyhole.reuse` off and on, and where analysts have caps; losses are the ledger's.
+time. A unit changes some of these by much, so that single thresholds have noise on blocks, which nobody can share,
+where noise on the sum would cost far more. The same questions are asked with `keyhole.reuse` off and on, and where
+analysts have caps; losses are the ledger's.
 """
 
 import random

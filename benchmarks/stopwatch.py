@@ -10,8 +10,8 @@ from planner import planning, settings
 from proxy import answering, charging, pipeline, reuse, spending
 from proxy.answers import KeySet
 from proxy.service import Service
-from proxy.session import Session
 from proxy.shadow.exchange import Exchange
+from proxy.withdrawal import Work
 
 SOURCE = "source"
 OUTER = "shadow: outer query, wire"
@@ -63,7 +63,7 @@ class Stopwatch:
                 (pipeline, "ask", "question"),
                 (planning, "plan", "plan"),
                 (Exchange, "settle", "shadow: prepare"),
-                (Session, "_work", _WORK),
+                (Work, "run", _WORK),
                 (answering.Answering, "prepare", _WORKED),
                 (answering.Answering, "release", _WORKED),
                 (charging, "claim", "ledger: stored answer?"),

@@ -31,6 +31,10 @@ url = "{{url}}"
 [accuracy]
 tolerance = "10%"
 
+[server.limits]
+connections = 300
+connections_per_analyst = 300
+
 [budget]
 epsilon_per_predicate = 1000.0
 epsilon_per_query = 1000.0

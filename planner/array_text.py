@@ -6,7 +6,9 @@ from fractions import Fraction
 
 from planner.constant_value import Constant, Number, Untyped
 
-_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^{},"\\]+?))\s*([,}])', re.DOTALL)
+# nothing is tried twice: a client's text costs no more than its length
+_BARE = r'[^{},"\\\s](?:[^{},"\\]*[^{},"\\\s])?'
+_ITEM = re.compile(rf'\s*+(?:"((?:[^"\\]++|\\.)*+)"|({_BARE}))\s*+([,}}])', re.DOTALL)
 
 
 def members(text: str) -> list[str | None] | None:

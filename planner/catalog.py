@@ -4,6 +4,7 @@
 Everything here is public.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -234,10 +235,23 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
+class TableCaps:
+    """What the owner set for one table in the place of the budget's `per_table` and `approval_above`; None: nothing.
+
+    It is no part of `Table`: other caps make no other question, and answers and noise in store stay.
+    """
+
+    table: str
+    per_table: float | None
+    approval_above: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """Caps over all analysts, in epsilon. `per_unit` is None only when every table's unit is the row.
 
-    A question whose worst case per group is above `approval_above` needs the owner's approval.
+    A question whose worst case per group is above `approval_above` needs the owner's approval. `tables` have caps of
+    their own.
     """
 
     per_predicate: float
@@ -245,17 +259,28 @@ class Budget:
     per_query: float
     per_table: float | None = None
     approval_above: float | None = None
+    tables: tuple[TableCaps, ...] = ()
+
+    def approval_above_for(self, tables: Iterable[str]) -> float | None:
+        """The least worst case per group above which a question about these tables waits; None: it never does."""
+        own = {caps.table: caps.approval_above for caps in self.tables if caps.approval_above is not None}
+        lines = (own.get(table, self.approval_above) for table in tables)
+        return min((line for line in lines if line is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Analyst:
-    """Who may ask. `verifier` is a SCRAM-SHA-256 verifier as PostgreSQL stores it, `token_hash` a sha256 in hex."""
+    """Who may ask. `verifier` is a SCRAM-SHA-256 verifier as PostgreSQL stores it, `token_hash` a sha256 in hex.
+
+    `certificate_name` is the common name of the client certificate that a login must show beside the password.
+    """
 
     name: str
     verifier: str
     token_hash: str | None
     per_predicate: float | None
     per_unit: float | None
+    certificate_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from planner.catalog import (
     StoredParameter,
     StoredQuestion,
     Table,
+    TableCaps,
     UnitRoot,
     Value,
 )
@@ -75,6 +76,7 @@ def compile_catalog(
                 token_hash=analyst.token_sha256,
                 per_predicate=analyst.epsilon_per_predicate,
                 per_unit=analyst.epsilon_per_unit,
+                certificate_name=analyst.certificate_name,
             )
             for name, analyst in policy.analysts.items()
         ),
@@ -91,6 +93,11 @@ def compile_catalog(
             per_query=budget.epsilon_per_query,
             per_table=budget.epsilon_per_table,
             approval_above=budget.approval_above_epsilon,
+            tables=tuple(
+                TableCaps(name, per_table=table.epsilon_per_table, approval_above=table.approval_above_epsilon)
+                for name, table in policy.private_tables.items()
+                if (table.epsilon_per_table, table.approval_above_epsilon) != (None, None)
+            ),
         ),
         database=policy.server.database,
         max_keys=policy.limits.max_keys,

@@ -36,6 +36,8 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH008", "F0000", "the source cannot be reached or opened"),
     ("KH009", "F0000", "the ledger cannot be reached or opened"),
     ("KH010", "F0000", "a derived column's expression is not on the allow-list"),
+    ("KH011", "F0000", "an optional library that this needs is not installed"),
+    ("KH012", "F0000", "the certificate, its key or the clients' authority cannot be used for TLS"),
     # KH1xx: the statement is not a question that Keyhole may answer
     ("KH100", "42601", "the statement cannot be parsed"),
     ("KH101", "0A000", "the select list asks for more than keys and constants"),
@@ -79,7 +81,13 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH404", "0A000", "a protocol feature that is not supported"),
     ("KH405", "08P01", "a protocol violation"),
     ("KH406", "57P03", "the server is not ready"),
+    ("KH407", "28000", "the connection is not encrypted"),
     ("KH408", "22023", "a malformed REST request"),
+    ("KH409", "57014", "the question was cancelled"),
+    ("KH410", "54000", "too many prepared statements or portals"),
+    ("KH430", "53400", "too many requests"),
+    ("KH431", "22023", "an idempotency key that belongs to another request"),
+    ("KH432", "55006", "an idempotency key whose first request has no known end"),
     # KH5xx: the source
     ("KH501", "58000", "the source could not answer"),
     ("KH502", "58030", "the ledger is not available"),

@@ -1,11 +1,12 @@
 """A plan in words: EXPLAIN as text and JSON, and the guarantee of an answer. Depends on public inputs alone."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
 from mechanisms.contract import EMPTY_PROMISE_NOTE
+from planner.approval import Waiting
 from planner.costing import (
     expected_losses,
     one_shot,
@@ -57,13 +58,16 @@ class Left:
 
     `version` is the public data version. `epsilon` is the largest worst case per key that every balance still admits.
     `would_fit` are settings with which the question would pass where it does not: "keyhole.tolerance = '13%'".
-    `noise` is there where earlier questions' noise would be read.
+    `noise` is there where earlier questions' noise would be read. `question` is the question's id in the ledger, and
+    `waiting` is there where the owner has to approve it first.
     """
 
     version: str
     epsilon: float
     would_fit: tuple[str, ...] = ()
     noise: SharedNoise | None = None
+    question: str = ""
+    waiting: Waiting | None = None
 
 
 def explain_text(plan: Plan, *, left: Left | None) -> tuple[str, ...]:
@@ -135,6 +139,8 @@ def explain_json(plan: Plan, *, left: Left | None) -> dict[str, Any]:
         document["refused"] = _refused(plan, left)
         document["would_fit"] = list(left.would_fit)
         document["shared_noise"] = _noise_json(left.noise)
+        document["question_id"] = left.question
+        document["waits_for_approval"] = None if left.waiting is None else asdict(left.waiting)
     return document
 
 
@@ -227,6 +233,8 @@ def _lines(plan: Plan, left: Left | None) -> Iterator[str]:
             yield f"  Reuse: {shared_noise_sentence(left.noise)}"
         if refused and left.would_fit:
             yield f"  Would fit: {', or '.join(left.would_fit)}"
+        if left.waiting is not None:
+            yield from left.waiting.lines()
     yield from noise_lines(plan)
     for note in _bounding(plan):
         yield f"  Bounding: {note}"

@@ -14,8 +14,11 @@ from planner.statement_kinds import Executing, Explaining, PassThrough, Statemen
 
 
 def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """EXPLAIN of a query or of EXECUTE, without ANALYZE. Raises KH100, KH102, KH106 and as `classify` does."""
-    start, analyze, json = _explain_options(found)
+    """EXPLAIN of a query or of EXECUTE, without ANALYZE; of a question as text or JSON.
+
+    Raises KH100, KH102, KH106 and as `classify` does.
+    """
+    start, analyze, form = _explain_options(found)
     if start >= len(found):
         raise KeyholeError("KH100", "EXPLAIN needs a statement", position=found[-1].end)
     inner, rest = inner_statement(text, found, start)
@@ -44,30 +47,29 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
             hint="Explain each question on its own.",
             position=found[start].start + 1,
         )
-    return Explaining(question=questions[0], format="json" if json else "text")
+    if form is not None and form.value.lower() not in ("text", "json"):
+        raise KeyholeError(
+            "KH106", "EXPLAIN gives text or JSON", hint="EXPLAIN (FORMAT JSON) ...", position=form.start + 1
+        )
+    return Explaining(
+        question=questions[0], format="json" if form is not None and form.value.lower() == "json" else "text"
+    )
 
 
-def _explain_options(found: tuple[Token, ...]) -> tuple[int, int | None, bool]:
-    """Where the explained statement starts, where ANALYZE stands, and whether the format is JSON."""
-    index, analyze, json = 1, None, False
+def _explain_options(found: tuple[Token, ...]) -> tuple[int, int | None, Token | None]:
+    """Where the explained statement starts, where ANALYZE stands, and the name of the format."""
+    index, analyze, form = 1, None, None
     if len(found) > 2 and found[1].is_symbol("(") and not found[2].is_word("select", "with", "values", "table"):
         while index < len(found) and not found[index].is_symbol(")"):
             word, value = found[index], found[index + 1] if index + 1 < len(found) else found[index]
             if word.is_word("analyze", "analyse") and value.value not in ("off", "false", "0"):
                 analyze = word.start
             if word.is_word("format"):
-                if value.value.lower() not in ("text", "json"):
-                    raise KeyholeError(
-                        "KH106",
-                        "EXPLAIN gives text or JSON",
-                        hint="EXPLAIN (FORMAT JSON) ...",
-                        position=value.start + 1,
-                    )
-                json = value.value.lower() == "json"
+                form = value
             index += 1
-        return index + 1, analyze, json
+        return index + 1, analyze, form
     while index < len(found) and found[index].is_word("analyze", "analyse", "verbose"):
         if not found[index].is_word("verbose"):
             analyze = found[index].start
         index += 1
-    return index, analyze, json
+    return index, analyze, form

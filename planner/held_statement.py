@@ -39,13 +39,18 @@ def _held(word: str, what: str, text: str, found: tuple[Token, ...], catalog: Ca
 def declare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
     """A cursor over a question: the question is answered when the cursor is declared, and FETCH reads the answer.
 
-    Declared over no keys first, and closed, it shows whether its name is free.
+    A cursor of the same kind over nothing, declared and closed first, shows whether there may be one here: a name that
+    is taken and a missing transaction are found before anything else happens. Declared over no keys, and closed, the
+    cursor itself shows the rest.
     """
     result = _held("for", "a cursor", text, found, catalog)
     if not isinstance(result, Asking):
         return result
-    name = text[found[1].start : found[1].end]
-    return replace(result, rehearsal=(f"CLOSE {name}",))
+    close = f"CLOSE {text[found[1].start : found[1].end]}"
+    query = _after(found, "for")
+    assert query is not None
+    declared = f"{text[found[0].start : found[query].start]}SELECT 1"
+    return replace(result, beforehand=(declared, close), rehearsal=(close,))
 
 
 def prepare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
@@ -55,7 +60,7 @@ def prepare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
         return result
     start = _after(found, "as")
     assert start is not None
-    return Preparing(text=text[found[start].start : found[-1].end])
+    return Preparing(text=text[found[start].start : found[-1].end], name=found[1].value)
 
 
 def execute_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001

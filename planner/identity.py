@@ -43,8 +43,16 @@ def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...
         for functional in question.functionals
     ]
     return tuple(
-        identity if identities.count(identity) == 1 and _can_be_put_back(functional) else None
-        for identity, functional in zip(identities, question.functionals, strict=True)
+        identity if leaves else None for identity, leaves in zip(identities, leave_paths(question), strict=True)
+    )
+
+
+def leave_paths(question: Question) -> tuple[bool, ...]:
+    """By functional, whether its noise has an identity that other questions can share: see `path_identities`."""
+    summed = [_summed(functional) for functional in question.functionals]
+    return tuple(
+        summed.count(one) == 1 and _can_be_put_back(functional)
+        for one, functional in zip(summed, question.functionals, strict=True)
     )
 
 

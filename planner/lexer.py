@@ -35,21 +35,23 @@ class Token(NamedTuple):
         return self.kind in ("word", "label", "quoted")
 
 
+# no repetition gives anything back: a client's text must never cost more time or memory than its length
 _TOKEN = re.compile(
     r"""
-      (?P<space>\s+|--[^\n\r]*)
+      (?P<space>[ \t\n\r\f\v]+|--[^\n\r]*)
     | (?P<block>/\*)
-    | (?P<escaped>[eE]'(?:[^'\\]|\\.|'')*')
-    | (?P<string>(?:[bBxXnN]|[uU]&)?'(?:[^']|'')*')
-    | (?P<quoted>(?:[uU]&)?"(?:[^"]|"")*")
-    | (?P<parameter>\$\d+)
-    | (?P<dollar>\$(?:[^\W\d]\w*)?\$)
-    | (?P<number>\d[\d_]*(?:\.(?!\.)[\d_]*)?(?:[eE][+-]?\d+)?|\.\d[\d_]*(?:[eE][+-]?\d+)?)
-    | (?P<word>[^\W\d][\w$]*)
+    | (?P<escaped>[eE]'(?:[^'\\]++|\\.|'')*+')
+    | (?P<string>(?:[bBxXnN]|[uU]&)?'(?:[^']++|'')*+')
+    | (?P<quoted>(?:[uU]&)?"(?:[^"]++|"")*+")
+    | (?P<parameter>\$[0-9]+)
+    | (?P<dollar>\$(?:[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*)?\$)
+    | (?P<number>[0-9][0-9_]*(?:\.(?!\.)[0-9_]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][+-]?[0-9]+)?)
+    | (?P<word>(?![eE]')[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*)
     | (?P<symbol>::|:=|\.\.|[()\[\],;:.]|(?:(?!--|/\*)[+\-*/<>=~!@\#%^&|`?])+)
     """,
     re.VERBOSE | re.DOTALL,
 )
+_CONTINUED = re.compile(r"(?:[ \t\f\v]++|--[^\n\r]*+)*+[\n\r](?:[ \t\n\r\f\v]++|--[^\n\r]*+[\n\r])*+'")
 _AFTER_AS = frozenset(
     ("not", "materialized", "select", "with", "values", "table", "execute", "insert", "update", "delete", "merge")
 )
@@ -67,7 +69,7 @@ def _end_of_comment(text: str, start: int) -> int:
 
 def _content(kind: str, raw: str) -> str:
     if kind == "word":
-        return raw.lower()
+        return raw.lower() if raw.isascii() else re.sub("[A-Z]+", lambda found: found.group().lower(), raw)
     if kind == "quoted":
         return raw[raw.index('"') + 1 : -1].replace('""', '"')
     return raw[raw.index("'") + 1 : -1].replace("''", "'")
@@ -95,7 +97,7 @@ def tokens(text: str) -> tuple[Token, ...]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            if text[at] in "'\"":
+            if text[at] in "'\"eE":
                 raise KeyholeError("KH100", "a quoted text is not closed", position=at + 1)
             raise KeyholeError("KH100", f"unexpected character {text[at]!r}", position=at + 1)
         kind, raw, end = str(match.lastgroup), match.group(), match.end()
@@ -113,6 +115,8 @@ def tokens(text: str) -> tuple[Token, ...]:
             label = kind == "word" and _is_label(value, found)
             found.append(Token("label" if label else kind, value, at, end))
         elif kind in ("string", "escaped"):
+            if kind == "escaped" and _CONTINUED.match(text, end):
+                raise KeyholeError("KH100", "an E'...' string in several pieces is not supported", position=at + 1)
             found.append(Token("string", _content("string", raw), at, end))
         elif kind != "space":
             found.append(Token(kind, raw, at, end))

@@ -109,10 +109,14 @@ def _notes(plan: Plan, functional: Functional, test: FunctionalTest) -> Iterator
         yield clipped
     if test.block > 1:
         yield f"noise on blocks of {test.block} steps"
+    index = plan.question.functionals.index(functional)
+    shared = plan.sharing is not None and index in plan.sharing.functionals
+    if shared:
+        yield "noise on the sum, so that other thresholds can share it"
     if test.looks:
         first = test.epsilon * float(test.looks[0].rate / test.rate)
         yield f"looks {len(test.looks) + 1} times at most, first at epsilon {at_most(first)}"
-    alone = _alone(plan).get(plan.question.functionals.index(functional))
+    alone = None if shared else _alone(plan).get(index)
     if alone is not None:
         yield f"one threshold alone would cost {at_most(alone)}"
 
@@ -145,6 +149,8 @@ def cost_lines(plan: Plan) -> Iterator[str]:
     single = one_shot(plan)
     if single is not None:
         others.append(f"one-shot {Keyhole.name} {at_most(single)}")
+    if plan.sharing is not None:
+        others.append(f"with keyhole.reuse = off {at_most(plan.sharing.epsilon_in_blocks)}")
     others += [f"{label} {at_most(plan.compared[name])}" for name, label in COMPARED.items() if name in plan.compared]
     mechanism = plan.calibration.mechanism + (", for all groups together" if whole else "")
     compared = f" ({'; '.join(others)})" if others else ""

@@ -15,6 +15,7 @@ class Asking:
 
     `outer` is its text: strings, and indices into `embedded` where a relation goes. If `constantly_empty`, its result
     does not depend on any answer, as in LIMIT 0 or WHERE false: the relations may be left empty and nothing is asked.
+    `beforehand` are statements of no effect that must succeed in the session before anything else is done for this one.
     `rehearsal` are statements that undo this one once it has run over no keys, where running it so shows, for free,
     whether it would fail for another reason than its question.
     """
@@ -23,6 +24,7 @@ class Asking:
     outer: tuple[str | int, ...]
     constantly_empty: bool
     rehearsal: tuple[str, ...] = ()
+    beforehand: tuple[str, ...] = ()
 
     @property
     def questions(self) -> tuple[Embedded, ...]:

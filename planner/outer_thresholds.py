@@ -119,6 +119,8 @@ def _per_unit(select: exp.Select, node: exp.Table, table: Table, text: str, toke
 def _items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Mapping[str, _Item] | None:
     """The subquery's columns by name; None where a name is unsure, or there would be no other column left."""
     found: dict[str, _Item] = {}
+    if len(select.expressions) != len(place.items):
+        return None  # an empty item, which PostgreSQL will refuse
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
         node = item.this if isinstance(item, exp.Alias) else item
         called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _default_name(bare(node))

@@ -52,13 +52,26 @@ class Rewritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Sharing:
+    """That a question pays for noise which other thresholds can share.
+
+    `functionals` have noise on their sums although noise on blocks would cost less, and `epsilon_in_blocks` is the
+    worst case of the question with that, as it is where `keyhole.reuse` is off.
+    """
+
+    functionals: frozenset[int]
+    epsilon_in_blocks: float
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything decided about a question before data is touched; all of it public.
 
     `question` is what will be computed: the formula is `minimised.formula`, and only the functionals that it needs are
     left, in canonical order (the calibration, the SQL and the aggregates count them the same way). `asked` is the
     question as the analyst put it. `compared` holds the worst-case epsilon of published mechanisms for the same
-    contract, by name. Equal fingerprints mean that one answer serves both, on the same data version.
+    contract, by name. Equal fingerprints mean that one answer serves both, on the same data version. `sharing` is there
+    where noise that others can share was chosen although other noise would cost this question less.
     """
 
     asked: Question
@@ -69,6 +82,7 @@ class Plan:
     compared: Mapping[str, float]
     fingerprint: str
     warnings: tuple[str, ...]
+    sharing: Sharing | None = None
 
     @property
     def worst_case_epsilon(self) -> float:

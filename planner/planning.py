@@ -15,11 +15,12 @@ from mechanisms.registry import MECHANISMS, compare
 from planner.errors import KeyholeError
 from planner.identity import fingerprint, functional_identity
 from planner.minimise import minimise
-from planner.plan import Minimised, Plan, Rewritten
+from planner.plan import Minimised, Plan, Rewritten, Sharing
 from planner.public_knowledge import knowledge
 from planner.question import Question
 from planner.rewrite import rewrite
 from planner.sensitivity import JointSensitivity, joint_sensitivity
+from planner.sharing import shareable
 from planner.sql_literal import Dialect
 from planner.unit_totals import canonical_rows
 
@@ -55,7 +56,7 @@ def plan(question: Question, *, dialect: Dialect) -> Plan:
 @lru_cache(maxsize=CACHED_PLANS)
 def _plan(question: Question, dialect: Dialect) -> Plan:
     reduced, minimised = _reduced(question)
-    calibration = _calibrated(reduced)
+    calibration, sharing = _calibrated(reduced)
     constant = not reduced.functionals
     return Plan(
         asked=question,
@@ -66,6 +67,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         compared=_compared(question),
         fingerprint=fingerprint(reduced),
         warnings=(*question.warnings, *_warnings(question, minimised), *calibration.notes),
+        sharing=sharing,
     )
 
 
@@ -124,7 +126,7 @@ def _first_that_fits(steps: int, fits: Callable[[int], bool]) -> int | None:
 def _fits(asked: Callable[[], Question], *, epsilon: float, otherwise: OtherWay) -> bool:
     try:
         reduced, _ = _reduced(asked())
-        calibration = _cheapest(MECHANISMS[reduced.accuracy.mechanism], reduced)
+        calibration, _ = _chosen(MECHANISMS[reduced.accuracy.mechanism], reduced)
     except (KeyholeError, Unachievable):
         return False
     return calibration.worst_case_epsilon <= epsilon or otherwise(reduced, calibration)
@@ -177,10 +179,10 @@ def _moved(cut: Cut, places: dict[int, int]) -> Cut:
     return replace(cut, functional=places[cut.functional])
 
 
-def _calibrated(question: Question) -> Calibration:
+def _calibrated(question: Question) -> tuple[Calibration, Sharing | None]:
     mechanism = MECHANISMS[question.accuracy.mechanism]
     try:
-        return _cheapest(mechanism, question)
+        return _chosen(mechanism, question)
     except Unachievable as refusal:
         if refusal.instead is not None:
             raise KeyholeError(
@@ -197,9 +199,14 @@ def _calibrated(question: Question) -> Calibration:
         ) from None
 
 
-def _cheapest(mechanism: Mechanism, question: Question) -> Calibration:
-    """The sound calibration with the least worst case. Raises `Unachievable` where every way of asking does."""
+def _chosen(mechanism: Mechanism, question: Question) -> tuple[Calibration, Sharing | None]:
+    """The cheapest calibration, or one that costs little more and leaves noise to share. Raises `Unachievable`."""
     joint = joint_sensitivity(question)
+    return shareable(mechanism, question, joint, _cheapest(mechanism, question, joint))
+
+
+def _cheapest(mechanism: Mechanism, question: Question, joint: JointSensitivity) -> Calibration:
+    """The sound calibration with the least worst case. Raises `Unachievable` where every way of asking does."""
     first = _task(question, joint)
     blocks = _could_be_in_blocks(first)
     sound: list[Calibration] = []

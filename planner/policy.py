@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Self, TypeAlias, TypeVar
+from typing import Annotated, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
@@ -130,6 +130,46 @@ class LimitsSection(Section):
     statement_timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 30_000
 
 
+class TlsSection(Section):
+    """`[server.tls]`: the certificate that the PostgreSQL endpoint shows, and whose certificates it accepts."""
+
+    certificate: str
+    key: str
+    client_ca: str | None = None
+    require: bool = True
+    minimum: Literal["1.2", "1.3"] = "1.2"
+
+
+class ServerLimitsSection(Section):
+    """`[server.limits]`: how much the PostgreSQL endpoint holds at once, and how long a session may do nothing."""
+
+    connections: Annotated[int, Field(ge=1, le=2000)] = 200
+    connections_per_analyst: Annotated[int, Field(ge=1, le=2000)] = 50
+    unauthenticated: Annotated[int, Field(ge=1, le=2000)] = 50
+    statements: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    portals: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    idle_timeout_s: Annotated[int, Field(ge=0, le=86_400)] = 0
+    idle_in_transaction_timeout_s: Annotated[int, Field(ge=0, le=86_400)] = 0
+    unread_timeout_s: Annotated[int, Field(ge=0, le=86_400)] = 600
+
+
+class RestSection(Section):
+    """`[server.rest]`: how much REST serves at once, for how long it waits, and whom it believes."""
+
+    requests_per_minute: Count = 600
+    requests_per_minute_per_address: Count = 1200
+    failed_logins_per_minute: Count = 10
+    concurrent_requests: Annotated[int, Field(ge=1, le=1000)] = 32
+    concurrent_requests_per_analyst: Annotated[int, Field(ge=1, le=1000)] = 8
+    connections: Annotated[int, Field(ge=1, le=100_000)] = 200
+    receive_timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 15_000
+    send_timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 60_000
+    keep_alive_s: Annotated[int, Field(ge=1, le=3600)] = 5
+    idempotency_days: Annotated[int, Field(ge=1, le=366)] = 7
+    origins: Names = ()
+    trusted_proxies: Names = ()
+
+
 class ServerSection(Section):
     """`[server]`: where Keyhole listens and the database name that clients give."""
 
@@ -137,6 +177,13 @@ class ServerSection(Section):
     port: Port = 6432
     rest_port: Port = 8432
     database: str = "keyhole"
+    metrics_host: str = "127.0.0.1"
+    metrics_port: Port | None = None
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    tls: TlsSection | None = None
+    limits: ServerLimitsSection = ServerLimitsSection()
+    rest: RestSection = RestSection()
 
 
 class AnalystSection(Section):
@@ -144,6 +191,7 @@ class AnalystSection(Section):
 
     password: Secret
     token_sha256: str | None = Field(default=None, repr=False)
+    certificate_name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     epsilon_per_predicate: Epsilon | None = None
     epsilon_per_unit: Epsilon | None = None
 
@@ -197,6 +245,8 @@ class TableSection(Section):
     max_rows_per_group: RowCapSection | None = None
     same_unit_as: str | None = None
     immutable: Names = ()
+    epsilon_per_table: Epsilon | None = None
+    approval_above_epsilon: Epsilon | None = None
     refresh: str = "static"
     seed: str | None = None
     columns: dict[str, ColumnSection] = Field(default_factory=dict)

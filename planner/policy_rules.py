@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from ipaddress import ip_network
 from math import isfinite
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
+from planner.cap_rules import caps_of_another, caps_that_never_matter
+from planner.certificate_rules import certificates_not_asked_for
 from planner.derivation import parse_derivation
 from planner.errors import KeyholeError
 from planner.fault import Fault, nearest
@@ -26,49 +29,31 @@ _LARGEST_TOTAL = 2**62  # and a unit's total in a bigint
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _RESERVED = frozenset({"keyhole", "public", "none", "postgres", "information_schema"})
 _VERIFIER = re.compile(r"SCRAM-SHA-256\$\d{1,9}:[A-Za-z0-9+/]+=*\$[A-Za-z0-9+/]{43}=:[A-Za-z0-9+/]{43}=")
+_ORIGIN = re.compile(r"https?://[a-z0-9.\-\[\]:]+")
 _TOKEN = re.compile(r"[0-9a-f]{64}")
 _TABLE_BOUNDING = ("max_groups_per_unit", "rows_per_unit", "max_rows_per_group")
+_TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
 
 
 def broken(policy: "Policy") -> Broken:
     """Every broken rule with the dotted key where it shows, the most basic first."""
     yield from _names(policy)
     yield from _source(policy)
+    yield from _rest(policy)
     yield from _accuracy(policy)
     for name, table in policy.tables.items():
         place = ("tables", name)
         yield from _public_table(place, table) if table.public else _private_table(place, table, policy)
     yield from _budget(policy)
     yield from _tokens(policy)
+    yield from certificates_not_asked_for(policy)
     for name, analyst in policy.analysts.items():
         yield from _analyst(("analysts", name), analyst)
 
 
 def warnings(policy: "Policy") -> tuple[str, ...]:
     """What is allowed but surely not meant, one sentence each."""
-    budget = policy.budget
-    said: list[str] = []
-    if budget.epsilon_per_query > budget.epsilon_per_predicate:
-        said.append(
-            f"budget.epsilon_per_query ({budget.epsilon_per_query:g}) is above budget.epsilon_per_predicate "
-            f"({budget.epsilon_per_predicate:g}): a question that costs more than the latter never passes."
-        )
-    threshold = budget.approval_above_epsilon
-    if threshold is not None and threshold >= budget.epsilon_per_query:
-        said.append(
-            f"budget.approval_above_epsilon ({threshold:g}) is not below budget.epsilon_per_query "
-            f"({budget.epsilon_per_query:g}): no question ever waits for approval."
-        )
-    if budget.epsilon_per_table is not None and budget.epsilon_per_table < budget.epsilon_per_query:
-        said.append(
-            f"budget.epsilon_per_table ({budget.epsilon_per_table:g}) is below budget.epsilon_per_query "
-            f"({budget.epsilon_per_query:g}): a question that costs more than the former never passes."
-        )
-    for name, analyst in policy.analysts.items():
-        for key in ("epsilon_per_predicate", "epsilon_per_unit"):
-            own, shared = getattr(analyst, key), getattr(budget, key)
-            if own is not None and shared is not None and own > shared:
-                said.append(f"analysts.{name}.{key} ({own:g}) is above budget.{key} ({shared:g}) and changes nothing.")
+    said = list(caps_that_never_matter(policy))
     for name, table in policy.private_tables.items():
         if not any(column.key for column in table.columns.values()):
             said.append(f"tables.{name} has no column with a key domain: no question can be asked of it.")
@@ -81,6 +66,21 @@ def _source(policy: "Policy") -> Broken:
     if policy.source.scratch is not None and policy.source.url.startswith("duckdb:"):
         hint = "Leave it out: DuckDB keeps rollups in memory."
         yield ("source", "scratch"), Fault("KH002", "is for a PostgreSQL source", hint=hint)
+
+
+def _rest(policy: "Policy") -> Broken:
+    for origin in policy.server.rest.origins:
+        if not _ORIGIN.fullmatch(origin):
+            hint = (
+                'Write scheme, host and port as a browser sends them: "https://lab.example.org". A wildcard is no name.'
+            )
+            yield ("server", "rest", "origins"), Fault("KH002", "is not an origin", hint=hint)
+    for proxy in policy.server.rest.trusted_proxies:
+        try:
+            ip_network(proxy)
+        except ValueError:
+            hint = 'Write the address that the proxy connects from, or its network: "127.0.0.1", "10.0.0.0/24".'
+            yield ("server", "rest", "trusted_proxies"), Fault("KH002", "is not an address", hint=hint)
 
 
 def _names(policy: "Policy") -> Broken:
@@ -180,7 +180,7 @@ def _tokens(policy: "Policy") -> Broken:
 
 
 def _public_table(place: tuple[str, ...], table: "TableSection") -> Broken:
-    for key in ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as", "immutable", "seed"):
+    for key in ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as", "immutable", *_TABLE_CAPS, "seed"):
         if getattr(table, key) not in (None, ()):
             yield (*place, key), Fault("KH002", "has no meaning in a public table", hint="Remove it.")
     if table.refresh != "static":
@@ -200,6 +200,8 @@ def _private_table(place: tuple[str, ...], table: "TableSection", policy: "Polic
     yield from _row_unit(place, table) if not table.privacy_unit else _bounding(place, table)
     if table.same_unit_as is not None:
         yield from _same_unit((*place, "same_unit_as"), table, policy)
+    for key, fault in caps_of_another(table):
+        yield (*place, key), fault
     try:
         parse_refresh(table.refresh)
     except Fault as fault:

@@ -107,6 +107,7 @@ class Accuracy:
     """The contract asked for: rates per key, tolerance text as set, group size for AVG, mechanism by name.
 
     `most_positives` is the limit of a sparse vector, `public_knowledge` the text for MiM; other mechanisms have none.
+    `reuse` says whether noise may be shared with other questions; without, the cheapest noise for this one is chosen.
     """
 
     fnr: float
@@ -116,6 +117,7 @@ class Accuracy:
     mechanism: str
     most_positives: int | None = None
     public_knowledge: str = ""
+    reuse: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,10 @@ def joined(places: tuple[Place, ...], text: str, tokens: tuple[Token, ...]) -> t
 
     The edit keeps the leftmost question's select list, which names the columns of a set operation.
     """
-    by_select = {id(place.select): place for place in places}
+    parts = _Parts({id(place.select): place for place in places}, text, tokens)
     found: list[tuple[Embedded, Edit]] = []
     for root in _roots(places):
-        for part in _largest(root, by_select, text, tokens):
+        for part in parts.largest(root):
             if part.embedded.joined is not None:
                 start, end = tokens[part.start].start, tokens[part.past - 1].end
                 found.append((part.embedded, Edit(start, end, _first_edited(part.first, text))))
@@ -75,36 +75,50 @@ def _roots(places: tuple[Place, ...]) -> Iterator[exp.SetOperation]:
             yield root
 
 
-def _largest(node: exp.Expr, places: Spans, text: str, tokens: tuple[Token, ...]) -> Iterator[_Part]:
-    whole = _part(node, places, text, tokens)
-    if whole is not None:
-        yield whole
-    elif isinstance(node, exp.SetOperation):
-        yield from _largest(node.this, places, text, tokens)
-        yield from _largest(node.expression, places, text, tokens)
-    elif isinstance(node, exp.Subquery):
-        yield from _largest(node.this, places, text, tokens)
+class _Parts:
+    """Which nodes of a text are one question, each worked out once: a chain of hundreds is tried from every link."""
 
+    def __init__(self, places: Spans, text: str, tokens: tuple[Token, ...]) -> None:
+        self._places = places
+        self._text = text
+        self._tokens = tokens
+        self._known: dict[int, _Part | None] = {}
 
-def _part(node: exp.Expr, places: Spans, text: str, tokens: tuple[Token, ...]) -> _Part | None:
-    """The node as one question, or None if it is none."""
-    match node:
-        case exp.Select():
-            place = places.get(id(node))
-            return None if place is None else _leaf(place, tokens)
-        case exp.Subquery() if not any(value for key, value in node.args.items() if key != "this"):
-            if _cut(node.this):
+    def largest(self, node: exp.Expr) -> Iterator[_Part]:
+        """The largest parts at the node or below it."""
+        whole = self._part(node)
+        if whole is not None:
+            yield whole
+        elif isinstance(node, exp.SetOperation):
+            yield from self.largest(node.this)
+            yield from self.largest(node.expression)
+        elif isinstance(node, exp.Subquery):
+            yield from self.largest(node.this)
+
+    def _part(self, node: exp.Expr) -> _Part | None:
+        """The node as one question, or None if it is none."""
+        if id(node) not in self._known:
+            self._known[id(node)] = self._worked_out(node)
+        return self._known[id(node)]
+
+    def _worked_out(self, node: exp.Expr) -> _Part | None:
+        match node:
+            case exp.Select():
+                place = self._places.get(id(node))
+                return None if place is None else _leaf(place, self._tokens)
+            case exp.Subquery() if not any(value for key, value in node.args.items() if key != "this"):
+                if _cut(node.this):
+                    return None
+                inner = self._part(node.this)
+                return None if inner is None else _enclosed(inner, self._tokens)
+            case exp.SetOperation() if type(node) in _OPERATIONS and _plain(node):
+                left = None if _cut(node.this) else self._part(node.this)
+                right = None if _cut(node.expression) else self._part(node.expression)
+                if left is None or right is None:
+                    return None
+                return _operated(_OPERATIONS[type(node)], left, right, self._text, self._tokens)
+            case _:
                 return None
-            inner = _part(node.this, places, text, tokens)
-            return None if inner is None else _enclosed(inner, tokens)
-        case exp.SetOperation() if type(node) in _OPERATIONS and _plain(node):
-            left = None if _cut(node.this) else _part(node.this, places, text, tokens)
-            right = None if _cut(node.expression) else _part(node.expression, places, text, tokens)
-            if left is None or right is None:
-                return None
-            return _operated(_OPERATIONS[type(node)], left, right, text, tokens)
-        case _:
-            return None
 
 
 def _cut(operand: exp.Expr) -> bool:

@@ -20,11 +20,13 @@ def set_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Stat
     at = rest[0].start + 1
     if rest[0].is_word("transaction", "characteristics", "constraints"):
         return PassThrough("set")
+    if _own_role(rest):
+        return PassThrough("set")
     if rest[0].is_word("role") or (len(rest) > 1 and rest[1].is_word("authorization")):
         raise refused("the role of a session cannot be changed", position=at, hint="Connect as another analyst.")
     if rest[0].is_word("time") and len(rest) > 1 and rest[1].is_word("zone"):
         return PassThrough("set")
-    if rest[0].is_word("names", "schema"):
+    if rest[0].is_word("names", "schema") or (rest[0].is_word("xml") and len(rest) > 1 and rest[1].is_word("option")):
         return PassThrough("set")
     name, value = _assignment(text, rest)
     if not name.startswith("keyhole."):
@@ -36,6 +38,12 @@ def set_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Stat
     except KeyholeError as error:
         raise KeyholeError(error.code, error.message, detail=error.detail, hint=error.hint, position=at) from None
     return SetKeyhole(name=name, value_text=value_text, local=local)
+
+
+def _own_role(rest: tuple[Token, ...]) -> bool:
+    """Whether this is what pools send to become again who they logged in as."""
+    words = tuple(token.value for token in rest if token.kind == "word")
+    return len(words) == len(rest) and words in (("role", "none"), ("session", "authorization", "default"))
 
 
 def _name(rest: tuple[Token, ...]) -> tuple[str, int]:
@@ -72,15 +80,10 @@ def _check(name: str, value_text: str | None, catalog: Catalog) -> None:
 
 
 def reset_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
-    """RESET, but of roles. Raises KH100, KH102, KH402, KH403."""
+    """RESET, which gives back what the session began with, its own role included. Raises KH100, KH403."""
     if len(found) < 2:
         raise KeyholeError("KH100", "RESET names no setting", position=found[0].start + 1)
-    at = found[1].start + 1
-    if found[1].is_word("role") or found[1].is_word("session"):
-        raise refused("the role of a session cannot be changed", position=at, hint="Connect as another analyst.")
     name, _ = _name(found[1:])
     if name.startswith("keyhole."):
         _check(name, None, catalog)
-    elif name not in ("all", "time"):
-        check_setting(name, (Token("word", "on", 0, 0),), position=at)
     return PassThrough("reset")

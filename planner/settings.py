@@ -190,6 +190,7 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
         mechanism=mechanism,
         most_positives=_most_positives(_read(values, "keyhole.most_positives", defaults), mechanism),
         public_knowledge=_public_knowledge(_read(values, "keyhole.public_knowledge", defaults), mechanism),
+        reuse=reuse(values),
     )
 
 

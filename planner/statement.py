@@ -93,8 +93,8 @@ def _transaction(text: str, found: tuple[Token, ...], catalog: Catalog) -> State
     return PassThrough("transaction")
 
 
-def held(text: str, catalog: Catalog) -> str | None:
-    """What Keyhole answers of a statement that was prepared, in SQL or through the protocol; None if it does nothing.
+def held(text: str, catalog: Catalog, *, in_sql: bool) -> str | None:
+    """What Keyhole answers of what was prepared, by PREPARE or through the protocol; None if it does nothing.
 
     Raises KH1xx, KH2xx as `classify` does.
     """
@@ -102,9 +102,9 @@ def held(text: str, catalog: Catalog) -> str | None:
     if len(parts) != 1:
         return None  # a text that prepares a question among other statements is never sent as a whole
     match classify(parts[0].text, catalog):
-        case Preparing(text=inner):
+        case Preparing(text=inner) if in_sql:
             return inner
-        case Asking(rehearsal=()):
+        case Asking(rehearsal=()) if not in_sql:
             return parts[0].text
         case _:
             return None
@@ -130,6 +130,7 @@ _HANDLERS: dict[str, Callable[[str, tuple[Token, ...], Catalog], Statement]] = {
     "execute": execute_statement,
     "deallocate": _passed("deallocate"),
     "discard": _passed("discard"),
+    "listen": _passed("listen"),  # harmless: nobody may notify
     "unlisten": _passed("unlisten"),
     "explain": explain_statement,
 }

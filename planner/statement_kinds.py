@@ -35,11 +35,12 @@ class Explaining:
 class Preparing:
     """PREPARE of a statement with something for Keyhole to answer, which the shadow keeps.
 
-    `text` is that statement, with its parameters as `$n`. The shadow may prepare it, since it reads nothing; running it
-    would fail there, for the analyst's role may not.
+    `text` is that statement, with its parameters as `$n`; `name` is what it is kept under. The shadow may prepare it,
+    since it reads nothing; running it would fail there, for the analyst's role may not.
     """
 
     text: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

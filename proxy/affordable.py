@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from accountant.errors import LedgerError
-from accountant.model import NANO
+from accountant.model import NANO, PathState
+from accountant.model import Left as Balances
 from mechanisms.protocol import Calibration
 from planner import planning, settings
 from planner.asking import ask
@@ -19,10 +20,8 @@ from proxy.service import Service, ledger_unavailable
 
 def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Left:
     """What the balances still admit for this question, and settings with which it would pass if it does not now."""
-    try:
-        room = service.ledger.left_for(claim.charge, claim.limits)
-    except LedgerError:
-        raise ledger_unavailable() from None
+    room = _room(service, claim)
+    rooms: dict[tuple[PathState, ...], Balances] = {}
     least = room.epsilon_nano
     if room.unit_epsilon_nano is not None:
         least = min(least, room.unit_epsilon_nano // groups_that_add_up(plan))
@@ -41,7 +40,10 @@ def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Left:
         if not (found.told or found.continues):
             return None
         read = found.told and room.admits(found.reading.charge)
-        return found.noise(read=found.told, fits=read or (found.continues and room.admits(found.claim.charge)))
+        if found.states not in rooms:  # continuing paths may end refunds that what is left counts on
+            rooms[found.states] = _room(service, found.claim)
+        goes_on = found.continues and rooms[found.states].admits(found.claim.charge)
+        return found.noise(read=found.told, fits=read or goes_on)
 
     def otherwise(question: Question, calibration: Calibration) -> bool:
         found = on_paths(question, calibration)
@@ -52,9 +54,24 @@ def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Left:
     return Left(
         version=claim.version,
         epsilon=epsilon,
-        would_fit=() if fits else cheaper(asked, service.catalog, epsilon=epsilon, otherwise=otherwise),
+        would_fit=()
+        if fits
+        else (*_in_blocks(plan, epsilon), *cheaper(asked, service.catalog, epsilon=epsilon, otherwise=otherwise)),
         noise=noise,
     )
+
+
+def _room(service: Service, claim: Claim) -> Balances:
+    try:
+        return service.ledger.left_for(claim.charge, claim.limits)
+    except LedgerError:
+        raise ledger_unavailable() from None
+
+
+def _in_blocks(plan: Plan, epsilon: float) -> tuple[str, ...]:
+    """The setting with which noise that serves no other question is chosen, where that makes this one fit."""
+    fits = plan.sharing is not None and plan.sharing.epsilon_in_blocks <= epsilon
+    return ("keyhole.reuse = off",) if fits else ()
 
 
 def cheaper(

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from threading import Event
 
 from planner import explain, stored_parameters
 from planner.catalog import Value
@@ -25,7 +26,7 @@ from planner.statement import (
     held,
     split,
 )
-from proxy import affordable, charging, pipeline
+from proxy import affordable, approval, charging, pipeline
 from proxy.answers import Asked
 from proxy.asker import Part, Prepared, Released
 from proxy.service import Service
@@ -59,7 +60,7 @@ class Answering:
         self._service = service
         # pure, and asked for twice: when a text is read, and when its statement is prepared
         self._classify = lru_cache(CACHED_STATEMENTS)(lambda text: classify(text, service.catalog))
-        self._held = lru_cache(CACHED_STATEMENTS)(lambda text: held(text, service.catalog))
+        self._held = lru_cache(CACHED_STATEMENTS)(lambda text, in_sql: held(text, service.catalog, in_sql=in_sql))
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -72,9 +73,9 @@ class Answering:
         """The statements of a text, and which of them Keyhole answers."""
         return tuple(read_part(part.text, part.offset, self._classified(part.text, part.offset)) for part in split(sql))
 
-    def held(self, sql: str) -> str | None:
+    def held(self, sql: str, *, in_sql: bool) -> str | None:
         """The question, as a statement, in what was prepared; None for what the shadow answers."""
-        return self._held(sql)
+        return self._held(sql, in_sql)
 
     def _classified(self, text: str, offset: int) -> Statement:
         try:
@@ -125,17 +126,17 @@ class Answering:
     def _planned(self, asked: Asked) -> tuple[Asked, Plan]:
         return asked, pipeline.prepare(self._service, asked)
 
-    def release(self, prepared: Prepared) -> Released:
+    def release(self, prepared: Prepared, *, withdrawn: Event) -> Released:
         """Answer everything inside the statement: reserve, run, decide, commit."""
         match prepared.plan:
             case Explained(lines=lines):
                 return Released(arrays=(lines,), notices=())
             case Answerable() as answerable:
-                return self._released(answerable)
+                return self._released(answerable, withdrawn)
             case _:
                 raise TypeError("prepared by somebody else")
 
-    def _released(self, answerable: Answerable) -> Released:
+    def _released(self, answerable: Answerable, withdrawn: Event) -> Released:
         if not answerable.embedded:
             return Released(arrays=((),) * len(answerable.columns), notices=())
         relations: list[tuple[tuple[str | None, ...], ...]] = []
@@ -146,7 +147,7 @@ class Answering:
                 relations.append(tuple(tuple(row[i] for row in rows) for i in range(len(part.columns))))
                 continue
             asked, plan = part
-            answer = pipeline.answer(self._service, plan, asked)
+            answer = pipeline.answer(self._service, plan, replace(asked, withdrawn=withdrawn))
             relations.append(answer.keys.arrays)
             notices.append(f"Guarantee: {explain.guarantee_sentence(answer.plan)}")
             if answer.reused:
@@ -166,15 +167,16 @@ def read_part(text: str, offset: int, statement: Statement) -> Part:
         text=text,
         offset=offset,
         intercepted=isinstance(statement, Asking | Explaining),
-        alone=isinstance(statement, Preparing),
+        prepares=statement.name if isinstance(statement, Preparing) else None,
         executing=statement if isinstance(statement, Executing) else None,
+        beforehand=statement.beforehand if isinstance(statement, Asking) else (),
     )
 
 
 def explained(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
     """EXPLAIN's lines for a question, with what is left for it; spends nothing and touches no data."""
     plan = pipeline.prepare(service, asked)
-    left = affordable.left(service, _claim(service, plan, asked), plan, asked)
+    left = _left(service, plan, asked)
     if form == "json":
         return (json.dumps([{"Keyhole": explain.explain_json(plan, left=left)}], indent=2, ensure_ascii=False),)
     return explain.explain_text(plan, left=left)
@@ -183,8 +185,10 @@ def explained(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
 def explained_document(service: Service, asked: Asked) -> dict[str, object]:
     """The plan of a question as a document, for REST and the command line."""
     plan = pipeline.prepare(service, asked)
-    return explain.explain_json(plan, left=affordable.left(service, _claim(service, plan, asked), plan, asked))
+    return explain.explain_json(plan, left=_left(service, plan, asked))
 
 
-def _claim(service: Service, plan: Plan, asked: Asked) -> charging.Claim:
-    return charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
+def _left(service: Service, plan: Plan, asked: Asked) -> explain.Left:
+    claim = charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
+    left = affordable.left(service, claim, plan, asked)
+    return replace(left, question=claim.charge.question, waiting=approval.waiting(service, claim, plan, asked))

@@ -4,11 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from threading import Event
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
+from accountant.attempts import Attempt
 from mechanisms.formula import Booleans, Cut, evaluate
 from planner.catalog import Analyst, Catalog, Value
 from planner.embedded import Embedded
@@ -19,6 +21,7 @@ from planner.outer import Asking
 from planner.plan import Plan
 from planner.statement import classify, split
 from planner.syntax import parse
+from proxy.withdrawal import cancelled
 
 KEY_SET_FORMAT = 1
 
@@ -26,7 +29,8 @@ KEY_SET_FORMAT = 1
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question as an analyst put it: where it stands, `keyhole.*` settings in force, parameter values, who asks,
-    the day that current_date means, and whether the session's TimeZone is UTC."""
+    the day that current_date means, and whether the session's TimeZone is UTC. With an `attempt` it can spend only
+    while nobody else answers the same request. `withdrawn` is set once nobody waits for the answer any more."""
 
     question: Embedded
     settings: Mapping[str, str | None]
@@ -34,6 +38,13 @@ class Asked:
     analyst: Analyst
     today: date
     utc: bool = False
+    attempt: Attempt | None = None
+    withdrawn: Event | None = None
+
+    def check_wanted(self) -> None:
+        """Raises KH409 if the question is withdrawn."""
+        if self.withdrawn is not None and self.withdrawn.is_set():
+            raise cancelled()
 
 
 def bare_question(sql: str, catalog: Catalog) -> Embedded:
@@ -128,7 +139,8 @@ class Answer:
     """A released key set with its plan and the public data version it is for.
 
     `reused`: it had been released before, and nothing was spent on the shared balances this time. `noise` says who
-    shares its noise, if anybody does.
+    shares its noise, if anybody does. `stored` is the reservation under which the ledger keeps the key set; None where
+    the question alone decides it.
     """
 
     plan: Plan
@@ -136,15 +148,19 @@ class Answer:
     version: str
     reused: bool
     noise: str | None = None
+    stored: str | None = None
 
-    def document(self) -> dict[str, Any]:
-        """The answer for a program: columns, keys, what they promise, data version, whether it was a repetition, and
-        who shares its noise."""
+    def head(self) -> dict[str, Any]:
+        """What is told beside the keys: what they promise, data version, whether it was a repetition, and who shares
+        its noise."""
         return {
-            "columns": list(self.keys.columns),
-            "keys": [list(key) for key in self.keys.keys],
             "guarantee": guarantee_json(self.plan),
             "data_version": self.version,
             "reused": self.reused,
             "shared_noise": self.noise,
         }
+
+    def document(self) -> dict[str, Any]:
+        """The answer for a program: columns, keys, and what is told beside them."""
+        columns, keys = list(self.keys.columns), [list(key) for key in self.keys.keys]
+        return {"columns": columns, "keys": keys, **self.head()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from threading import Event
 from typing import Protocol
 
 from planner.catalog import Value
@@ -12,15 +13,17 @@ from planner.statement import Executing
 class Part:
     """One statement of a text. `offset` is where it starts, in characters; `intercepted`: the shadow cannot answer.
 
-    `alone`: the shadow must get it as a text of its own, since it keeps the text. `executing`: only what the shadow
-    holds under a name tells who answers.
+    `prepares`: the name under which the shadow keeps a question, whose text must therefore be sent alone. `executing`:
+    only what the shadow holds under a name tells who answers. `beforehand` are statements of no effect that must
+    succeed in the shadow before anything else is done.
     """
 
     text: str
     offset: int
     intercepted: bool
-    alone: bool = False
+    prepares: str | None = None
     executing: Executing | None = None
+    beforehand: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,10 @@ class Asker(Protocol):
     def read(self, sql: str) -> tuple[Part, ...]:
         """Split and classify; positions of refusals count in `sql`. Fast, pure, called on the event loop."""
 
-    def held(self, sql: str) -> str | None:
-        """What Keyhole answers of a statement that the shadow holds, as a statement; None if the shadow does. Pure."""
+    def held(self, sql: str, *, in_sql: bool) -> str | None:
+        """What Keyhole answers of a statement that the shadow holds, as a statement; None if the shadow does. Pure.
+
+        `in_sql`: it was prepared by PREPARE, which is part of the text."""
 
     def prepare(
         self,
@@ -72,5 +77,5 @@ class Asker(Protocol):
         """Plan one intercepted statement; nothing is spent. `parameters` are numbered from 1, `utc` says that the
         session's TimeZone is UTC."""
 
-    def release(self, prepared: Prepared) -> Released:
-        """Reserve, run, decide, commit. Blocks."""
+    def release(self, prepared: Prepared, *, withdrawn: Event) -> Released:
+        """Reserve, run, decide, commit. Blocks. Reserves nothing more once `withdrawn` is set, and raises KH409."""

@@ -128,6 +128,7 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
         "tables": [
             {
                 "table": table.table,
+                "cap": None if table.cap_nano is None else table.cap_nano / NANO,
                 "spent": table.spent_nano / NANO,
                 "left": None if table.left_nano is None else table.left_nano / NANO,
             }

@@ -78,7 +78,7 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
     )
     return Claim(
         charge=charge,
-        limits=_own_cap(limits(catalog, asked.analyst), max_epsilon(asked.settings)),
+        limits=_own_cap(_limits_on(question.table, catalog, asked.analyst), max_epsilon(asked.settings)),
         version=version,
     )
 
@@ -208,22 +208,33 @@ def unapproved(waiting: NotApproved) -> KeyholeError:
 
 
 def limits(catalog: Catalog, analyst: Analyst) -> Limits:
-    """The caps that hold for one analyst's question."""
+    """The caps that hold for one analyst, whatever the question is about."""
     budget = catalog.budget
-
-    def optional(epsilon: float | None) -> int | None:
-        return None if epsilon is None else int(epsilon * NANO)
 
     return Limits(
         per_predicate_nano=int(budget.per_predicate * NANO),
-        per_unit_nano=optional(budget.per_unit),
+        per_unit_nano=_optional_nano(budget.per_unit),
         per_query_nano=int(budget.per_query * NANO),
-        analyst_per_predicate_nano=optional(analyst.per_predicate),
-        analyst_per_unit_nano=optional(analyst.per_unit),
-        per_table_nano=optional(budget.per_table),
-        approval_above_nano=optional(budget.approval_above),
+        analyst_per_predicate_nano=_optional_nano(analyst.per_predicate),
+        analyst_per_unit_nano=_optional_nano(analyst.per_unit),
+        per_table_nano=_optional_nano(budget.per_table),
+        approval_above_nano=_optional_nano(budget.approval_above),
         apart=any(known.per_predicate is not None or known.per_unit is not None for known in catalog.analysts),
+        own_per_table_nano=tuple(
+            (caps.table, int(caps.per_table * NANO)) for caps in budget.tables if caps.per_table is not None
+        ),
     )
+
+
+def _limits_on(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
+    """The caps that hold for one analyst's question about a table; about a join, the lowest line for approval."""
+    joined = tuple(member.table.name for member in table.members)
+    above = catalog.budget.approval_above_for(joined or (table.name,))
+    return replace(limits(catalog, analyst), approval_above_nano=_optional_nano(above))
+
+
+def _optional_nano(epsilon: float | None) -> int | None:
+    return None if epsilon is None else int(epsilon * NANO)
 
 
 def _own_cap(given: Limits, epsilon: float | None) -> Limits:

@@ -1,16 +1,18 @@
 """`keyhole check` and `keyhole refresh`: what the owner confirms and declares."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from planner.catalog import Catalog, Column, Table
+from planner.catalog import Catalog, Column, Table, TableCaps
 from planner.policy import Policy
 from planner.policy_rules import warnings
 from proxy.pins import Pinning, pin, pins_path
 from proxy.pins import refresh as declare_new
 from proxy.service import open_ledger, open_policy_source
+from proxy.tls import Tls, exposure
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +89,34 @@ def _budget_lines(catalog: Catalog) -> tuple[str, ...]:
     table = "" if budget.per_table is None else f", all questions on one table {budget.per_table:g}"
     caps = f"budget: a group may lose {budget.per_predicate:g} epsilon, one question {budget.per_query:g}{unit}{table}"
     above = budget.approval_above
-    return (caps,) if above is None else (caps, f"approval: a question above {above:g} waits for keyhole approve")
+    return (
+        caps,
+        *(() if above is None else (f"approval: a question above {above:g} waits for keyhole approve",)),
+        *(f"caps of {own.table}: {'; '.join(_own_caps(own))}" for own in budget.tables),
+    )
+
+
+def _own_caps(own: TableCaps) -> Iterator[str]:
+    if own.per_table is not None:
+        yield f"all questions on it together {own.per_table:g}"
+    if own.approval_above is not None:
+        yield f"a question above {own.approval_above:g} waits for keyhole approve"
 
 
 def check(policy_path: Path, *, confirm: bool) -> Findings:
     """Validate a policy against its source, pin public tables and key domains, and open the ledger once.
 
-    Reads the schema and the public tables, never a private row. Raises KH001 to KH010.
+    Reads the schema and the public tables, never a private row. Raises KH001 to KH012.
     """
-    policy = Policy.load(policy_path)
+    policy, now = Policy.load(policy_path), datetime.now(UTC)
+    said = (*warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=now))
     source = open_policy_source(policy)
     try:
-        pinning = pin(policy, source, confirm=confirm, now=datetime.now(UTC))
+        pinning = pin(policy, source, confirm=confirm, now=now)
     finally:
         source.close()
     open_ledger(policy).close()
-    return Findings(policy=policy_path, pin_file=pins_path(policy), pinning=pinning, warnings=warnings(policy))
+    return Findings(policy=policy_path, pin_file=pins_path(policy), pinning=pinning, warnings=said)
 
 
 def refresh(policy_path: Path, table: str) -> str:

@@ -5,6 +5,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,8 +21,8 @@ from mechanisms.registry import MECHANISMS
 from planner.formula_svg import formula_svg
 from planner.formula_tree import trees
 from planner.stand_ins import SizeNeeded
+from proxy import approval, charging, checking, ledger_cli, owner_cli, pipeline, simulating, starter
 from proxy import budget as budgets
-from proxy import charging, checking, ledger_cli, owner_cli, pipeline, simulating, starter
 from proxy.answering import explained, explained_document
 from proxy.answers import Asked, bare_question
 from proxy.command_line import (
@@ -32,9 +33,12 @@ from proxy.command_line import (
     print_json,
     print_rich,
     refusals,
+    write_bytes,
     write_text,
 )
 from proxy.formula_printing import formula_trees
+from proxy.heat_map import HeatMap
+from proxy.heat_map_png import TooLarge, heat_map_png
 from proxy.heat_map_svg import heat_map_svg
 from proxy.psql_table import psql_table, row_count
 from proxy.refusals import as_psql_prints, internal_error
@@ -184,11 +188,13 @@ def explain(
 def _question_id(service: Service, asked: Asked) -> str:
     """What the ledger calls the question, and whether it waits for the owner."""
     plan = pipeline.prepare(service, asked)
-    identity = charging.identity(plan, service.catalog)
-    above = service.catalog.budget.approval_above
-    if above is None or plan.worst_case_epsilon <= above:
-        return f"Question id: {identity}"
-    return f"Question id: {identity} ({'approved' if service.is_approved(identity) else 'waits for approval'})"
+    version = service.version(plan.question.table)
+    claim = charging.claim(plan, service.catalog, asked=asked, version=version)
+    question = claim.charge.question
+    if approval.waiting(service, claim, plan, asked) is not None:
+        return f"Question id: {question} (waits for approval)"
+    approved = claim.limits.approval_above_nano is not None and service.is_approved(question)
+    return f"Question id: {question}{' (approved)' if approved else ''}"
 
 
 @app.command()
@@ -273,22 +279,33 @@ def budget(
     analyst: Own = None,
     heat: Annotated[bool, typer.Option("--map", help="Draw which groups' budget is used up.")] = False,
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that map to a file, as SVG.")] = None,
+    png: Annotated[Path | None, typer.Option("--png", help="The same as PNG; needs the extra png.")] = None,
     table: Annotated[str | None, typer.Option("--table", help="That map for one table only.")] = None,
     rows: Annotated[int, typer.Option(min=1, help="The most rows of a map in the terminal.")] = 40,
     as_json: Json = False,
 ) -> None:
     """Show what is spent and what is left. Over everybody for the owner, or one analyst's own view with --as."""
     with refusals(as_json=as_json), Service.open(policy) as service:
-        maps = budgets.maps(service, analyst, table=table) if heat or svg else ()
+        maps = budgets.maps(service, analyst, table=table) if heat or svg or png else ()
+        title = f"Keyhole: percent of each group's budget that is spent{f', {analyst}' if analyst else ''}"
         if svg is not None:
-            title = f"Keyhole: percent of each group's budget that is spent{f', {analyst}' if analyst else ''}"
             write_text(svg, heat_map_svg(maps, title=title), hint="--svg")
+        if png is not None:
+            _write_png(png, maps, title=title)
         if as_json:
             print_json(budgets.document(service, analyst))
         elif heat:
             print_heat_maps(maps, most_rows=rows)
         else:
             print_rich(*budgets.tables(service, analyst))
+
+
+def _write_png(path: Path, maps: Sequence[HeatMap], *, title: str) -> None:
+    try:
+        write_bytes(path, heat_map_png(maps, title=title), hint="--png")
+    except TooLarge:
+        problem = "too many large maps for one PNG: name one with --table, or write --svg"
+        raise typer.BadParameter(problem, param_hint="--png") from None
 
 
 owner_cli.register(app)
@@ -341,12 +358,27 @@ def serve(
     rest_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="REST port; the policy's if not given.")
     ] = None,
+    metrics_host: Annotated[str | None, typer.Option(help="Address of metrics and health; loopback.")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Their port; without one they are not served.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Processes on the same ports; the policy's, or one.")
+    ] = None,
 ) -> None:
     """Start the PostgreSQL endpoint and REST."""
     from proxy.serving import run
 
     with refusals(as_json=False):
-        run(policy, host=host, port=port, rest_port=rest_port)
+        run(
+            policy,
+            host=host,
+            port=port,
+            rest_port=rest_port,
+            metrics_host=metrics_host,
+            metrics_port=metrics_port,
+            workers=workers,
+        )
 
 
 @app.command()

@@ -96,8 +96,13 @@ def new_file(path: Path, *, hint: str) -> Path:
 
 def write_text(path: Path, text: str, *, hint: str) -> None:
     """Write a file, replacing it. Raises `typer.BadParameter` when it cannot be written."""
+    write_bytes(path, text.encode(), hint=hint)
+
+
+def write_bytes(path: Path, content: bytes, *, hint: str) -> None:
+    """Write a file, replacing it. Raises `typer.BadParameter` when it cannot be written."""
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     except OSError as error:
         raise unwritable(path, error, hint=hint) from None
 

@@ -22,24 +22,28 @@ WINDOW_S = 3600.0
 
 
 class SourceFailures:
-    """Holds failures back until the timeout and counts them per analyst, in this process."""
+    """Holds failures back until the timeout and counts them per analyst, in this process.
 
-    def __init__(self) -> None:
+    Each of several `workers` allows its part of `MOST_FAILURES`, so that all together allow no more.
+    """
+
+    def __init__(self, *, workers: int = 1) -> None:
+        self._most = max(1, MOST_FAILURES // workers)
         self._lock = threading.Lock()
         self._times: dict[str, deque[float]] = defaultdict(deque)
 
     def check(self, analyst: str) -> None:
-        """Refuse an analyst who met `MOST_FAILURES` within the last hour. Raises KH503; nothing was spent."""
+        """Refuse an analyst who met too many within the last hour. Raises KH503; nothing was spent."""
         with self._lock:
             times = self._times[analyst]
             while times and times[0] < time.monotonic() - WINDOW_S:
                 times.popleft()
-            if len(times) < MOST_FAILURES:
+            if len(times) < self._most:
                 return
         raise KeyholeError(
             "KH503",
             "too many of your questions failed in the source",
-            detail=f"After {MOST_FAILURES} failures in an hour nothing more is asked of the source. Nothing was spent.",
+            detail=f"After {self._most} failures in an hour nothing more is asked of the source. Nothing was spent.",
             hint="Tell the data owner, or ask again in an hour.",
         )
 

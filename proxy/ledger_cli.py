@@ -1,7 +1,6 @@
 """`keyhole ledger`: what was asked, whether the log is whole, and copies of it. For owners: losses are exact."""
 
 import sys
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +29,7 @@ from proxy.command_line import (
     the_one,
     unwritable,
 )
-from proxy.ledger_tables import document, listed, losses_document, matching, shown
+from proxy.ledger_tables import SHORT_ID, document, listed, losses_document, shown
 from proxy.psql_table import psql_table, row_count
 from proxy.service import ledger_url
 
@@ -52,22 +51,29 @@ class Form(StrEnum):
 def list_questions(
     policy: PolicyPath = DEFAULT_POLICY,
     analyst: Annotated[str | None, typer.Option(help="One analyst's questions only.")] = None,
-    last: Annotated[int, typer.Option(min=1, help="How many, the newest.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="How many, the newest.")] = 50,
+    before: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only those reserved before this reservation: the next page.")
+    ] = None,
     only_open: Annotated[bool, typer.Option("--open", help="Reserved and never committed only.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the questions, oldest first: who asked what, the worst case, what it cost, what became of it."""
+    """List the questions, newest first: who asked what, the worst case, what it cost, what became of it."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
-        questions = ledger.history(analyst=analyst)
-    if only_open:
-        questions = tuple(question for question in questions if question.status == "open")
-    newest = questions[-last:]
+        start = None if before is None else _reservation(ledger, before)
+        page = ledger.page(analyst=analyst, before=start, limit=limit, only_open=only_open)
     if as_json:
-        print_json([document(question) for question in newest])
+        print_json([document(question) for question in page.questions])
         return
-    print(*listed(newest), sep="\n")
-    earlier = len(questions) - len(newest)
-    print(f"({row_count(len(newest))}{f', {earlier:,} earlier: --last {len(questions)}' if earlier else ''})")
+    print(*listed(page.questions), sep="\n")
+    older = f", {page.older:,} older: --before {page.questions[-1].reservation[:SHORT_ID]}" if page.older else ""
+    print(f"({row_count(len(page.questions))}{older})")
+
+
+def _reservation(ledger: Ledger, identity: str) -> str:
+    given = identity.strip().lower()
+    found = ledger.asked_as(given) if given else ()
+    return the_one(given, (question.reservation for question in found), hint="--before")
 
 
 @app.command()
@@ -78,17 +84,18 @@ def show(
 ) -> None:
     """Show a question in full, with the losses of its groups; every time it was asked, if given a question's id."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
-        questions = _asked(ledger.history(), identity)
+        questions = _asked(ledger, identity)
     if as_json:
         print_json([document(question) | {"losses": losses_document(question)} for question in questions])
         return
     print("\n\n".join("\n".join(shown(question)) for question in questions))
 
 
-def _asked(questions: Iterable[Question], identity: str) -> tuple[Question, ...]:
-    found = matching(questions, identity.strip().lower())
+def _asked(ledger: Ledger, identity: str) -> tuple[Question, ...]:
+    given = identity.strip().lower()
+    found = ledger.asked_as(given) if given else ()
     about = {question.charge.question for question in found}
-    if len(about) != 1 or not identity.strip():
+    if len(about) != 1:
         problem = "nothing in the ledger has that id" if not about else "several start with that; give more characters"
         raise typer.BadParameter(problem, param_hint="ID")
     return found

@@ -1,6 +1,6 @@
 """The log as an owner reads it: one line a question, one question in full. Losses are exact."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -170,15 +170,6 @@ def losses_document(question: Question) -> list[dict[str, Any]] | None:
         {"epsilon": loss / NANO, "groups": count, "such_as": list(names)}
         for loss, count, names in loss_levels(question, question.spent)
     ]
-
-
-def matching(questions: Iterable[Question], identity: str) -> tuple[Question, ...]:
-    """The questions whose reservation or question id starts with `identity`."""
-    return tuple(
-        question
-        for question in questions
-        if question.reservation.startswith(identity) or question.charge.question.startswith(identity)
-    )
 
 
 def epsilon(nanos: int) -> str:

@@ -74,8 +74,7 @@ def _grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, analy
     scopes = _SHARED if analyst is None else _OF_ANALYSTS
     if cap not in scopes:
         raise typer.BadParameter("an analyst has no cap per table", param_hint="--analyst")
-    holder = policy.budget if analyst is None else policy.analysts[analyst]
-    if getattr(holder, f"epsilon_per_{cap.value}") is None:
+    if not _is_set(policy, cap, table=table, analyst=analyst):
         raise typer.BadParameter("the policy sets no such cap, so there is nothing to raise", param_hint="--cap")
     try:
         return Grant(
@@ -86,6 +85,14 @@ def _grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, analy
         )
     except LedgerMisuse as error:
         raise typer.BadParameter(str(error), param_hint="--table") from None
+
+
+def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None) -> bool:
+    """Whether the policy has the cap that a grant would raise; a table may have one of its own."""
+    if cap is Cap.TABLE and table is not None and policy.tables[root(policy, table)].epsilon_per_table is not None:
+        return True
+    holder = policy.budget if analyst is None else policy.analysts[analyst]
+    return getattr(holder, f"epsilon_per_{cap.value}") is not None
 
 
 def root(policy: Policy, table: str) -> str:
@@ -149,7 +156,7 @@ def approve(
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
 ) -> None:
-    """Let a question be asked although it costs more than budget.approval_above_epsilon."""
+    """Let a question be asked although it costs more than approval_above_epsilon."""
     question = identity.strip().lower()
     if not _FINGERPRINT.fullmatch(question):
         raise typer.BadParameter("the 64 characters of the refusal's DETAIL", param_hint="ID")

@@ -3,7 +3,7 @@
     statement -> question -> plan -> earlier noise -> reservation -> true aggregates -> outcomes -> commit -> keys
 
 Data is touched in exactly one line, `source.aggregates`, and only after the worst case is durably reserved. A question
-that was answered before, or that earlier questions' noise settles, ends before that.
+that was answered before, or whose noise earlier questions have revealed for all to know, ends before that.
 """
 
 from planner import planning, settings
@@ -12,26 +12,28 @@ from planner.offsets import without_offsets
 from planner.plan import Plan
 from proxy import charging, reuse, spending
 from proxy.answers import Answer, Asked, Denial, KeySet
+from proxy.observing import observed
 from proxy.service import Service
+from proxy.telemetry import Stage
 
 
 def prepare(service: Service, asked: Asked) -> Plan:
     """From a question's text to its plan: public inputs alone, nothing spent. Refuses with KH1xx to KH4xx."""
-    accuracy = settings.accuracy(asked.settings, service.catalog.defaults)
-    question = ask(
-        asked.question,
-        service.catalog,
-        accuracy=accuracy,
-        parameters=asked.parameters,
-        today=asked.today,
-        utc=asked.utc,
-    )
-    return planning.plan(question, dialect=service.source.dialect)
+    catalog = service.catalog
+    accuracy = settings.accuracy(asked.settings, catalog.defaults)
+    with service.stage(Stage.PARSE):
+        question = ask(
+            asked.question, catalog, accuracy=accuracy, parameters=asked.parameters, today=asked.today, utc=asked.utc
+        )
+    with service.stage(Stage.PLAN):
+        return planning.plan(question, dialect=service.source.dialect)
 
 
+@observed
 def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
     """From plan to keys. A refusal (KH3xx) spends nothing; a failure after the reservation leaves it spent
     (KH5xx), and a mechanism that stops without an answer has spent what it looked at (KH307)."""
+    asked.check_wanted()
     claim = charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
     if not plan.question.functionals:
         return Answer(plan=plan, keys=KeySet.constant(plan), version=claim.version, reused=False)
@@ -39,24 +41,28 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
         return stored
     memory = reuse.remembered(service, plan, claim.version)
     on_paths = reuse.laid(plan, claim, memory, wanted=settings.reuse(asked.settings))
-    if known := spending.told_answer(service, on_paths):
+    if known := spending.told_answer(service, asked, on_paths):
         return known
     service.failures.check(asked.analyst.name)
     limit, count = service.catalog.statement_timeout_ms, len(plan.question.functionals)
-    with service.source.turn(timeout_ms=limit):
-        paid = spending.reserve(service, claim, plan, asked, on_paths)
-        if known := spending.settled_answer(service, paid, asked):
-            return known
-        with service.failures.held_until(limit, analyst=asked.analyst.name):
+    with service.turn(timeout_ms=limit):
+        asked.check_wanted()
+        with service.stage(Stage.RESERVE):
+            paid = spending.reserve(service, claim, plan, asked, on_paths)
+        with service.stage(Stage.AGGREGATE), service.failures.held_until(limit, analyst=asked.analyst.name):
             aggregates = service.source.aggregates(
                 plan.rewritten, plan.question.keys, functionals=count, timeout_ms=limit, version=claim.version
             )
     version = service.version(plan.question.table)
     reuse.check_same_data(paid.on_paths, version)
-    values = without_offsets(plan.question, aggregates.values)
-    outcome = reuse.decided(paid.plan, paid.on_paths, values, noise=service.noise)
+    with service.stage(Stage.DECIDE):
+        values = without_offsets(plan.question, aggregates.values)
+        outcome = reuse.decided(paid.plan, paid.on_paths, values, noise=service.noise)
     released = Denial() if outcome.denied else KeySet.of(plan, outcome.passed)
     lost = charging.spent(paid.plan, paid.claim, outcome)
     paths = reuse.left_paths(plan, paid.on_paths, outcome, memory) if version == claim.version else {}
-    spending.commit(service, paid.reservation, lost, released, paths=paths)
-    return spending.answer_of(paid.as_charged, released, version=claim.version, reused=False, noise=paid.noise)
+    with service.stage(Stage.COMMIT):
+        spending.commit(service, paid.reservation, lost, released, paths=paths)
+    return spending.answer_of(
+        paid.as_charged, released, version=claim.version, reused=False, noise=paid.noise, stored=paid.reservation.id
+    )

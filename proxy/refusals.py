@@ -5,7 +5,17 @@ from typing import Any
 from planner.errors import KeyholeError
 
 _STATUS = {"KH0": 503, "KH1": 422, "KH2": 422, "KH3": 403, "KH4": 400, "KH5": 503, "KH9": 500}
-_STATUS_OF = {"KH102": 403, "KH103": 403, "KH303": 422, "KH304": 422, "KH401": 401, "KH406": 503}
+_STATUS_OF = {
+    "KH102": 403,
+    "KH103": 403,
+    "KH303": 422,
+    "KH304": 422,
+    "KH401": 401,
+    "KH406": 503,
+    "KH430": 429,
+    "KH431": 422,
+    "KH432": 409,
+}
 _BEFORE, _AFTER = 60, 30
 
 

@@ -1,246 +1,221 @@
 """The REST face of the pipeline: the same questions, refusals and ledger as the PostgreSQL endpoint.
 
-A bearer token names the analyst; the policy holds only its SHA-256. Answers wait in worker threads, so a slow source
-does not stop the loop.
+A request passes the shell (`http_shell`: sizes, times, headers) and the gate (`rest_gate`: who, how often, how many at
+once), is read (`rest_json`, `rest_models`), asked once (`rest_idempotency`) and answered (`rest_answers`). Answers wait
+in worker threads, so a slow source does not stop the loop.
 """
 
-import hashlib
-import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from decimal import Decimal
 from importlib.metadata import version
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi_offline import FastAPIOffline
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
+from starlette.types import Scope
 
-from planner.catalog import Analyst, Value
+from planner.catalog import Analyst
 from planner.errors import KeyholeError
-from planner.settings import setting
-from proxy import budget, pipeline
+from planner.policy import RestSection
+from proxy import budget, rest_answers, rest_idempotency, rest_json
 from proxy.answering import explained_document
-from proxy.answers import Asked, bare_question
-from proxy.http_shell import Shell
-from proxy.refusals import internal_error, problem
+from proxy.http_shell import LEAVING, Shell
+from proxy.readiness import Readiness, readiness
+from proxy.refusals import internal_error
+from proxy.rest_answers import MOST_PAGE_KEYS, Cursor, Cut
+from proxy.rest_gate import Gate
+from proxy.rest_models import AnswerOut, Health, PageOut, QuestionIn
+from proxy.rest_refusals import (
+    ASKING,
+    MOST_BODY_BYTES,
+    READING,
+    UnreadableBody,
+    announced,
+    problem_response,
+    response_to,
+)
 from proxy.service import Service
 
-PROBLEM = "application/problem+json"
-MOST_BODY_BYTES = 1_000_000
-MOST_SQL_CHARACTERS = 100_000
-MOST_PARAMETERS = 1_000
+_OPEN = ("/healthz", "/readyz", "/metrics")  # a balancer's and a scraper's: nobody's limits
+_PAGES = ("/docs", "/static-offline-docs")
+_STREAMS: dict[str, Any] = {
+    rest_answers.LINES: {"schema": {"type": "string", "description": "the answer without keys; then one key a line"}},
+    rest_answers.CSV: {"schema": {"type": "string", "description": "one key a line, under the columns' names"}},
+}
+
+PageSize = Annotated[
+    int | None, Query(ge=1, le=MOST_PAGE_KEYS, description="the most keys to return; `next` leads to the others")
+]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern=rest_idempotency.KEY_PATTERN,
+        description="Asks once, however often it is sent: a UUID, the same when the same question is repeated.",
+    ),
+]
 
 
-def _storable(text: str) -> str:
-    """Text that PostgreSQL could hold: no NUL, no lone half of a surrogate pair."""
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("not text that a database can hold")
-    return text
-
-
-Text: TypeAlias = Annotated[str, AfterValidator(_storable)]
-Parameter: TypeAlias = Text | int | float | bool | None
-
-
-def _described(name: str) -> Any:
-    return Field(default=None, description=setting(f"keyhole.{name}").meaning)
-
-
-class QuestionIn(BaseModel):
-    """A question and, optionally, the accuracy to answer it with (the policy's defaults otherwise)."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        json_schema_extra={
-            "examples": [{"sql": "SELECT month FROM sales GROUP BY month HAVING count(*) > $1", "parameters": [1000]}]
-        },
-    )
-
-    sql: Annotated[
-        str,
-        Field(max_length=MOST_SQL_CHARACTERS, description="SELECT keys ... HAVING ..., one statement"),
-        AfterValidator(_storable),
-    ]
-    parameters: Annotated[list[Parameter], Field(max_length=MOST_PARAMETERS, description="values of $1, $2, ...")] = []
-    fnr: float | None = _described("fnr")
-    fpr: float | None = _described("fpr")
-    tolerance: Text | int | float | None = _described("tolerance")
-    min_rows: int | None = _described("min_rows")
-    mechanism: Text | None = _described("mechanism")
-    most_positives: int | None = _described("most_positives")
-    public_knowledge: Text | None = _described("public_knowledge")
-    max_epsilon: float | None = _described("max_epsilon")
-    reuse: Text | None = _described("reuse")
-
-    def asked_by(self, analyst: Analyst, service: Service) -> Asked:
-        """The request as the pipeline takes it."""
-        named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
-        return Asked(
-            question=bare_question(self.sql, service.catalog),
-            settings={f"keyhole.{name}": str(value) for name, value in named.items()},
-            parameters={number: _value(value) for number, value in enumerate(self.parameters, start=1)},
-            analyst=analyst,
-            today=datetime.now(UTC).date(),
-            utc=True,
-        )
-
-
-class Guarantee(BaseModel):
-    """What the answer promises, for the analyst: loss is always "at most"."""
-
-    sentence: str
-    fnr: Annotated[float | None, Field(description="null: no bound")]
-    fpr: Annotated[float | None, Field(description="null: no bound")]
-    tolerance: Annotated[dict[str, float], Field(description="by aggregate, in the unit of its threshold")]
-    epsilon_at_most: float
-    most_groups: Annotated[int | None, Field(description="the most keys that are returned; null: no limit")] = None
-
-
-class AnswerOut(BaseModel):
-    """A released key set."""
-
-    columns: list[str]
-    keys: Annotated[list[list[str]], Field(description="one list per group, as PostgreSQL's text")]
-    guarantee: Guarantee
-    data_version: str
-    reused: Annotated[bool, Field(description="released before: nothing was spent this time")]
-    shared_noise: Annotated[str | None, Field(description="which earlier questions' noise it shares; null: none")]
-
-
-class Health(BaseModel):
-    """Whether the process answers. Says nothing about data."""
-
-    status: str
-
-
-class Problem(BaseModel):
-    """A refusal as a problem document (RFC 9457)."""
-
-    type: Annotated[str, Field(examples=["urn:keyhole:error:KH101"])]
-    title: str
-    status: int
-    code: Annotated[str, Field(description="stable; docs/errors.md has them all")]
-    sqlstate: str
-    meaning: str
-    detail: str | None = None
-    hint: str | None = None
-    position: Annotated[int | None, Field(description="1-based character in sql")] = None
-
-
-def _problem_response(
-    error: KeyholeError, *, status: int | None = None, headers: Mapping[str, str] | None = None
-) -> JSONResponse:
-    document = problem(error, status=status)
-    return JSONResponse(document, status_code=document["status"], media_type=PROBLEM, headers=headers)
-
-
-def create_app(service: Service) -> FastAPI:
-    """The application over an open service. Serve it on loopback, or behind a TLS proxy."""
-    refused_with: dict[int | str, dict[str, Any]] = {
-        status: {"description": meaning, "content": {PROBLEM: {"schema": Problem.model_json_schema()}}}
-        for status, meaning in _STATUSES.items()
-    }
+def create_app(service: Service, limits: RestSection | None = None, ready: Readiness | None = None) -> FastAPI:
+    """The application over an open service; /readyz asks `ready`. Serve it on loopback, over TLS, or behind a proxy."""
+    limits = limits or RestSection()
+    gate = Gate(limits)
     app = FastAPIOffline(
         title="Keyhole",
         summary="Which groups cross a threshold? Answered with differential privacy.",
         version=version("keyhole"),
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would repeat the Host header
     )
-    app.add_middleware(Shell, most_bytes=MOST_BODY_BYTES, failed=lambda: _problem_response(internal_error()))
+    app.router.route_class = _route_class(service, gate)
+    _add_routes(app, service, limits)
+    _add_health(app, ready or readiness(service, None))
+    if limits.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(limits.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
+            expose_headers=["Idempotency-Replayed", "Link", "Retry-After", "X-Request-Id"],
+        )
+    app.add_middleware(
+        Shell,
+        most_bytes=MOST_BODY_BYTES,
+        receive_timeout_ms=limits.receive_timeout_ms,
+        pages=_PAGES,
+        paths=frozenset(route.path for route in app.routes if isinstance(route, Route)),
+        admitted=lambda scope: _admitted(gate, scope),
+        refused=response_to,
+        failed=lambda: problem_response(internal_error()),
+        finished=service.telemetry.request,
+    )
+    for refusal in (KeyholeError, RequestValidationError, HTTPException):
+        app.add_exception_handler(refusal, _refused)
+    return app
+
+
+def _add_routes(app: FastAPI, service: Service, limits: RestSection) -> None:
     bearer = HTTPBearer(auto_error=False, description="One token per analyst; `keyhole passwd --token` makes one.")
 
-    def analyst(credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> Analyst:
-        return authenticated(service, credentials.credentials if credentials else "")
+    async def analyst(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> Analyst:
+        """The analyst whom the gate has let in; the parameter is there for the documentation."""
+        return service.analyst(request.state.analyst)
 
-    app.add_exception_handler(KeyholeError, _refused)
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(HTTPException, _unserved)
+    answered: dict[int | str, dict[str, Any]] = {200: {"content": _STREAMS}}
 
-    @app.post("/v1/question", responses=refused_with)
-    def question(body: QuestionIn, who: Annotated[Analyst, Depends(analyst)]) -> AnswerOut:
+    @app.post("/v1/question", response_model=AnswerOut, responses=answered | announced(*ASKING, 406, 409))
+    def question(
+        request: Request,
+        body: QuestionIn,
+        who: Annotated[Analyst, Depends(analyst)],
+        page_size: PageSize = None,
+        key: Key = None,
+    ) -> Response:
         """Answer a question: the keys that pass, and what they promise. Spends budget unless it is a repetition."""
-        asked = body.asked_by(who, service)
-        plan = pipeline.prepare(service, asked)
-        return AnswerOut(**pipeline.answer(service, plan, asked).document())
+        form = rest_answers.form_of(request.headers.getlist("accept"))
+        told = rest_idempotency.ask(service, body, who, key=key, keep_days=limits.idempotency_days)
+        if isinstance(told.outcome, KeyholeError):
+            return problem_response(told.outcome, headers=told.headers)
+        return rest_answers.response(told.outcome, form=form, cut=Cut(size=page_size), headers=told.headers)
 
-    @app.post("/v1/explain", responses=refused_with)
+    @app.get("/v1/answer", response_model=PageOut, responses=answered | announced(*READING, 400, 404, 406))
+    def page(
+        request: Request,
+        who: Annotated[Analyst, Depends(analyst)],
+        cursor: Annotated[str, Query(max_length=100, description="`next` of the page before")],
+        page_size: PageSize = None,
+    ) -> Response:
+        """More keys of an answer, from where a cursor stands. Spends nothing."""
+        form = rest_answers.form_of(request.headers.getlist("accept"))
+        place = Cursor.read(cursor)
+        reply = rest_answers.held(service, place, who)
+        return rest_answers.response(reply, form=form, cut=Cut(start=place.start, size=page_size), headers={})
+
+    @app.post("/v1/explain", responses=announced(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[Analyst, Depends(analyst)]) -> dict[str, object]:
         """The plan of a question and what it would cost. Spends nothing."""
-        return explained_document(service, body.asked_by(who, service))
+        return explained_document(service, body.asked_by(who, service, today=datetime.now(UTC).date()))
 
-    @app.get("/v1/budget", responses={status: refused_with[status] for status in (401, 500, 503)})
+    @app.get("/v1/budget", responses=announced(*READING))
     def balances(who: Annotated[Analyst, Depends(analyst)]) -> dict[str, Any]:
         """What the analyst has spent at most, and what is left."""
         return budget.document(service, who.name)
 
+
+def _add_health(app: FastAPI, ready: Readiness) -> None:
     @app.get("/healthz")
-    def healthy() -> Health:
+    async def healthy() -> Health:
         """Liveness."""
         return Health(status="ok")
 
-    return app
+    @app.get("/readyz", responses={503: {"description": "it cannot", "model": Health}})
+    async def prepared(response: Response) -> Health:
+        """Whether questions can be answered now. What is missing is for the operator alone."""
+        missing = await ready.missing()
+        response.status_code = 503 if missing else 200
+        return Health(status="not ready" if missing else "ready")
 
 
-_STATUSES = {
-    400: "the request or a setting is malformed (KH4xx)",
-    401: "no analyst has this token (KH401)",
-    403: "not enough budget (KH3xx), or not a question that may be asked (KH102, KH103)",
-    413: "the request is too large (KH408)",
-    422: "the SQL is not a question that Keyhole answers (KH1xx, KH2xx), or not at this accuracy (KH303, KH304)",
-    500: "an internal error (KH900)",
-    503: "policy, source or ledger is not available (KH0xx, KH5xx)",
-}
+class _StrictRequest(Request):
+    """A request whose body is read as JSON of one meaning."""
+
+    async def json(self) -> Any:
+        try:
+            return rest_json.read(await self.body())
+        except KeyholeError as refusal:
+            raise UnreadableBody(refusal) from None
 
 
-async def _refused(_: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, KeyholeError):
-        return _problem_response(internal_error())
-    return _problem_response(error, headers={"WWW-Authenticate": "Bearer"} if error.code == "KH401" else None)
+def _route_class(service: Service, gate: Gate) -> type[APIRoute]:
+    """Routes below /v1 let analysts in before they read anything."""
+
+    class Guarded(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handler = super().get_route_handler()
+            asks = self.path.startswith("/v1/")
+
+            async def guarded(request: Request) -> Response:
+                if asks:
+                    _let_in(service, gate, request)
+                return await handler(_StrictRequest(request.scope, request.receive))
+
+            return guarded
+
+    return Guarded
 
 
-async def _malformed(_: Request, error: Exception) -> JSONResponse:
-    """The first fault that pydantic found, by its place; the value itself is not repeated."""
-    faults = error.errors() if isinstance(error, RequestValidationError) else []
-    told = "the body is not JSON"
-    if faults and faults[0]["type"] != "json_invalid":
-        place = ".".join(str(part) for part in faults[0]["loc"])
-        told = f"{place}: {faults[0]['msg'].removeprefix('Value error, ')}"
-    return _problem_response(KeyholeError("KH408", told, hint="/docs has the fields and their types."))
+def _let_in(service: Service, gate: Gate, request: Request) -> None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    sent = token.strip() if scheme.lower() == "bearer" else ""
+    analyst = gate.login(service.catalog.analysts, sent, address=_address(request.scope))
+    request.state.analyst = analyst.name
+    request.scope[LEAVING].enter_context(gate.together_of(analyst))
 
 
-_UNSERVED = {
-    404: ("there is nothing at this address", "/docs has the addresses."),
-    405: ("this address takes another method", "/docs has the methods."),
-    413: ("the request body is too large", f"Send at most {MOST_BODY_BYTES:,} bytes."),
-}
+@contextmanager
+def _admitted(gate: Gate, scope: Scope) -> Iterator[None]:
+    """One request of whoever sends it, while it is worked on. Raises KH406, KH430."""
+    if scope["path"] in _OPEN:
+        yield
+        return
+    gate.arrive(_address(scope))
+    with gate.together():
+        yield
 
 
-async def _unserved(_: Request, error: Exception) -> JSONResponse:
-    """What HTTP itself refuses, under HTTP's own status."""
-    status = error.status_code if isinstance(error, HTTPException) else 400
-    message, hint = _UNSERVED.get(status, ("the request cannot be read", "Send one JSON object; /docs has its fields."))
-    headers = error.headers if isinstance(error, HTTPException) else None
-    return _problem_response(KeyholeError("KH408", message, hint=hint), status=status, headers=headers)
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else "local"
 
 
-def _value(sent: Parameter) -> Value | None:
-    return Decimal(str(sent)) if isinstance(sent, float) else sent
-
-
-def authenticated(service: Service, token: str) -> Analyst:
-    """The analyst a bearer token belongs to; every stored hash is compared, in constant time. Raises KH401."""
-    digest = hashlib.sha256(token.encode()).hexdigest()
-    found = None
-    for analyst in service.catalog.analysts:
-        if hmac.compare_digest((analyst.token_hash or "").lower(), digest) and token:
-            found = analyst
-    if found is None:
-        raise KeyholeError("KH401", "authentication failed", hint="Send: Authorization: Bearer TOKEN")
-    return found
+async def _refused(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == 405 and request.method == "OPTIONS":
+        return Response(status_code=204, headers=error.headers)
+    return response_to(error) or problem_response(internal_error())

@@ -2,8 +2,8 @@
 
 A question about functionals whose noisy values are in the store costs everybody the difference, and nothing where they
 settle it; its analyst's own balances are charged in full, whoever paid. Whether that is done depends on the ledger and
-the public data version alone. Where analysts have caps, it depends on nothing but what was asked: levels that some keys
-may not have reached count as if they had, and the data are read even if what is known would do.
+the public data version alone, never on the values: the data are read unless everybody knows that all values are there.
+Where analysts have caps, levels that some keys may not have reached count as if they had.
 References: docs/proofs/reuse.md, docs/decisions/0010-reuse.md.
 """
 
@@ -94,11 +94,11 @@ class OnPaths:
 
     @property
     def reading(self) -> Claim:
-        """The claim of a question that is settled by what is known: the analyst's own balances alone."""
+        """The claim of a question whose values are all told: the analyst's own balances alone."""
         return replace(self.claim, charge=replace(self.claim.charge, shared=False, continuing=None))
 
     def noise(self, *, read: bool, fits: bool = True) -> SharedNoise:
-        """For EXPLAIN and the NOTICE. `read`: what is known settles the question."""
+        """For EXPLAIN and the NOTICE. `read`: all values of the question are known, and the data are not read."""
         return SharedNoise(
             earlier=self.earlier,
             fresh=0.0 if read else self.everybody.epsilon_nano / NANO,
@@ -177,14 +177,13 @@ def laid(plan: Plan, claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
     )
 
 
-def settled(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | None:
-    """The outcome on what is known already; None where something is to be revealed, or where it would tell an analyst
-    of others' outcomes that nothing is.
+def told(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | None:
+    """The outcome on values that are all publicly known to be there; None where some may be missing.
 
-    It may be tried only by a question that can do nothing but go on with that noise: one that has reserved it, or
-    whose values are all `told`.
+    Whether the values known so far happen to settle a question is never asked before the data are read: they are noise,
+    and what a later question finds (rates, reservations, a path that is held after a failure) would follow from them.
     """
-    if on_paths is None or (on_paths.claim.limits.apart and not on_paths.told):
+    if on_paths is None or not on_paths.told:
         return None
     return settle(on_paths.continuation, noise=noise)
 

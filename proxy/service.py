@@ -1,9 +1,12 @@
 """An open policy: catalog, source, ledger, data versions and noise, as the pipeline needs them."""
 
+import time
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
+from accountant.dependencies import Knowledge, nothing_known
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
 from accountant.owner_events import Grant
@@ -15,9 +18,11 @@ from planner.catalog import Analyst, Catalog, Table
 from planner.errors import KeyholeError
 from planner.policy import Policy
 from proxy.charging import limits
+from proxy.dependencies import dependencies
 from proxy.failures import SourceFailures
 from proxy.pins import pinned_catalog, pins_path
 from proxy.sources import Source, open_source
+from proxy.telemetry import Stage, Telemetry
 from proxy.versions import Versions
 
 OWNER = Analyst(name="owner", verifier="", token_hash=None, per_predicate=None, per_unit=None)
@@ -26,22 +31,41 @@ OWNER = Analyst(name="owner", verifier="", token_hash=None, per_predicate=None, 
 class Service:
     """Everything that answering needs, open; safe to share between threads. Close it, or use `with`."""
 
-    def __init__(self, *, catalog: Catalog, source: Source, ledger: Ledger, versions: Versions, noise: Noise) -> None:
+    def __init__(
+        self,
+        *,
+        catalog: Catalog,
+        source: Source,
+        ledger: Ledger,
+        versions: Versions,
+        noise: Noise,
+        telemetry: Telemetry,
+        ledger_open_s: float = 0.0,
+        workers: int = 1,
+    ) -> None:
         self.catalog = catalog
         self.source = source
         self.ledger = ledger
         self.noise = noise
-        self.failures = SourceFailures()
+        self.telemetry = telemetry
+        self.ledger_open_s = ledger_open_s
+        self.failures = SourceFailures(workers=workers)
         self._versions = versions
 
     @classmethod
-    def open(cls, policy_path: Path) -> "Service":
-        """Open what a policy file names, on what was pinned. Raises KH001 to KH010."""
-        policy = Policy.load(policy_path)
+    def open(cls, policy_path: Path, *, telemetry: Telemetry | None = None) -> "Service":
+        """Open what a policy file names, on what was pinned, watched by `telemetry` or not. Raises KH001 to KH010."""
+        return cls.over(Policy.load(policy_path), telemetry=telemetry)
+
+    @classmethod
+    def over(cls, policy: Policy, *, telemetry: Telemetry | None = None, workers: int = 1) -> "Service":
+        """The same over a policy that was read already, in one of so many `workers`. Raises KH003 to KH010."""
         source = open_policy_source(policy)
         try:
             catalog = pinned_catalog(policy, source)
-            ledger = open_ledger(policy)
+            started = time.monotonic()
+            ledger = open_ledger(policy, knowledge=dependencies(catalog))
+            ledger_open_s = time.monotonic() - started
         except BaseException:
             source.close()
             raise
@@ -51,6 +75,9 @@ class Service:
             ledger=ledger,
             versions=Versions(pins_path(policy)),
             noise=system_noise(),
+            telemetry=telemetry or Telemetry(),
+            ledger_open_s=ledger_open_s,
+            workers=workers,
         )
 
     def close(self) -> None:
@@ -69,6 +96,14 @@ class Service:
     def version(self, table: Table) -> str:
         """The public data version on which a question about `table` is answered now."""
         return self._versions.version(table, now=datetime.now(UTC))
+
+    def stage(self, stage: Stage) -> AbstractContextManager[None]:
+        """Measure the block as one stage of a question."""
+        return self.telemetry.stage(stage)
+
+    def turn(self, *, timeout_ms: int) -> AbstractContextManager[None]:
+        """The source's `turn`, which says what it raises; how many wait for one is counted."""
+        return self.telemetry.turn(self.source.turn(timeout_ms=timeout_ms))
 
     def analyst(self, name: str | None) -> Analyst:
         """The analyst of that name; without a name the policy's first, or the owner where there is none."""
@@ -122,11 +157,12 @@ def open_policy_source(policy: Policy) -> Source:
     )
 
 
-def open_ledger(policy: Policy) -> Ledger:
-    """The ledger that a policy names; a relative SQLite file lies beside the policy. Raises KH009."""
+def open_ledger(policy: Policy, *, knowledge: Knowledge = nothing_known) -> Ledger:
+    """The ledger that a policy names; a relative SQLite file lies beside the policy. `knowledge` is what is publicly
+    known of the tables' columns. Raises KH009."""
     url = ledger_url(policy)
     try:
-        return Ledger.open(url, clock=lambda: datetime.now(UTC))
+        return Ledger.open(url, clock=lambda: datetime.now(UTC), knowledge=knowledge)
     except LedgerError as error:
         raise KeyholeError(
             "KH009",

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from accountant.grants import in_force
 from accountant.model import Limits
 from planner import planning, settings
 from planner.asking import ask
@@ -68,7 +69,8 @@ class Simulation:
     """A plan on stand-ins with what it means for the caps. `fit` is how many such questions fit on one data version
     (None: they cost nothing).
 
-    `epsilon_per_unit` is what one question costs one privacy unit at most. `scope` names the cap that is reached first.
+    `epsilon_per_unit` is what one question costs one privacy unit at most. `scope` names the cap that is reached first,
+    `scope_of` the section of the policy that sets it.
     `mean_rows` are a unit's rows on average, None where no number of rows was declared.
     """
 
@@ -78,6 +80,7 @@ class Simulation:
     epsilon_per_unit: float
     fit: int | None
     scope: str
+    scope_of: str
     affordable: tuple[Affordable, ...]
     mean_rows: float | None
     cuts: tuple[Cut, ...]
@@ -86,6 +89,11 @@ class Simulation:
     def groups_of_one_unit(self) -> int:
         """The most groups of the question that one privacy unit may be in."""
         return groups_of_one_unit(self.plan.question)
+
+    @property
+    def cap(self) -> str:
+        """The policy's key of the cap that is reached first."""
+        return f"{self.scope_of}.{self.scope}"
 
     def lines(self) -> tuple[str, ...]:
         """The simulation for a terminal."""
@@ -157,7 +165,8 @@ def _pins(policy: Policy) -> Pins:
 
 
 def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> Simulation:
-    caps = limits(stood_in.catalog, OWNER)
+    policy_caps, table = limits(stood_in.catalog, OWNER), plan.question.table.ledger.table
+    caps = in_force(policy_caps, (), table=table, analyst=None)
     adding = groups_that_add_up(plan) if plan.question.table.unit else 1
     fit, scope = _fitting(plan, caps, adding)
     mean_rows = None if sizes.rows is None else sizes.rows / sizes.units
@@ -176,10 +185,16 @@ def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> 
         epsilon_per_unit=adding * plan.worst_case_epsilon,
         fit=fit,
         scope=scope,
+        scope_of=_section(scope, policy_caps, table),
         affordable=affordable,
         mean_rows=mean_rows,
         cuts=() if mean_rows is None else _cuts(plan, mean_rows),
     )
+
+
+def _section(scope: str, caps: Limits, table: str) -> str:
+    own = scope == "epsilon_per_table" and table in dict(caps.own_per_table_nano)
+    return f"tables.{table}" if own else "budget"
 
 
 def _cuts(plan: Plan, mean_rows: float) -> tuple[Cut, ...]:
@@ -251,9 +266,9 @@ def _lines(made: Simulation) -> Iterator[str]:
 
 def _fit_lines(made: Simulation) -> Iterator[str]:
     if not made.fit:
-        yield f"  The caps: it would be refused (budget.{made.scope})"
+        yield f"  The caps: it would be refused ({made.cap})"
     else:
-        yield f"  The caps: {made.fit:,} such question{'' if made.fit == 1 else 's'} fit (budget.{made.scope} is first)"
+        yield f"  The caps: {made.fit:,} such question{'' if made.fit == 1 else 's'} fit ({made.cap} is first)"
         far = expected_losses(made.plan)[-1:]
         if far and made.scope == "epsilon_per_predicate":
             yield f"  A group {far[0][0]} tolerances short of its thresholds loses about {at_most(far[0][1])} each time"

@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
-from accountant.model import NANO, Charge, Reservation, Spent
+from accountant.model import NANO, Charge, Reservation, Spent, StoredAnswer
 from mechanisms.protocol import Outcome
+from planner.errors import KeyholeError
 from planner.explain import FIXED_BEFORE, shared_noise_sentence
 from planner.plan import Plan
-from proxy import affordable
+from proxy import affordable, charging
 from proxy.answers import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.charging import Claim, denied, nano, refused, spent, unapproved
-from proxy.reuse import OnPaths, settled
+from proxy.reuse import OnPaths, told
 from proxy.service import Service, ledger_unavailable
 
 ANEW = "SET keyhole.reuse = off;"
@@ -48,64 +49,81 @@ def stored_answer(service: Service, claim: Claim, plan: Plan, asked: Asked) -> A
     with _ledger(service, claim, plan, asked):
         stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=asked.analyst.name)
         if stored is not None and not stored.held:
-            service.ledger.charge_reader(stored.reading(asked.analyst.name), claim.limits, answer=stored)
-    if stored is None:
-        return None
+            service.ledger.charge_reader(
+                stored.reading(asked.analyst.name), claim.limits, answer=stored, attempt=asked.attempt
+            )
+    return None if stored is None else _from_store(plan, stored, reused=True)
+
+
+def answer_again(service: Service, plan: Plan, asked: Asked, stored: StoredAnswer, *, reused: bool) -> Answer | None:
+    """The answer that a question came to before, on the data version of then. None where the policy has changed since,
+    so that the plan is another question's. Raises KH307."""
+    claim = charging.claim(plan, service.catalog, asked=asked, version=stored.charge.family.version)
+    return _from_store(plan, stored, reused=reused) if claim.charge.question == stored.charge.question else None
+
+
+def _from_store(plan: Plan, stored: StoredAnswer, *, reused: bool) -> Answer:
     shares = stored.charge.continuing is not None or not stored.charge.shared
-    noise = f"Its noise is also that of earlier questions; {FIXED_BEFORE}." if shares else None
-    as_charged = _as_charged(plan, stored.charge)
-    return answer_of(as_charged, from_bytes(stored.answer), version=claim.version, reused=True, noise=noise)
+    return answer_of(
+        _as_charged(plan, stored.charge),
+        from_bytes(stored.answer),
+        version=stored.charge.family.version,
+        reused=reused,
+        noise=f"Its noise is also that of earlier questions; {FIXED_BEFORE}." if shares else None,
+        stored=stored.reservation,
+    )
 
 
-def told_answer(service: Service, on_paths: OnPaths | None) -> Answer | None:
+def told_answer(service: Service, asked: Asked, on_paths: OnPaths | None) -> Answer | None:
     """The answer on noisy values that are all publicly known to be there, charged to its analyst's own balances; no
     data is touched. None where some may be missing, or where those balances do not cover what is read. Raises KH502.
     """
-    if on_paths is None or not on_paths.told:
-        return None
-    outcome = settled(on_paths, noise=service.noise)
+    outcome = told(on_paths, noise=service.noise)
     try:
-        return None if outcome is None else _read(service, on_paths, outcome)
+        return None if on_paths is None or outcome is None else _read(service, asked, on_paths, outcome)
     except (OverBudget, NotApproved, PathTaken):
         return None
 
 
-def settled_answer(service: Service, paid: "Paid", asked: Asked) -> Answer | None:
-    """The answer where the values known so far settle a question that has reserved to go on with them: its reservation
-    is given back, no data is touched. None where something is to be revealed. Raises KH306, KH502."""
-    outcome = settled(paid.on_paths, noise=service.noise)
-    if paid.on_paths is None or outcome is None:
-        return None
-    with _ledger(service, paid.claim, paid.plan, asked):
-        service.ledger.release(paid.reservation)
-        return _read(service, paid.on_paths, outcome)
-
-
-def _read(service: Service, on_paths: OnPaths, outcome: Outcome) -> Answer:
+def _read(service: Service, asked: Asked, on_paths: OnPaths, outcome: Outcome) -> Answer:
     claim, plan = on_paths.reading, on_paths.plan
     released = KeySet.of(plan, outcome.passed)
     try:
-        service.ledger.read(
+        reservation = service.ledger.read(
             claim.charge,
             claim.limits,
             spent=spent(plan, claim, outcome),
             answer=released.to_bytes(),
             reading=on_paths.states,
+            attempt=asked.attempt,
         )
     except (OverBudget, NotApproved, PathTaken):
         raise
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise _not_read() from None
     noise = _capitalised(shared_noise_sentence(on_paths.noise(read=True)))
     as_charged = _as_charged(plan, claim.charge)
-    return answer_of(as_charged, released, version=claim.version, reused=False, noise=noise)
+    return answer_of(as_charged, released, version=claim.version, reused=False, noise=noise, stored=reservation.id)
 
 
-def answer_of(plan: Plan, released: KeySet | Denial, *, version: str, reused: bool, noise: str | None = None) -> Answer:
+def _not_read() -> KeyholeError:
+    """What an analyst reads when the ledger fails while noise is read, and nothing is reserved any more."""
+    return KeyholeError(
+        "KH502",
+        "the ledger is not available",
+        detail="No answer is released without a durable entry. Nothing is reserved; what reading costs a cap of "
+        "your own may be counted.",
+        hint="Ask again later, or tell the data owner.",
+    )
+
+
+def answer_of(
+    plan: Plan, released: KeySet | Denial, *, version: str, reused: bool, noise: str | None, stored: str
+) -> Answer:
     """The answer with what was released. Raises KH307 where the mechanism stopped without one."""
     if isinstance(released, Denial):
         raise denied(plan)
-    return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise)
+    return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise, stored=stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +155,20 @@ def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: 
     it costs there follows from what was revealed. It is asked anew where another question took a path first, and where
     analysts have caps, so that only public amounts count.
     """
+    paid = _reserve(service, claim, plan, asked, on_paths)
+    charge = paid.claim.charge
+    service.telemetry.reserved(charge.family.table, epsilon=charge.known_amounts.epsilon_nano / NANO)
+    return paid
+
+
+def _reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: OnPaths | None) -> Paid:
     if on_paths is not None and on_paths.continues:
         try:
-            reservation = service.ledger.reserve(on_paths.claim.charge, on_paths.claim.limits)
+            reservation = service.ledger.reserve(on_paths.claim.charge, on_paths.claim.limits, attempt=asked.attempt)
         except PathTaken:
             pass
         except OverBudget as over:
-            if on_paths.claim.limits.apart:  # what it costs there is public, so that this tells nothing of the noise
+            if on_paths.claim.limits.apart:  # what it costs there is public, and what is left follows from own outcomes
                 return _reserve_anew(service, claim, plan, asked)
             left = affordable.left(service, claim, plan, asked)
             hint = ANEW if plan.worst_case_epsilon <= left.epsilon else affordable.hint(left.would_fit)
@@ -159,7 +184,7 @@ def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: 
 
 def _reserve_anew(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Paid:
     with _ledger(service, claim, plan, asked):
-        return Paid(service.ledger.reserve(claim.charge, claim.limits), claim, plan, None)
+        return Paid(service.ledger.reserve(claim.charge, claim.limits, attempt=asked.attempt), claim, plan, None)
 
 
 def commit(

@@ -40,6 +40,9 @@ NOTHING: frozenset[int] = frozenset()
 ERROR = frozenset({ord("E")})
 ROWS = frozenset(map(ord, "DCIEN"))
 DESCRIPTION = frozenset(map(ord, "TEN"))
+_RESULT = frozenset(map(ord, "DC"))
+_TRANSACTIONS = (b"BEGIN", b"START TRANSACTION", b"COMMIT", b"ROLLBACK")
+_FORGET = (b"DEALLOCATE", b"DISCARD ALL")
 _ALWAYS = frozenset(map(ord, "SA"))  # ParameterStatus, NotificationResponse
 
 
@@ -48,12 +51,15 @@ class Expected:
     """The answer to one message. `shown` are the frame types that go to the client; the others are kept here.
 
     `tag` replaces the tag of a CommandComplete; `offset` is added to an error's position, or, when None, removes it.
+    `late`: the description waits for the first row or the end of what follows, as a simple query's does where the whole
+    result is made before it is shown; an error there means that it never comes.
     """
 
     ending: Ending
     shown: frozenset[int] = ALL
     tag: bytes | None = None
     offset: int | None = 0
+    late: bool = False
     kept: list[Frame] = field(default_factory=list)
     done: bool = False
     failed: bool = False
@@ -66,20 +72,32 @@ class Expected:
 class Answers:
     """The queue. `skipping`: an error has made the shadow drop everything up to a Sync that is not sent yet.
 
-    `status` is the last ReadyForQuery's; `errors` counts the errors seen, `completed` the answers.
+    `status` is the last ReadyForQuery's; `readies` counts them, `errors` the errors seen, `completed` the answers, and
+    `forgotten` the commands that make the shadow forget prepared statements. `ran`: since the last ReadyForQuery the
+    client has executed something to its end in the transaction that is open, so that PostgreSQL takes what follows for
+    a part of a transaction block.
     """
 
     def __init__(self) -> None:
         self.skipping = False
         self.status = b"I"
+        self.readies = 0
+        self.forgotten = 0
+        self.ran = False
         self.errors = 0
         self.completed = 0
+        self._description = b""
         self._queue: deque[Expected] = deque()
 
     @property
     def settled(self) -> bool:
         """Whether nothing is expected any more."""
         return not self._queue
+
+    @property
+    def waiting(self) -> int:
+        """How many answers are expected."""
+        return len(self._queue)
 
     def expect(self, expected: Expected) -> Expected:
         """A message is being sent."""
@@ -97,6 +115,10 @@ class Answers:
             return frame.raw
         current = self._queue[0]
         shown = self._shown(current, frame)
+        if frame.kind == ord("C") and frame.payload.startswith(_FORGET):
+            self.forgotten += 1
+        if frame.kind == ord("C") and current.ending is Ending.EXECUTE and frame.kind in current.shown:
+            self.ran = not frame.payload.startswith(_TRANSACTIONS)
         if frame.kind == ord("E"):
             self._fail(current)
         elif frame.kind in _LETTERS[current.ending]:
@@ -105,17 +127,26 @@ class Answers:
             self._queue.popleft()
             if frame.kind == ord("Z"):
                 self.status = frame.raw[5:6]
+                self.readies += 1
+                self.ran = False
         return shown
 
     def _shown(self, current: Expected, frame: Frame) -> bytes:
         if frame.kind not in current.shown:
             current.kept.append(frame)
             return b""
+        if frame.kind == ord("E"):
+            self._description = b""
+            return frame.raw if current.offset == 0 else _moved(frame, current.offset)
+        if frame.kind == ord("T") and current.late:
+            self._description = frame.raw
+            return b""
+        raw = frame.raw
         if frame.kind == ord("C") and current.tag is not None:
-            return CommandComplete(current.tag).encode()
-        if frame.kind == ord("E") and current.offset != 0:
-            return _moved(frame, current.offset)
-        return frame.raw
+            raw = CommandComplete(current.tag).encode()
+        if self._description and frame.kind in _RESULT:
+            raw, self._description = self._description + raw, b""
+        return raw
 
     def _fail(self, current: Expected) -> None:
         self.errors += 1

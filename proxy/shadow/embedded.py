@@ -17,12 +17,12 @@ CONFIGURATION = {
     "full_page_writes": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
-    "max_connections": "300",
     "shared_buffers": "32MB",
     "unix_socket_permissions": "0700",
     "jit": "off",
     "max_parallel_workers_per_gather": "0",
     "temp_file_limit": "1GB",
+    "client_connection_check_interval": "500ms",  # whoever hangs up leaves nothing running
     "log_statement": "none",
     "log_min_error_statement": "panic",  # a failed statement's text is the analyst's own business
     "log_min_messages": "fatal",
@@ -37,12 +37,13 @@ class EmbeddedShadow:
     """A PostgreSQL server in `directory`, started on entry and stopped on exit unless another process uses it too.
 
     The parent of `directory` must exist. As root the server runs as the operating-system user `pgserver`, which is
-    created, and every folder above `directory` is made traversable. The socket lies inside the data directory, which
-    its owner alone may enter: that is the only access control the shadow's `trust` authentication relies on, so a
-    path too long for a socket is refused (KH406) instead of moving the socket elsewhere.
+    created, and every folder above `directory` is made traversable. It admits `connections` at once. The socket lies
+    inside the data directory, which its owner alone may enter: that is the only access control the shadow's `trust`
+    authentication relies on, so a path too long for a socket is refused (KH406) instead of moving the socket elsewhere.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, connections: int = 300) -> None:
+        self._connections = connections
         self._directory = directory.expanduser().resolve()
         if len(str(self._directory / ".s.PGSQL.5432")) > _LONGEST_SOCKET_PATH:
             raise KeyholeError(
@@ -57,7 +58,8 @@ class EmbeddedShadow:
         """Initialise the data directory if it is new, and start the server if nobody has."""
         self._server.ensure_pgdata_inited()
         self._forget_dead_users()
-        lines = "".join(f"{name} = '{value}'\n" for name, value in CONFIGURATION.items())
+        configuration = {**CONFIGURATION, "max_connections": str(self._connections)}
+        lines = "".join(f"{name} = '{value}'\n" for name, value in configuration.items())
         (self._directory / "postgresql.auto.conf").write_text(lines, encoding="ascii")
         self._server.start()
 

@@ -16,9 +16,13 @@ _TIMESTAMPS = frozenset({1114, 1184})
 
 
 def values_sql(count: int) -> str:
-    """SQL that turns `count` parameters of any types into canonical text, whatever the session's settings."""
-    columns = ", ".join(f"pg_catalog.to_jsonb(${number}) OPERATOR(pg_catalog.#>>) '{{}}'" for number in _to(count))
-    return f"SELECT {columns}"
+    """SQL that turns `count` parameters of any types into one column: JSON, an array of canonical texts and nulls.
+
+    One column, since a statement has more parameters than a row may have columns; canonical, whatever the session's
+    settings are.
+    """
+    texts = ", ".join(f"pg_catalog.to_jsonb(${number}) OPERATOR(pg_catalog.#>>) '{{}}'" for number in _to(count))
+    return f"SELECT pg_catalog.to_jsonb(ARRAY[{texts}])::pg_catalog.text"
 
 
 def value(text: str | None, oid: int) -> Value | None:

@@ -22,8 +22,7 @@ from proxy.shadow.embedded import OWNER
 GROUP = "keyhole_analyst"
 UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 """A function that raises: what a portal runs whose question Keyhole has not answered."""
-SESSIONS_PER_ANALYST = 100
-_LAYOUT = "3"
+_LAYOUT = "4"
 _RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
 _TYPE = re.compile(r'[a-z_"][a-z0-9_ ".]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?[a-z ]*(\[\])*', re.IGNORECASE)
 
@@ -59,6 +58,15 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
             sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(VIRTUAL_SCHEMA), sql.Literal(stamp))
         )
     return True
+
+
+def update_roles(address: ShadowAddress, catalog: Catalog) -> None:
+    """Give the shadow, which shows `catalog` already, the roles of its analysts and no others. Raises KH002."""
+    for analyst in catalog.analysts:
+        _insist_usable(analyst)
+    with psycopg.connect(address.conninfo(user=OWNER, database=catalog.database)) as connection:
+        for statement in _roles(catalog, connection):
+            connection.execute(statement)
 
 
 def _create_database(address: ShadowAddress, database: str) -> None:
@@ -150,8 +158,8 @@ def _roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Com
             yield sql.SQL("CREATE ROLE {}").format(role)
         yield sql.SQL(
             "ALTER ROLE {} LOGIN INHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS "
-            "PASSWORD NULL CONNECTION LIMIT {}"
-        ).format(role, sql.Literal(SESSIONS_PER_ANALYST))
+            "PASSWORD NULL CONNECTION LIMIT -1"
+        ).format(role)
         yield sql.SQL("GRANT {} TO {} WITH INHERIT TRUE, SET FALSE, ADMIN FALSE").format(group, role)
 
 
@@ -194,11 +202,15 @@ def _table_comment(table: Table) -> str:
 
 
 def _stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
+    """A view that clients may choose, and that reads nothing: whoever runs it has no right to the tables in it.
+
+    Tools offer what a role may SELECT, so that right is granted; `security_invoker` keeps it without effect.
+    """
     name = sql.Identifier("public", stored.name)
     question = sql.SQL(with_defaults(stored).rstrip().rstrip(";"))
-    yield sql.SQL("CREATE TABLE {} AS {} WITH NO DATA").format(name, question)
-    yield sql.SQL("COMMENT ON TABLE {} IS {}").format(name, sql.Literal(stored.comment or "stored question"))
-    yield _grant("REFERENCES", "public", stored.name)
+    yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS {}").format(name, question)
+    yield sql.SQL("COMMENT ON VIEW {} IS {}").format(name, sql.Literal(stored.comment or "stored question"))
+    yield _grant("SELECT", "public", stored.name)
 
 
 def _grant(privilege: str, schema: str, relation: str) -> sql.Composed:

@@ -142,6 +142,10 @@ class DuckDBSource:
 
         return answered(lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read))
 
+    def rollups(self) -> Mapping[str, int]:
+        """How many rollups there are, by state."""
+        return self._rollups.counts()
+
     def settle(self) -> None:
         """Wait for the rollups."""
         self._rollups.settle()

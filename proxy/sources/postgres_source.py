@@ -178,6 +178,10 @@ class PostgresSource:
             connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
             yield connection
 
+    def rollups(self) -> Mapping[str, int]:
+        """How many rollups there are, by state."""
+        return self._rollups.counts()
+
     def settle(self) -> None:
         """Wait for the rollups."""
         self._rollups.settle()

@@ -1,6 +1,6 @@
 """What a source is: schema, public rows, and the true aggregates of a rewritten question."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date
@@ -65,6 +65,9 @@ class Source(Protocol):
         Raises:
             KeyholeError: KH501, the same for every failure and for the timeout, with nothing of the engine in it.
         """
+
+    def rollups(self) -> Mapping[str, int]:
+        """How many sets of rows are kept for later questions, by state; reads nothing."""
 
     def settle(self) -> None:
         """Wait until no rows are prepared for later questions any more."""

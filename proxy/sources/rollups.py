@@ -8,7 +8,7 @@ rollup that cannot be built or read is not tried again in its version, and says 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -89,6 +89,13 @@ class Rollups:
         result = read(rewritten.sql, max(left_ms, _SHORTEST_MS))
         self._want(rollup, version, timeout_ms=timeout_ms)
         return result
+
+    def counts(self) -> Mapping[str, int]:
+        """How many there are: ready, being built, and found to be useless."""
+        with self._lock:
+            useless = sum(one.useless for one in self._kept.values())
+            ready = sum(one.relation is not None and not one.useless for one in self._kept.values())
+            return {"ready": ready, "building": len(self._kept) - ready - useless, "useless": useless}
 
     def settle(self) -> None:
         """Wait until nothing is built or dropped any more."""

@@ -8,8 +8,8 @@ from proxy.wire.frames import Frame, FrameReader
 from proxy.wire.frontend import PROTOCOL_3_0, Startup
 from proxy.wire.violation import ProtocolViolation
 
-ANSWER_LIMIT_BYTES = 1 << 30
-"""PostgreSQL's own limit of a message."""
+ANSWER_LIMIT_BYTES = 1 << 26
+"""The longest message taken from the shadow, thus the longest row: it is held several times over on its way."""
 
 _LOGIN = frozenset(map(ord, "RSKZENv"))
 

@@ -9,6 +9,8 @@ from proxy.wire.frames import INT16, INT32, UINT32, Frame, frame
 from proxy.wire.violation import ProtocolViolation
 
 PROTOCOL_3_0 = 3 << 16
+NEWEST_MINOR = 2
+"""3.2 has secrets of any length for cancelling; there is no 3.1."""
 CANCEL_CODE = 1234 << 16 | 5678
 TLS_CODE = 1234 << 16 | 5679
 GSS_CODE = 1234 << 16 | 5680
@@ -237,7 +239,9 @@ def decode_untyped(payload: bytes) -> Startup | EncryptionRequest | Cancel:
         return Cancel(process=process, secret=secret)
     major, minor = code >> 16, code & 0xFFFF
     if major != 3:
-        raise ProtocolViolation(f"unsupported frontend protocol {major}.{minor}: server supports 3.0", sqlstate="0A000")
+        raise ProtocolViolation(
+            f"unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{NEWEST_MINOR}", sqlstate="0A000"
+        )
     parameters: list[tuple[bytes, bytes]] = []
     while name := cursor.string():
         parameters.append((name, cursor.string()))

@@ -1,7 +1,9 @@
-"""SCRAM-SHA-256, the server's side (RFC 5802, RFC 7677), with verifiers as PostgreSQL stores them.
+"""SCRAM-SHA-256 and SCRAM-SHA-256-PLUS, the server's side, with verifiers as PostgreSQL stores them.
 
 Guarantee: a wrong password, an unknown user and a malformed proof give the same messages and the same work; a
-verifier does not let its holder log in.
+verifier does not let its holder log in. With channel binding, a proof made on one TLS connection is worth nothing on
+a connection that shows another certificate: somebody in the middle cannot pass it on.
+References: RFC 5802, RFC 7677; RFC 5929, section 4 (tls-server-end-point).
 """
 
 import secrets
@@ -17,9 +19,12 @@ from hmac import digest as hmac_digest
 from proxy.wire.violation import ProtocolViolation
 
 MECHANISM = "SCRAM-SHA-256"
+MECHANISM_PLUS = "SCRAM-SHA-256-PLUS"
+CHANNEL_BINDING = "tls-server-end-point"
 ITERATIONS = 4096
 _SALT_BYTES = 16
 _NONCE_BYTES = 18
+_NOT_AUTHORISED = "28000"
 
 
 class AuthenticationFailed(Exception):
@@ -70,26 +75,28 @@ def verifier(password: str, *, salt: bytes | None = None, iterations: int = ITER
 class ScramServer:
     """One exchange: client-first, server-first, client-final, server-final.
 
-    `mocked` says that there is no such user: the exchange goes on and fails at its end. `nonce` is random unless a
-    test gives one.
+    `mocked` says that nobody may log in by it, as there is no such user: the exchange goes on and fails at its end.
+    `end_point` is the hash of the server's certificate; None without TLS, so that there is nothing to bind to.
+    `nonce` is random unless a test gives one.
     """
 
-    def __init__(self, known: Verifier, *, mocked: bool, nonce: str | None = None) -> None:
+    def __init__(
+        self, known: Verifier, *, mocked: bool, end_point: bytes | None = None, nonce: str | None = None
+    ) -> None:
+        self.mechanisms = (MECHANISM,) if end_point is None else (MECHANISM_PLUS, MECHANISM)
         self._verifier = known
         self._mocked = mocked
+        self._end_point = end_point
         self._nonce = b64encode(secrets.token_bytes(_NONCE_BYTES)).decode() if nonce is None else nonce
-        self._header = ""
+        self._bound = b""
         self._first = ""
 
-    def first(self, client_first: bytes) -> bytes:
-        """The server-first message. Raises ProtocolViolation."""
+    def first(self, client_first: bytes, *, mechanism: str = MECHANISM) -> bytes:
+        """The server-first message, by the mechanism that the client chose. Raises ProtocolViolation."""
         text = _ascii_or_utf8(client_first)
         binding, _, rest = text.partition(",")
         identity, _, bare = rest.partition(",")
-        if binding.startswith("p="):
-            raise ProtocolViolation("channel binding was not offered")
-        if binding not in ("n", "y"):
-            raise ProtocolViolation("malformed SCRAM message")
+        self._bound = self._binding(binding, mechanism=mechanism)
         if identity:
             raise ProtocolViolation("client uses authorization identity, but it is not supported", sqlstate="0A000")
         attributes = bare.split(",")
@@ -98,7 +105,7 @@ class ScramServer:
         client_nonce = attributes[1][2:]
         if not client_nonce or not all("!" <= character <= "~" for character in client_nonce):
             raise ProtocolViolation("non-printable characters in SCRAM nonce")
-        self._header = f"{binding},{identity},"
+        self._bound = f"{binding},{identity},".encode() + self._bound
         self._nonce = client_nonce + self._nonce
         salt = b64encode(self._verifier.salt).decode()
         server_first = f"r={self._nonce},s={salt},i={self._verifier.iterations}"
@@ -112,8 +119,8 @@ class ScramServer:
         attributes = without_proof.split(",")
         if not separator or len(attributes) < 2:
             raise ProtocolViolation("malformed SCRAM message")
-        if attributes[0] != "c=" + b64encode(self._header.encode()).decode():
-            raise ProtocolViolation("unexpected SCRAM channel-binding attribute in client-final-message")
+        if attributes[0] != "c=" + b64encode(self._bound).decode():
+            raise ProtocolViolation("SCRAM channel binding check failed", sqlstate=_NOT_AUTHORISED)
         if attributes[1] != "r=" + self._nonce:
             raise ProtocolViolation("invalid SCRAM response: nonce does not match")
         try:
@@ -130,6 +137,24 @@ class ScramServer:
         if self._mocked or not right:
             raise AuthenticationFailed
         return b"v=" + b64encode(server_signature)
+
+    def _binding(self, flag: str, *, mechanism: str) -> bytes:
+        """What the client's proof must be bound to besides the header that begins with `flag`."""
+        if mechanism not in self.mechanisms:
+            raise ProtocolViolation("client selected an invalid SASL authentication mechanism")
+        if mechanism == MECHANISM_PLUS:
+            if flag != f"p={CHANNEL_BINDING}":
+                raise ProtocolViolation("the SCRAM message has no channel binding of a supported type")
+            assert self._end_point is not None
+            return self._end_point
+        if flag.startswith("p="):
+            raise ProtocolViolation("channel binding without the mechanism that has it")
+        if flag == "y" and self._end_point is not None:
+            # the client would have bound the channel: somebody took the offer out of what it read
+            raise ProtocolViolation("SCRAM channel binding negotiation error", sqlstate=_NOT_AUTHORISED)
+        if flag not in ("n", "y"):
+            raise ProtocolViolation("malformed SCRAM message")
+        return b""
 
 
 def _ascii_or_utf8(message: bytes) -> str:

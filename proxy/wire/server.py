@@ -93,6 +93,15 @@ class ServerConnection:
             raise
         return None
 
+    def encrypting(self) -> None:
+        """What comes next comes through TLS. Raises ProtocolViolation if anything came before it in the clear."""
+        if self.state is not State.STARTUP:
+            raise RuntimeError(f"cannot begin TLS in {self.state.name}")
+        if self._reader.buffered:
+            self.state = State.CLOSED
+            raise ProtocolViolation("received unencrypted data after an encryption request")
+        self._encryption_asked = {True, False}
+
     def authenticated(self) -> None:
         """The credentials were right; nothing is read until `ready`."""
         self._move(State.AUTHENTICATING, State.OPENING)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from planner.errors import KeyholeError
-from proxy.wire.frontend import Startup
+from proxy.wire.frontend import NEWEST_MINOR, Startup
 
 SETTINGS = frozenset(
     {
@@ -27,12 +27,16 @@ SETTINGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who wants in, where to, and with which settings. `extensions` are `_pq_.` options, none of which is known."""
+    """Who wants in, where to, and with which settings. `extensions` are `_pq_.` options, none of which is known.
+
+    `minor` is the protocol's minor version that both sides speak from here on.
+    """
 
     user: str
     database: str
     settings: tuple[tuple[str, str], ...]
     extensions: tuple[bytes, ...]
+    minor: int
 
 
 def login(startup: Startup) -> Login:
@@ -60,7 +64,13 @@ def login(startup: Startup) -> Login:
         raise KeyholeError("KH405", "no user name in the startup packet")
     for name, _value in settings:
         _insist_allowed(name)
-    return Login(user=user, database=database or user, settings=tuple(settings), extensions=tuple(extensions))
+    return Login(
+        user=user,
+        database=database or user,
+        settings=tuple(settings),
+        extensions=tuple(extensions),
+        minor=min(startup.version[1], NEWEST_MINOR),
+    )
 
 
 def _insist_allowed(name: str) -> None:

@@ -208,6 +208,31 @@ def test_refunds_are_withdrawn_while_a_path_is_continued_and_for_good_once_it_wa
     assert spent_on(ledger, caps) == (3 * NANO,) * 3
 
 
+@pytest.mark.parametrize("unit", ["row", "customer"])
+def test_a_refund_that_was_spent_elsewhere_does_not_pay_for_going_on(ledger: Ledger, unit: str) -> None:
+    """A question that stopped early, one that uses what it left, and one that continues the first and, in everybody's
+    eyes, needs nothing: the last is refused, since it ends the refund that the second one lives on. What is left for it
+    says so beforehand. Once the cap is wider by just that refund, it is granted and the cap holds."""
+    caps = limits(2 * NANO, apart=True)
+    first = charge(2 * NANO, analyst="ada", unit=unit)
+    ledger.commit(ledger.reserve(first, caps), per_key([NANO // 2] * 3, unit=unit), b"x", paths={"f": b"y1"})
+    second = charge(3 * NANO // 2, question="g", analyst="ada", unit=unit)
+    ledger.commit(ledger.reserve(second, caps), per_key([3 * NANO // 2] * 3, unit=unit), b"x")
+    state = ledger.find_paths(["f"], "v1")["f"].state
+    on = continuing(state, shared=3 * NANO // 2, known=0, unit=unit)
+    third = charge(2 * NANO, question="f2", analyst="ada", continuing=on, unit=unit)
+    assert not ledger.left_for(third, caps).admits(third)
+    with pytest.raises(OverBudget) as refused:
+        ledger.reserve(third, caps)
+    assert refused.value.scope is Scope.PER_PREDICATE
+    wider = limits(7 * NANO // 2, apart=True)
+    assert ledger.left_for(third, wider).admits(third)
+    fresh = per_key([2 * NANO] * 3, fresh=[3 * NANO // 2] * 3, unit=unit)
+    ledger.commit(ledger.reserve(third, wider), fresh, b"x", paths={"f": b"y2"})
+    (family,) = ledger.balances(wider).families
+    assert list(family.spent_nano) == [7 * NANO // 2] * 3
+
+
 def test_a_refund_stands_for_good_once_its_path_was_replaced_by_a_fresh_one(ledger: Ledger) -> None:
     drawn(ledger, losses=[0] * 3)
     second = drawn(ledger, losses=[0] * 3, analyst="eve")

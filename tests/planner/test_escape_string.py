@@ -44,8 +44,15 @@ def test_what_is_no_character_is_refused(text: str) -> None:
         without_escapes(f"SELECT {text}")
 
 
-@pytest.mark.parametrize(
-    "text", ["SELECT 'E''\\n'", "SELECT \"E'\", 'x\\n'", "SELECT 1 -- E'\\n'", "SELECT E'a'\n'\\n'"]
-)
+@pytest.mark.parametrize("text", ["SELECT 'E''\\n'", "SELECT \"E'\", 'x\\n'", "SELECT 1 -- E'\\n'"])
 def test_what_is_no_such_string_is_left_alone(text: str) -> None:
     assert without_escapes(text) == text
+
+
+@pytest.mark.parametrize("gap", ["\n", " \r ", " -- it's\n\t", "\n--'\n  "])
+def test_a_string_in_several_pieces_is_refused_since_the_escapes_go_on(gap: str) -> None:
+    """To PostgreSQL the second piece is an E'...' string as well: its quotes do not end where they seem to."""
+    with pytest.raises(KeyholeError, match="KH100"):
+        tokens(f"SELECT E'a'{gap}'\\''; NOTIFY x; SELECT ''")
+    assert len(tokens(f"SELECT 'a'{gap}'b'")) == 3
+    assert len(tokens("SELECT E'a' 'b'")) == 3

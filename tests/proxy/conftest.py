@@ -9,10 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 
+from planner.catalog import Catalog
+from planner.policy import ServerLimitsSection
 from proxy.server import Endpoint
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema
+from proxy.tls import Tls
 from tests.proxy.endpoint_catalog import PASSWORD, endpoint_catalog
 from tests.proxy.in_test_asker import FixedAsker
 
@@ -72,11 +75,28 @@ def statement_timeout_ms() -> int:
 
 
 @pytest.fixture
-def running(shadow: ShadowAddress, asker: FixedAsker, statement_timeout_ms: int) -> Iterator[Running]:
+def catalog(statement_timeout_ms: int) -> Catalog:
+    return endpoint_catalog(timeout_ms=statement_timeout_ms)
+
+
+@pytest.fixture
+def limits() -> ServerLimitsSection:
+    return ServerLimitsSection()
+
+
+@pytest.fixture
+def tls() -> Tls | None:
+    return None
+
+
+@pytest.fixture
+def running(
+    shadow: ShadowAddress, asker: FixedAsker, catalog: Catalog, tls: Tls | None, limits: ServerLimitsSection
+) -> Iterator[Running]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    endpoint = Endpoint(endpoint_catalog(timeout_ms=statement_timeout_ms), asker=asker, shadow=shadow)
+    endpoint = Endpoint(catalog, asker=asker, shadow=shadow, tls=tls, limits=limits)
     running = Running(endpoint, asker, loop)
     try:
         running.run(endpoint.start("127.0.0.1", 0))

@@ -23,7 +23,8 @@ class FixedAsker:
     """Every question's every key column is `keys`, every virtual relation is empty.
 
     `asked` are the planned statements' settings and parameters, `released` counts statements with a released question.
-    A statement with the comment `/* crash */` hits a bug. With a `gate`, a release waits for it.
+    A statement with the comment `/* crash */` hits a bug. With a `gate`, a release waits for it; `begun` counts
+    the releases that have come so far.
     """
 
     catalog: Catalog = field(default_factory=endpoint_catalog)
@@ -31,6 +32,7 @@ class FixedAsker:
     asked: list[tuple[Mapping[str, str | None], Mapping[int, Value | None]]] = field(default_factory=list)
     released: int = 0
     gate: threading.Event | None = None
+    begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -46,8 +48,8 @@ class FixedAsker:
             parts.append(read_part(part.text, part.offset, statement))
         return tuple(parts)
 
-    def held(self, sql: str) -> str | None:
-        return held(sql, self.catalog)
+    def held(self, sql: str, *, in_sql: bool) -> str | None:
+        return held(sql, self.catalog, in_sql=in_sql)
 
     def prepare(
         self,
@@ -75,7 +77,8 @@ class FixedAsker:
                 sql = f'SELECT u.line AS "QUERY PLAN" FROM unnest(${first}::text[]) AS u(line)'
                 return Prepared(sql, arrays=1, tag="EXPLAIN", plan=(LINES,))
 
-    def release(self, prepared: Prepared) -> Released:
+    def release(self, prepared: Prepared, *, withdrawn: threading.Event) -> Released:
+        self.begun.release()
         if self.gate is not None:
             assert self.gate.wait(20)
         assert isinstance(prepared.plan, tuple)

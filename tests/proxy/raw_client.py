@@ -1,11 +1,19 @@
 """A client that speaks the protocol message by message, for what libpq cannot be made to send."""
 
 import socket
+from collections.abc import Callable
 from types import TracebackType
 
 from proxy.wire import backend
-from proxy.wire.backend import AUTH_OK, AUTH_SASL_FINAL, Authentication, BackendKeyData, BackendMessage, ReadyForQuery
-from proxy.wire.cursor import Cursor
+from proxy.wire.backend import (
+    AUTH_OK,
+    AUTH_SASL_FINAL,
+    Authentication,
+    BackendKeyData,
+    BackendMessage,
+    NegotiateProtocolVersion,
+    ReadyForQuery,
+)
 from proxy.wire.frames import FrameReader
 from proxy.wire.frontend import Credential, FrontendMessage, Startup
 from tests.proxy.endpoint_catalog import PASSWORD
@@ -13,14 +21,26 @@ from tests.proxy.wire.scram_client import ScramClient
 
 
 class RawClient:
-    """Connected, and logged in unless `user` is empty."""
+    """Connected, and logged in unless `user` is empty. `negotiated` is the server's word on the protocol version."""
 
-    def __init__(self, port: int, user: str = "ada", password: str = PASSWORD) -> None:
+    def __init__(
+        self,
+        port: int,
+        user: str = "ada",
+        password: str = PASSWORD,
+        *,
+        minor: int = 0,
+        options: tuple[bytes, ...] = (),
+        encrypted: Callable[[socket.socket], socket.socket] | None = None,
+    ) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        if encrypted is not None:
+            self.socket = encrypted(self.socket)
+        self.negotiated: NegotiateProtocolVersion | None = None
         self._reader = FrameReader(limit_bytes=1 << 24, merges_rows=False)
         self.key = BackendKeyData(0, b"")
         if user:
-            self._log_in(user, password)
+            self._log_in(user, password, minor=minor, options=options)
 
     def send(self, *messages: FrontendMessage) -> None:
         self.send_bytes(b"".join(message.encode() for message in messages))
@@ -59,13 +79,16 @@ class RawClient:
 
     def _authentication(self) -> Authentication:
         message = self.next()
+        if isinstance(message, NegotiateProtocolVersion):
+            self.negotiated, message = message, self.next()
         assert isinstance(message, Authentication), message
         return message
 
-    def _log_in(self, user: str, password: str) -> None:
-        self.send(Startup((3, 0), ((b"user", user.encode()), (b"database", b"retail"))))
+    def _log_in(self, user: str, password: str, *, minor: int, options: tuple[bytes, ...]) -> None:
+        unknown = tuple((option, b"1") for option in options)
+        self.send(Startup((3, minor), ((b"user", user.encode()), (b"database", b"retail"), *unknown)))
         scram = ScramClient(password)
-        assert Cursor(self._authentication().data).string() == b"SCRAM-SHA-256"
+        assert b"SCRAM-SHA-256" in self._authentication().data.split(b"\0")
         first = scram.first()
         self.send(Credential(b"SCRAM-SHA-256\0" + len(first).to_bytes(4, "big") + first))
         self.send(Credential(scram.final(self._authentication().data)))

@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from planner.catalog import Budget, TableCaps
 from planner.errors import KeyholeError
 from planner.policy import Policy
 from planner.policy_rules import warnings
 from proxy import checking, cli, pipeline
+from proxy.answering import explained, explained_document
 from proxy.answers import Answer, Asked, bare_question
 from proxy.service import Service
 from tests.proxy.wards import install
@@ -161,3 +164,117 @@ def test_a_simulation_knows_the_cap_per_table(tmp_path: Path, capsys: pytest.Cap
     path = with_budget(tmp_path, "epsilon_per_table = 0.1")
     run("simulate", QUESTION.format(90), "--units", "3002", "--policy", str(path))
     assert "(budget.epsilon_per_table is first)" in capsys.readouterr().out
+
+
+def with_table(directory: Path, *lines: str, budget: tuple[str, ...] = ()) -> Path:
+    path = with_budget(directory, *budget)
+    own = "[tables.visits]\n" + "\n".join(lines) + "\n"
+    path.write_text(path.read_text().replace("[tables.visits]\n", own))
+    return path
+
+
+@pytest.mark.parametrize("budget", [(), ("epsilon_per_table = 0.03",), ("epsilon_per_table = 3.0",)])
+def test_a_tables_own_cap_holds_in_the_place_of_the_budgets(tmp_path: Path, budget: tuple[str, ...]) -> None:
+    path = with_table(tmp_path, "epsilon_per_table = 0.06", budget=budget)
+    with Service.open(path) as service:
+        ask = asking(service)
+        ask(90)
+        ask(89)
+        refused(ask, "KH309", 88)
+        (table,) = service.balances(None).tables
+        assert table.cap_nano == 60_000_000
+        run("grant", "0.1", "--cap", "table", "--table", "visits", "--why", "more", "--policy", str(path), "--by", "k")
+        ask(88)
+        (table,) = service.balances(None).tables
+        assert table.cap_nano == 160_000_000
+
+
+def test_another_cap_of_a_table_leaves_stored_answers_where_they_are(tmp_path: Path) -> None:
+    path = with_table(tmp_path)
+    with Service.open(path) as service:
+        asking(service)(90)
+    with_own = path.read_text().replace("[tables.visits]\n", "[tables.visits]\nepsilon_per_table = 0.06\n")
+    path.write_text(with_own)
+    with Service.open(path) as service:
+        assert asking(service)(90).reused
+
+
+def test_a_tables_own_line_for_approval_holds_in_the_place_of_the_budgets(tmp_path: Path) -> None:
+    (tmp_path / "lower").mkdir()
+    (tmp_path / "higher").mkdir()
+    lower = with_table(tmp_path / "lower", "approval_above_epsilon = 0.001", budget=("approval_above_epsilon = 0.4",))
+    with Service.open(lower) as service:
+        assert "more than 0.001" in refused(asking(service), "KH308", 90).message
+    higher = with_table(tmp_path / "higher", "approval_above_epsilon = 0.4", budget=("approval_above_epsilon = 0.001",))
+    with Service.open(higher) as service:
+        asking(service)(90)
+
+
+def test_the_lowest_line_of_the_tables_joined_holds() -> None:
+    own = (TableCaps("a", per_table=None, approval_above=0.5), TableCaps("b", per_table=3.0, approval_above=None))
+    budget = Budget(per_predicate=4.0, per_unit=8.0, per_query=2.0, approval_above=1.0, tables=own)
+    lines = [budget.approval_above_for(tables) for tables in (("a",), ("b",), ("a", "b"), ("c", "b"))]
+    assert lines == [0.5, 1.0, 0.5, 1.0]
+    assert replace(budget, approval_above=None).approval_above_for(("b", "c")) is None
+    assert replace(budget, approval_above=None).approval_above_for(("b", "a")) == 0.5
+
+
+def test_a_tables_caps_are_checked_printed_and_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = with_table(tmp_path, "epsilon_per_table = 0.1", "approval_above_epsilon = 0.5")
+    said = " ".join(warnings(Policy.load(path)))
+    assert "tables.visits.approval_above_epsilon (0.5) is not below budget.epsilon_per_query (0.5)" in said
+    assert "tables.visits.epsilon_per_table (0.1) is below budget.epsilon_per_query (0.5)" in said
+    run("check", "--policy", str(path))
+    told = capsys.readouterr().out
+    assert "caps of visits: all questions on it together 0.1; a question above 0.5 waits for keyhole approve" in told
+    run("simulate", QUESTION.format(90), "--units", "3002", "--policy", str(path))
+    assert "(tables.visits.epsilon_per_table is first)" in capsys.readouterr().out
+
+
+def test_explain_tells_what_the_refusal_would_and_nothing_once_it_is_approved(
+    waiting: tuple[Path, Service], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, service = waiting
+    ask = asking(service)
+    asked = Asked(
+        question=bare_question(QUESTION.format(90), service.catalog),
+        settings={},
+        parameters={},
+        analyst=service.analyst("ada"),
+        today=datetime.now(UTC).date(),
+    )
+    lines = "\n".join(explained(service, asked, form="text"))
+    document = explained_document(service, asked)
+    told = refused(ask, "KH308", 90)
+    identity = document["question_id"]
+    assert told.detail == f"The question's id is {identity}. Nothing is spent."
+    assert f"  Approval: {told.message}\n    {told.detail}\n    {told.hint}" in lines
+    assert document["waits_for_approval"] == {
+        "question": identity,
+        "message": told.message,
+        "detail": told.detail,
+        "hint": told.hint,
+    }
+    run("approve", str(identity), "--policy", str(path), "--why", "seen", "--by", "kim")
+    assert explained_document(service, asked)["waits_for_approval"] is None
+    assert "Approval" not in "\n".join(explained(service, asked, form="text"))
+
+
+def test_explain_says_that_a_stored_answer_waits_unless_its_analyst_has_it(tmp_path: Path) -> None:
+    path = with_budget(tmp_path)
+    with Service.open(path) as service:
+        asking(service)(90)
+    path.write_text(path.read_text().replace("[budget]\n", "[budget]\napproval_above_epsilon = 0.001\n"))
+    with Service.open(path) as service:
+        for name in ("ada", "cy"):
+            asked = Asked(
+                question=bare_question(QUESTION.format(90), service.catalog),
+                settings={},
+                parameters={},
+                analyst=service.analyst(name),
+                today=datetime.now(UTC).date(),
+            )
+            waits = explained_document(service, asked)["waits_for_approval"]
+            assert (waits is None) == (name == "ada")
+        assert asking(service)(90).reused
+        refused(asking(service), "KH308", 90, "cy")

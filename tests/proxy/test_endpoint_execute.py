@@ -120,8 +120,8 @@ def test_several_statements_in_one_text(running: Running) -> None:
 @pytest.mark.parametrize(
     ("sql", "error"),
     [
-        ("EXECUTE busy", errors.UndefinedParameter),
-        ("EXECUTE busy(1, 2)", errors.UndefinedParameter),
+        ("EXECUTE busy", errors.SyntaxError),
+        ("EXECUTE busy(1, 2)", errors.SyntaxError),
         ("EXECUTE busy('many')", errors.InvalidTextRepresentation),
         ("EXECUTE busy(true)", errors.DatatypeMismatch),
         ("EXECUTE busy((SELECT 1))", errors.FeatureNotSupported),

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from proxy.wire.backend import CommandComplete, Report
+from proxy.wire.backend import CommandComplete, NegotiateProtocolVersion, Report
 from proxy.wire.frames import LOGIN_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
 from proxy.wire.frontend import Cancel, Credential, EncryptionRequest, Query, Startup, Terminate
 from tests.proxy.conftest import Running
@@ -51,14 +51,48 @@ def test_other_settings_are_refused(running: Running, extra: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "extra", ["sslmode=prefer gssencmode=prefer", "max_protocol_version=3.2", "channel_binding=prefer"]
+    "extra", ["sslmode=prefer gssencmode=prefer", "max_protocol_version=3.0", "channel_binding=prefer"]
 )
 def test_libpq_negotiates_down(running: Running, extra: str) -> None:
     with psycopg.connect(running.conninfo(extra=extra)) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-@pytest.mark.parametrize("extra", ["sslmode=require", "channel_binding=require", "min_protocol_version=3.2"])
+def test_version_3_2_has_secrets_of_32_bytes_that_cancel(running: Running) -> None:
+    with psycopg.connect(running.conninfo(extra="min_protocol_version=3.2"), autocommit=True) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        with ThreadPoolExecutor(1) as waiter:
+            answer = waiter.submit(connection.execute, "SELECT pg_sleep(20)")
+            while not answer.done():
+                connection.cancel_safe()
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                answer.result()
+
+
+@pytest.mark.parametrize(
+    ("minor", "options", "answer", "secret"),
+    [
+        (0, (), None, 4),
+        (0, (b"_pq_.future",), NegotiateProtocolVersion(3 << 16, (b"_pq_.future",)), 4),
+        (2, (), None, 32),
+        (2, (b"_pq_.a", b"_pq_.b"), NegotiateProtocolVersion(3 << 16 | 2, (b"_pq_.a", b"_pq_.b")), 32),
+        (3, (), NegotiateProtocolVersion(3 << 16 | 2, ()), 32),
+        (9999, (b"_pq_.a",), NegotiateProtocolVersion(3 << 16 | 2, (b"_pq_.a",)), 32),
+    ],
+)
+def test_the_newest_version_that_both_know_is_spoken(
+    running: Running, minor: int, options: tuple[bytes, ...], answer: NegotiateProtocolVersion | None, secret: int
+) -> None:
+    with RawClient(running.port, minor=minor, options=options) as client:
+        assert client.negotiated == answer
+        assert len(client.key.secret) == secret
+        client.send(Query(b"SELECT 1"))
+        assert len(client.until_ready()) == 4
+
+
+@pytest.mark.parametrize(
+    "extra", ["sslmode=require", "channel_binding=require", "sslmode=require sslnegotiation=direct"]
+)
 def test_what_is_not_offered_fails_at_the_client(running: Running, extra: str) -> None:
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(running.conninfo(extra=extra))

@@ -196,11 +196,16 @@ def test_an_encoding_that_cannot_be_read_safely_is_refused(running: Running) -> 
     with RawClient(running.port) as client:
         client.send(Query(b"SET client_encoding = 'SJIS'"))
         client.until_ready()
-        client.send(Query(b"SELECT 1"))
-        report, ready = client.until_ready()
-    assert isinstance(report, Report)
-    assert report.field(b"C") == b"0A000"
-    assert ready == ReadyForQuery(b"I")
+        for sql in (b"SELECT '\x83\x5c'", QUESTION.encode()):
+            client.send(Query(sql))
+            *_, report, ready = client.until_ready()
+            assert isinstance(report, Report)
+            assert report.field(b"C") == b"0A000"
+            assert ready == ReadyForQuery(b"I")
+        client.send(Query(b"SET client_encoding = 'UTF8'"), Query(b"SELECT 1"))  # ASCII, so read safely
+        assert len(client.until_ready()) == 3
+        assert len(client.until_ready()) == 4
+    assert running.asker.released == 0
 
 
 def test_a_bug_in_planning_is_an_internal_error_and_the_session_lives(running: Running) -> None:

@@ -1,15 +1,19 @@
 """A heat map shows what the ledger says, the worst first, whatever the key values are called."""
 
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image, ImageColor
+from rich.cells import cell_len
 from rich.console import Console
 
 from accountant.ledger import Ledger
@@ -17,6 +21,8 @@ from accountant.model import NANO, Cells, Charge, Family, Limits, Spent
 from accountant.report import FamilyBalance
 from proxy import checking, cli
 from proxy.heat_map import NEVER, NEVER_FILL, STEPS, HeatMap, fill, heat_maps, legend, printed
+from proxy.heat_map_layout import Box, Label, laid_out
+from proxy.heat_map_png import TooLarge, heat_map_png
 from proxy.heat_map_svg import heat_map_svg
 from proxy.service import Service
 from tests.proxy.wards import install
@@ -72,6 +78,7 @@ def test_one_key_none_and_three() -> None:
 
 
 @given(maps(), st.integers(1, 9), st.integers(1, 9))
+@settings(deadline=None)
 def test_cutting_keeps_the_worst_and_tells_of_the_rest(whole: HeatMap, rows: int, columns: int) -> None:
     cut = whole.at_most(rows=rows, columns=columns)
     assert cut.percent.shape == (min(rows, len(whole.rows)), min(columns, len(whole.columns)))
@@ -81,6 +88,7 @@ def test_cutting_keeps_the_worst_and_tells_of_the_rest(whole: HeatMap, rows: int
 
 
 @given(st.lists(maps(), max_size=3), st.text(max_size=20))
+@settings(deadline=None)
 def test_the_picture_is_well_formed_and_holds_every_number(made: list[HeatMap], title: str) -> None:
     root = ET.fromstring(heat_map_svg(made, title=title))
     namespace = {"svg": "http://www.w3.org/2000/svg"}
@@ -95,16 +103,18 @@ def test_the_picture_is_well_formed_and_holds_every_number(made: list[HeatMap], 
 
 
 @given(maps(), st.integers(40, 200))
+@settings(deadline=None)
 def test_a_terminal_shows_numbers_without_colours_and_obeys_nothing(whole: HeatMap, width: int) -> None:
     console = Console(width=width, no_color=True, markup=False, emoji=False, highlight=False, force_terminal=False)
     with console.capture() as captured:
         console.print(*printed([whole], width=width, most_rows=20), sep="\n")
     text = captured.get()
     assert "\x1b" not in text
-    assert all(len(line) <= width for line in text.splitlines() if line.startswith(("│", "┃")))
+    assert all(cell_len(line) <= width for line in text.splitlines() if line.startswith(("│", "┃")))
 
 
 @given(maps(), st.integers(50, 90))
+@settings(deadline=None)
 def test_a_terminal_shows_every_cell_that_is_left(whole: HeatMap, width: int) -> None:
     plain = replace(
         whole,
@@ -191,3 +201,42 @@ def test_an_analyst_sees_the_own_losses_against_the_own_cap(policy: Path) -> Non
         assert budget.maps(service, "cy", table=None) == ()
         (ada,) = budget.maps(service, "ada", table=None)
         assert ada.percent.tolist() == [[50, 1], [0, 25]]
+
+
+@given(st.lists(maps(), max_size=2), st.text(max_size=20))
+@settings(max_examples=25, deadline=None)
+def test_the_png_is_the_same_layout_in_the_same_colours(made: list[HeatMap], title: str) -> None:
+    picture = laid_out(made, title=title)
+    with Image.open(BytesIO(heat_map_png(made, title=title))) as drawn:
+        assert drawn.size == (round(2 * picture.width), round(2 * picture.height))
+        for box in (part for part in picture.parts if isinstance(part, Box)):
+            inside = drawn.getpixel((int(2 * (box.x + box.width)) - 4, int(2 * (box.y + box.height)) - 4))
+            assert inside == ImageColor.getrgb(box.fill)
+
+
+def test_the_command_writes_a_png(policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran(capsys, "budget", "--png", str(policy.parent / "map.png"))
+    with Image.open(policy.parent / "map.png") as drawn:
+        assert drawn.format == "PNG"
+        labels = [part for part in laid_out((), title="").parts if isinstance(part, Label)]
+        assert drawn.size[0] > 2 * max(label.x for label in labels)
+
+
+def test_without_the_library_a_png_is_refused_and_nothing_is_written(
+    policy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PIL", "PIL.Image"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["budget", "--png", str(policy.parent / "map.png")])
+    assert ended.value.code == 1
+    assert "KH011: a PNG needs the library Pillow" in capsys.readouterr().err
+    assert not (policy.parent / "map.png").exists()
+    ran(capsys, "budget", "--svg", str(policy.parent / "map.svg"))
+
+
+def test_a_picture_that_would_be_too_large_is_refused() -> None:
+    names = tuple(f"{number:030}" for number in range(120))
+    large = HeatMap("t", ("a", "b"), names, names, np.zeros((120, 120), dtype=np.int64))
+    with pytest.raises(TooLarge):
+        heat_map_png([large] * 4, title="")

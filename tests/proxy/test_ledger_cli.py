@@ -92,23 +92,51 @@ def ledger_of(policy: Path) -> Ledger:
 def test_the_list_says_who_asked_what_and_what_was_read_again(asked: Path, run: Callable[..., Ran]) -> None:
     lines = run("ledger", "list").out.splitlines()
     assert lines[-1] == "(3 rows)"
-    first, _, third = (line.split("|") for line in lines[2:5])
+    third, _, first = (line.split("|") for line in lines[2:5])  # the newest first
     assert "visits by ward" in first[4]
     assert third[2].strip() == "bob"
     assert third[8].strip() == "read"
     assert third[9].strip() == f"the answer of {first[1].strip()}"
-    documents = run("ledger", "list", "--json").document
+    documents = run("ledger", "list", "--json").document[::-1]
     assert [document["status"] for document in documents] == ["committed", "committed", "read"]
     assert documents[0]["question"] == documents[2]["question"] != documents[1]["question"]
     assert documents[2]["new_epsilon"] == 0 < documents[2]["epsilon"]
     assert run("ledger", "list", "--analyst", "bob", "--json").document == documents[2:]
-    assert run("ledger", "list", "--last", "1", "--json").document == documents[2:]
-    assert "1 earlier" not in run("ledger", "list", "--last", "3").out
-    assert "(1 row, 2 earlier: --last 3)" in run("ledger", "list", "--last", "1").out
+    assert "older" not in run("ledger", "list", "--limit", "3").out
+
+
+def test_pages_follow_one_another_and_say_how_much_is_left(asked: Path, run: Callable[..., Ran]) -> None:
+    whole = run("ledger", "list", "--json").document
+    seen: list[Any] = []
+    before: tuple[str, ...] = ()
+    for older in (2, 1, 0):
+        (found,) = run("ledger", "list", "--limit", "1", *before, "--json").document
+        told = run("ledger", "list", "--limit", "1", *before).out.splitlines()[-1]
+        next_page = f", {older} older: --before {found['reservation'][:12]}" if older else ""
+        assert told == f"(1 row{next_page})"
+        seen.append(found)
+        before = ("--before", found["reservation"][:12])
+    assert seen == whole
+    assert run("ledger", "list", *before).out.splitlines()[-1] == "(0 rows)"
+    for nothing in ("zzzz", " ", whole[0]["reservation"] + "0"):
+        assert run("ledger", "list", "--before", nothing).status == 2
+    ada = run("ledger", "list", "--analyst", "ada", "--limit", "1")
+    assert ada.out.splitlines()[-1].startswith("(1 row, 1 older: --before ")
+
+
+def test_open_reservations_come_in_pages_too(policy: Path, run: Callable[..., Ran]) -> None:
+    with ledger_of(policy) as ledger:
+        made = [ledger.reserve(charge(number), WIDE).id for number in range(4)]
+        ledger.commit(ledger.reserve(charge(9), WIDE), Spent.uniform(5, unit_epsilon_nano=0), None)
+    first = run("ledger", "list", "--open", "--limit", "3", "--json").document
+    assert [document["reservation"] for document in first] == made[:0:-1]
+    assert run("ledger", "list", "--open", "--limit", "3").out.splitlines()[-1].startswith("(3 rows, 1 older: --before")
+    (last,) = run("ledger", "list", "--open", "--before", made[1], "--json").document
+    assert last["reservation"] == made[0]
 
 
 def test_one_question_in_full_with_its_losses(asked: Path, run: Callable[..., Ran]) -> None:
-    documents = run("ledger", "list", "--json").document
+    documents = run("ledger", "list", "--json").document[::-1]
     (told,) = run("ledger", "show", documents[1]["reservation"][:10], "--json").document
     assert sum(level["groups"] for level in told["losses"]) == told["groups"] == 84
     assert told["losses"][0]["epsilon"] == told["epsilon"]

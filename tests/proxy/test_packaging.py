@@ -24,6 +24,9 @@ NOT_PYTHON = {
     "deploy/demo/ATTRIBUTION.md",
     "deploy/policies/hospital.toml",
     "deploy/postgresql/read_only_role.sql",
+    "deploy/compose/keyhole.toml",
+    "deploy/compose/source.sql",
+    "deploy/systemd/keyhole.service",
 }
 
 

@@ -15,10 +15,13 @@ from planner.policy import (
     LedgerSection,
     LimitsSection,
     Policy,
+    RestSection,
     RowCapSection,
+    ServerLimitsSection,
     ServerSection,
     SourceSection,
     TableSection,
+    TlsSection,
     ViewSection,
 )
 from planner.settings import MECHANISMS
@@ -31,6 +34,9 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "[budget]": BudgetSection,
     "[limits]": LimitsSection,
     "[server]": ServerSection,
+    "[server.limits]": ServerLimitsSection,
+    "[server.rest]": RestSection,
+    "[server.tls]": TlsSection,
     "[tables.NAME]": TableSection,
     "[tables.NAME.columns.COLUMN]": ColumnSection,
     "key": KeySection,

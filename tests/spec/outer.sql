@@ -195,7 +195,7 @@ PREPARE p AS SELECT store FROM sales GROUP BY store HAVING count(*) > 1000; EXPL
 PREPARE p AS SELECT store FROM sales GROUP BY store HAVING count(*) > 1000; DEALLOCATE p; EXECUTE p
 --> 26000
 PREPARE p AS SELECT store FROM sales GROUP BY store HAVING count(*) > $1; EXECUTE p
---> KH109
+--> 42601
 SELECT date_trunc('month', day)::date FROM sales GROUP BY 1 HAVING count(*) > 1000 ORDER BY 1
 --> 2026-01-01; 2026-02-01
 SELECT CAST(date_trunc('month', CAST(s.day AS timestamp)) AS date) AS m FROM sales s GROUP BY CAST(date_trunc('month', CAST(s.day AS timestamp)) AS date) HAVING count('x') > 1000 ORDER BY 1

@@ -19,8 +19,8 @@ COPY sales TO STDOUT
 --> KH102 COPY
 CALL f()
 --> KH102 CALL
-LISTEN x
---> KH102 LISTEN
+NOTIFY x
+--> KH102 NOTIFY
 INSERT INTO regions VALUES ('a', 'b')
 --> KH102 INSERT
 UPDATE sales SET amount = 1
@@ -65,10 +65,10 @@ SET ROLE postgres
 --> KH102 ROLE
 SET SESSION AUTHORIZATION postgres
 --> KH102 SESSION
-RESET SESSION AUTHORIZATION
---> KH102 SESSION
-SET default_transaction_read_only = off
---> KH102 default_transaction_read_only
+SET SESSION SESSION AUTHORIZATION bob
+--> KH102 SESSION AUTHORIZATION
+SET session_replication_role = replica
+--> KH102 session_replication_role
 SET standard_conforming_strings = off
 --> KH102 standard_conforming_strings
 SET session_replication_role = replica

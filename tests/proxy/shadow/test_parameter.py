@@ -1,4 +1,5 @@
 import codecs
+import json
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -48,7 +49,8 @@ def test_a_parameter_means_the_same_whatever_the_session_has_set(
         oid = ada.execute(f"SELECT {literal}::{declared}".encode()).description
     assert row is not None
     assert oid is not None
-    found = value(row[0], oid[0].type_code)
+    (canonical,) = json.loads(row[0])
+    found = value(canonical, oid[0].type_code)
     assert found == expected
     assert type(found) is type(expected)
 

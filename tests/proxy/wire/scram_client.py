@@ -9,19 +9,23 @@ from proxy.wire.scram import _normalised
 
 
 class ScramClient:
-    def __init__(self, password: str) -> None:
+    """`binding` begins the message: `n`, `y`, or `p=` with a channel's kind, whose data is `channel`."""
+
+    def __init__(self, password: str, *, binding: str = "n", channel: bytes = b"") -> None:
         self._password = password
+        self._header = f"{binding},,".encode()
+        self._channel = channel
         self._bare = f"n=,r={secrets.token_hex(8)}"
         self.expected = b""
 
     def first(self) -> bytes:
-        return f"n,,{self._bare}".encode()
+        return self._header + self._bare.encode()
 
     def final(self, server_first: bytes) -> bytes:
         fields = dict(part.split("=", 1) for part in server_first.decode().split(","))
         salted = pbkdf2_hmac("sha256", _normalised(self._password), b64decode(fields["s"]), int(fields["i"]))
         client_key = digest(salted, b"Client Key", "sha256")
-        without_proof = f"c=biws,r={fields['r']}"
+        without_proof = f"c={b64encode(self._header + self._channel).decode()},r={fields['r']}"
         message = f"{self._bare},{server_first.decode()},{without_proof}".encode()
         signature = digest(sha256(client_key).digest(), message, "sha256")
         proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.wire.scram import AuthenticationFailed, ScramServer, Verifier, verifier
+from proxy.wire.scram import MECHANISM, MECHANISM_PLUS, AuthenticationFailed, ScramServer, Verifier, verifier
 from proxy.wire.violation import ProtocolViolation
 from tests.proxy.wire.scram_client import ScramClient
 
@@ -125,3 +125,70 @@ def test_a_malformed_final_message_is_a_violation(part: bytes, replacement: byte
 def test_what_is_no_verifier_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - any of them
         Verifier.parse(text)
+
+
+END_POINT = sha256(b"a certificate").digest()
+PLUS = "p=tls-server-end-point"
+
+
+def bound_server(*, mocked: bool = False) -> ScramServer:
+    return ScramServer(Verifier.parse(verifier("x", iterations=1)), mocked=mocked, end_point=END_POINT)
+
+
+def test_a_proof_bound_to_the_certificate_that_was_shown_gets_in() -> None:
+    client, server = ScramClient("x", binding=PLUS, channel=END_POINT), bound_server()
+    assert server.mechanisms == ("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256")
+    final = client.final(server.first(client.first(), mechanism=MECHANISM_PLUS))
+    assert server.final(final) == client.expected
+
+
+@pytest.mark.parametrize("channel", [b"", sha256(b"another").digest(), END_POINT + b"\0", END_POINT[:-1]])
+def test_a_proof_bound_to_another_certificate_does_not(channel: bytes) -> None:
+    client, server = ScramClient("x", binding=PLUS, channel=channel), bound_server()
+    first = server.first(client.first(), mechanism=MECHANISM_PLUS)
+    with pytest.raises(ProtocolViolation, match="binding check failed"):
+        server.final(client.final(first))
+
+
+def test_a_client_from_which_the_offer_was_hidden_is_refused() -> None:
+    with pytest.raises(ProtocolViolation, match="negotiation error") as caught:
+        bound_server().first(ScramClient("x", binding="y").first())
+    assert caught.value.sqlstate == "28000"
+
+
+@pytest.mark.parametrize(("end_point", "binding"), [(END_POINT, "n"), (None, "n"), (None, "y")])
+def test_a_client_that_binds_nothing_gets_in(end_point: bytes | None, binding: str) -> None:
+    server = ScramServer(Verifier.parse(verifier("x", iterations=1)), mocked=False, end_point=end_point)
+    client = ScramClient("x", binding=binding)
+    assert server.final(client.final(server.first(client.first()))) == client.expected
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "binding"),
+    [
+        (MECHANISM_PLUS, "n"),
+        (MECHANISM_PLUS, "y"),
+        (MECHANISM_PLUS, "p=tls-unique"),
+        (MECHANISM_PLUS, "p=tls-exporter"),
+        (MECHANISM, PLUS),
+        ("SCRAM-SHA-1", "n"),
+        ("", "n"),
+    ],
+)
+def test_mechanism_and_binding_must_fit(mechanism: str, binding: str) -> None:
+    with pytest.raises(ProtocolViolation):
+        bound_server().first(ScramClient("x", binding=binding, channel=END_POINT).first(), mechanism=mechanism)
+
+
+def test_binding_is_not_offered_where_there_is_nothing_to_bind_to() -> None:
+    server = ScramServer(Verifier.parse(verifier("x", iterations=1)), mocked=False)
+    assert server.mechanisms == ("SCRAM-SHA-256",)
+    with pytest.raises(ProtocolViolation):
+        server.first(ScramClient("x", binding=PLUS).first(), mechanism=MECHANISM_PLUS)
+
+
+def test_a_mock_goes_to_the_end_with_binding_too_and_fails_there() -> None:
+    client, server = ScramClient("x", binding=PLUS, channel=END_POINT), bound_server(mocked=True)
+    first = server.first(client.first(), mechanism=MECHANISM_PLUS)
+    with pytest.raises(AuthenticationFailed):
+        server.final(client.final(first))

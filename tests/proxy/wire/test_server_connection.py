@@ -211,3 +211,22 @@ def test_any_bytes_give_messages_or_a_violation(data: bytes, state: str) -> None
 
 def test_the_table_covers_every_state() -> None:
     assert set(TRANSITIONS) == set(State)
+
+
+def test_what_came_in_the_clear_is_not_taken_into_tls() -> None:
+    connection = ServerConnection()
+    connection.receive(STARTUP.encode()[:3])
+    with pytest.raises(ProtocolViolation):
+        connection.encrypting()
+    assert connection.state is State.CLOSED
+
+
+@pytest.mark.parametrize("gss", [True, False])
+def test_inside_tls_encryption_cannot_be_asked_for(gss: bool) -> None:
+    connection = ServerConnection()
+    connection.receive(EncryptionRequest(gss=False).encode())
+    assert messages(connection) == [EncryptionRequest(gss=False)]
+    connection.encrypting()
+    connection.receive(EncryptionRequest(gss=gss).encode())
+    with pytest.raises(ProtocolViolation):
+        messages(connection)

@@ -1,0 +1,115 @@
+"""The table of requests that are answered once: a row for each key of an analyst, beside the log and no part of it."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+_attempts = sa.Table(
+    "attempts",
+    sa.MetaData(),
+    *(sa.Column(name, sa.Text, primary_key=True) for name in ("analyst", "key")),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("request", "attempt", "begun_at")),
+    *(sa.Column(name, sa.Text) for name in ("reservation", "answer")),
+    sa.Column("response", sa.LargeBinary),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The right to answer the request of an analyst under a key: `id` is in its row while nobody has taken it over."""
+
+    analyst: str
+    key: str
+    id: str
+    begun_at: datetime
+
+
+class AttemptTaken(Exception):
+    """Another attempt has taken over, because this one took too long, or its key has expired. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is known of a request: its SHA-256, who answers it since when, what that reserved, and what was told."""
+
+    request: str
+    attempt: str
+    begun_at: datetime
+    reservation: str | None
+    answer: str | None
+    response: bytes | None
+
+
+class Attempts:
+    """The rows inside one transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def find(self, analyst: str, key: str) -> Row | None:
+        """What is known of a key."""
+        here = (_attempts.c.analyst == analyst) & (_attempts.c.key == key)
+        row = self._connection.execute(sa.select(_attempts).where(here)).one_or_none()
+        if row is None:
+            return None
+        begun_at = datetime.fromisoformat(row.begun_at)
+        return Row(row.request, row.attempt, begun_at, row.reservation, row.answer, row.response)
+
+    def count(self, analyst: str) -> int:
+        """How many keys of an analyst are known."""
+        chosen = sa.select(sa.func.count()).select_from(_attempts).where(_attempts.c.analyst == analyst)
+        return int(self._connection.scalar(chosen) or 0)
+
+    def add(self, attempt: Attempt, *, request: str) -> None:
+        """Remember a request before anything is reserved for it."""
+        self._connection.execute(
+            _attempts.insert(),
+            {
+                "analyst": attempt.analyst,
+                "key": attempt.key,
+                "request": request,
+                "attempt": attempt.id,
+                "begun_at": _text(attempt.begun_at),
+            },
+        )
+
+    def take_over(self, attempt: Attempt) -> None:
+        """Put an attempt in the place of one that has reserved nothing; that one can reserve nothing any more."""
+        here = (_attempts.c.analyst == attempt.analyst) & (_attempts.c.key == attempt.key)
+        self._connection.execute(
+            _attempts.update()
+            .where(here)
+            .values(attempt=attempt.id, begun_at=_text(attempt.begun_at), reservation=None)
+        )
+
+    def reserve(self, attempt: Attempt, reservation: str) -> None:
+        """Say what an attempt has reserved, in the transaction that reserves it. Raises `AttemptTaken`."""
+        changed = self._connection.execute(
+            _attempts.update()
+            .where(_attempts.c.attempt == attempt.id, _attempts.c.response.is_(None))
+            .values(reservation=reservation)
+        )
+        if changed.rowcount != 1:
+            raise AttemptTaken
+
+    def end(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
+        """Say what was told, and under which reservation the answer in it is stored."""
+        self._connection.execute(
+            _attempts.update().where(_attempts.c.attempt == attempt.id).values(response=response, answer=answer)
+        )
+
+    def forget_unpaid(self, attempt: Attempt) -> None:
+        """Forget an attempt that has reserved nothing."""
+        self._connection.execute(
+            _attempts.delete().where(_attempts.c.attempt == attempt.id, _attempts.c.reservation.is_(None))
+        )
+
+    def forget_before(self, moment: datetime) -> None:
+        """Forget what began before a moment."""
+        self._connection.execute(_attempts.delete().where(_attempts.c.begun_at < _text(moment)))
+
+
+def _text(moment: datetime) -> str:
+    """Moments as text that is ordered as they are."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")

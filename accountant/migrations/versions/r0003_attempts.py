@@ -1,0 +1,26 @@
+"""Requests that are answered once, by the key that their sender gave them. No event, and not for ever.
+
+Revision ID: 0003
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    """Create the table."""
+    op.create_table(
+        "attempts",
+        sa.Column("analyst", sa.Text, primary_key=True),
+        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("request", sa.Text, nullable=False),
+        sa.Column("attempt", sa.Text, nullable=False, unique=True),
+        sa.Column("begun_at", sa.Text, nullable=False),
+        sa.Column("reservation", sa.Text),
+        sa.Column("answer", sa.Text),
+        sa.Column("response", sa.LargeBinary),
+    )
+    op.create_index("attempts_by_age", "attempts", ["begun_at"])

@@ -1,0 +1,268 @@
+"""`make superset`: Apache Superset over the demo, from an empty folder to two screenshots.
+
+Connects, lists what is there, asks in SQL Lab, draws a dashboard from a stored question and refreshes it, and says at
+every step what Keyhole's ledger made of it. Everything listens on loopback and is stopped at the end.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from deploy.demo.build import install
+from deploy.superset.browser import Browser, browser, free_port
+from deploy.superset.superset_api import Refused, SupersetApi
+
+T = TypeVar("T")
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+USER = "admin"
+DASHBOARD = "Busy markets"
+QUESTION = """SET keyhole.tolerance = '35%';
+SELECT country, month
+FROM sales
+GROUP BY country, month
+HAVING count(DISTINCT customer_id) > 20
+   AND sum(amount) > 10000
+ORDER BY country, month"""
+TOO_MUCH = "SELECT country, count(*) FROM sales GROUP BY country"
+OPEN_SCHEMA = """
+const found = [...document.querySelectorAll('[role=treeitem], .ant-tree-treenode, [data-test] span, span')]
+  .filter(node => node.innerText && node.innerText.trim() === 'public' && node.getBoundingClientRect().top > 160);
+found[found.length - 1].click();"""
+SPENT = "SELECT max(spent_at_most) AS spent FROM keyhole.budget WHERE scope = 'unit'"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A process that was started, and the file that it writes to."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def said(self) -> str:
+        """What it has written so far."""
+        return self.log.read_text(encoding="utf-8")
+
+
+def main() -> None:
+    """Read the command line and run the show."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--superset", type=Path, required=True, help="the bin folder of Superset's own environment")
+    parser.add_argument("--pictures", type=Path, default=ROOT / "docs" / "bi", help="where the screenshots go")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="keyhole-superset-") as folder, ExitStack() as running:
+        database = running.enter_context(keyhole(Path(folder) / "demo"))
+        url = running.enter_context(superset(given.superset.resolve(), Path(folder) / "superset"))
+        show(SupersetApi(url, user=USER, password=USER), database, pictures=given.pictures)
+
+
+def show(api: SupersetApi, database_url: str, *, pictures: Path) -> None:
+    """The show itself."""
+    database = api.connect("Keyhole", url=database_url, options="-c keyhole.fnr=0.04")
+    say("Connected", "schemas", ", ".join(api.schemas(database)))
+    for name, kind in api.relations(database, "public"):
+        columns = api.columns(database, "public", name)
+        say(f"  {kind} {name}", "columns", ", ".join(f"{column} {declared}" for column, declared, _ in columns))
+
+    rows = api.sql_lab(database, QUESTION)
+    say("SQL Lab", f"{len(rows)} keys pass; spent at most", spent(api, database))
+    try:
+        api.sql_lab(database, TOO_MUCH)
+        raise SystemExit("an aggregate over a private table was answered")
+    except Refused as refused:
+        say("An aggregate over a private table", "refused with", code(refused))
+
+    dataset, dashboard = api.dataset(database, "public", "busy_markets"), api.dashboard(DASHBOARD)
+    first = api.chart_data(dataset, columns=["country", "month"], metrics=["count"])[1]
+    before = spent(api, database)
+    say("Dataset busy_markets", f"{len(first)} keys pass; spent at most", before)
+    filters = [{"col": "country", "op": "IN", "val": ["France"]}]
+    for times, chosen in ((3, ()), (1, filters)):
+        for _ in range(times):
+            text, again = api.chart_data(dataset, columns=["country", "month"], metrics=["count"], filters=chosen)
+    say("Refreshed three times, then filtered", f"{len(again)} keys; spent at most", spent(api, database))
+    say("  Superset's SQL", "", " ".join(text.split()))
+    if spent(api, database) != before:
+        raise SystemExit("a refresh has cost something")
+    private = api.dataset(database, "public", "sales")
+    try:
+        api.chart_data(private, columns=["country"], metrics=["count"])
+        raise SystemExit("a chart of a private table was drawn")
+    except Refused as refused:
+        say("A chart that counts a private table", "refused with", code(refused))
+
+    charts = draw(api, dataset, dashboard)
+    api.lay_out(dashboard, charts)
+    with browser() as window:
+        window.visit(f"{api.url}/static/assets/images/favicon.png")
+        for name, value in api.cookies:
+            window.add_cookie(name, value)
+        save(pictures / "superset-sqllab.png", in_sql_lab(window, api.url, database))
+        save(pictures / "superset-chart.png", on_dashboard(window, api.url, dashboard))
+    say("After two pages in a browser", "spent at most", spent(api, database))
+
+
+def draw(api: SupersetApi, dataset: int, dashboard: int) -> list[tuple[int, str, int]]:
+    """Two charts of a dataset: id, title and width."""
+    bars = {
+        "x_axis": "month",
+        "time_grain_sqla": "P1M",
+        "metrics": ["count"],
+        "groupby": ["country"],
+        "stack": "Stack",
+        "show_legend": True,
+        "x_axis_time_format": "%b %Y",
+        "y_axis_format": "d",
+        "y_axis_bounds": [0, 5],
+        "truncateYAxis": True,
+        "y_axis_title": "countries",
+        "y_axis_title_margin": 30,
+        "row_limit": 1000,
+        "rich_tooltip": True,
+        "adhoc_filters": [],
+    }
+    keys = {"query_mode": "raw", "all_columns": ["country", "month"], "table_timestamp_format": "%b %Y"}
+    first, second = "Countries with more than 20 customers, month by month", "The keys that pass"
+    return [
+        (api.chart(first, dataset=dataset, kind="echarts_timeseries_bar", dashboard=dashboard, shown=bars), first, 8),
+        (api.chart(second, dataset=dataset, kind="table", dashboard=dashboard, shown=keys), second, 4),
+    ]
+
+
+def in_sql_lab(window: Browser, url: str, database: int) -> bytes:
+    """SQL Lab with the question and its answer."""
+    opened = {"dbid": database, "schema": "public", "sql": QUESTION, "name": "Busy markets", "autorun": "true"}
+    window.visit(f"{url}/sqllab/?{urllib.parse.urlencode(opened)}")
+    window.wait_for("return document.body.innerText.includes('Germany')")
+    window.run(OPEN_SCHEMA)
+    window.wait_for("return document.body.innerText.includes('busy_markets')")
+    time.sleep(2)  # fonts and transitions
+    return window.picture()
+
+
+def on_dashboard(window: Browser, url: str, dashboard: int) -> bytes:
+    """The dashboard with its charts."""
+    window.visit(f"{url}/superset/dashboard/{dashboard}/")
+    window.wait_for(
+        "return document.querySelectorAll('canvas').length > 0 && document.body.innerText.includes('Germany')"
+    )
+    time.sleep(3)  # the bars grow
+    return window.picture()
+
+
+def spent(api: SupersetApi, database: int) -> str:
+    """What a customer's month has lost at most, from `keyhole.budget`, asked through Superset."""
+    return f"{api.sql_lab(database, SPENT)[0]['spent'] or 0} epsilon"
+
+
+def code(refused: Refused) -> str:
+    """The refusal as Superset shows it, in one line."""
+    found = re.search(r"KH\d{3}: [^\\\"]*", str(refused))
+    if found is None:
+        raise SystemExit(f"refused without a code of Keyhole: {refused}")
+    return found[0]
+
+
+def save(path: Path, picture: bytes) -> None:
+    """Write a screenshot and say so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(picture)
+    say("Screenshot", "", f"{path.name}, {len(picture) // 1000} kB")
+
+
+def say(what: str, between: str, result: object) -> None:
+    """One line of the show."""
+    print(f"{what}: {between} {result}".replace(":  ", ": "), flush=True)
+
+
+@contextmanager
+def keyhole(folder: Path) -> Iterator[str]:
+    """`keyhole serve` over the demo on a free port; yields what Superset connects to."""
+    folder.mkdir()
+    policy = install(folder)
+    command = [Path(sys.executable).with_name("keyhole")]
+    subprocess.run([*command, "check", "--policy", policy], check=True, stdout=subprocess.DEVNULL)
+    with process([*command, "serve", "--policy", policy, "--port", "0", "--rest-port", "0"], {}, folder) as server:
+        address = wait_for(server, lambda: re.search(r"endpoint postgresql://([^,]+),", server.said()))
+        yield f"postgresql://demo:demo@{address[1]}"
+
+
+@contextmanager
+def superset(programs: Path, home: Path) -> Iterator[str]:
+    """Superset with a fresh database of its own on a free port; yields its URL."""
+    home.mkdir()
+    environment = {
+        "SUPERSET_HOME": str(home),
+        "SUPERSET_CONFIG_PATH": str(HERE / "superset_config.py"),
+        "FLASK_APP": "superset",
+    }
+    say("Superset", "", "making its own database, about two minutes")
+    person = ["--firstname", "A", "--lastname", "Person", "--email", "admin@example.org"]
+    for command in (
+        ["db", "upgrade"],
+        ["fab", "create-admin", "--username", USER, *person, "--password", USER],
+        ["init"],
+    ):
+        with (home / "setup.log").open("a", encoding="utf-8") as log:
+            done = subprocess.run(
+                [programs / "superset", *command],
+                env={**os.environ, **environment},
+                stdout=log,
+                stderr=log,
+                check=False,
+            )
+        if done.returncode:
+            raise SystemExit((home / "setup.log").read_text(encoding="utf-8")[-3000:])
+    port = free_port()
+    serving = ["--bind", f"127.0.0.1:{port}", "--threads", "8", "--timeout", "120", "superset.app:create_app()"]
+    with process([programs / "gunicorn", *serving], environment, home) as server:
+        url = f"http://127.0.0.1:{port}"
+        wait_for(server, lambda: answers(f"{url}/health"))
+        yield url
+
+
+@contextmanager
+def process(command: list[str | Path], environment: Mapping[str, str], folder: Path) -> Iterator[Server]:
+    """A server for the block."""
+    path = folder / "server.log"
+    with path.open("w", encoding="utf-8") as log:
+        started = subprocess.Popen(command, env={**os.environ, **environment}, stdout=log, stderr=log)
+    try:
+        yield Server(started, path)
+    finally:
+        started.terminate()
+        started.wait()
+
+
+def answers(url: str) -> bool:
+    """Whether somebody answers there."""
+    try:
+        with urllib.request.urlopen(url, timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def wait_for(server: Server, look: Callable[[], T | None], *, timeout_s: float = 120.0) -> T:
+    """What `look` finds, once it finds something. Ends with the server's last words if it ends before."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := look()):
+        if server.process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit(f"a server did not start:\n{server.said()[-3000:]}")
+        time.sleep(0.2)
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Which worker a session belongs to, and how a request to cancel reaches it.
+
+A client's request to cancel is a connection of its own, which any worker may accept. The process number in it begins
+with the session's worker; the request goes on to that worker through a Unix socket in a folder that nobody else may
+enter. Whether its secret is right is decided there.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from proxy.wire.frontend import Cancel
+
+MOST_WORKERS = 64
+_NUMBERS = 1 << 31
+_PER_WORKER = _NUMBERS // MOST_WORKERS
+_MOST_BYTES = 4 + 256
+_HANDED_OVER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Siblings:
+    """One of several workers, numbered from 0; without `folder` it is the only one."""
+
+    worker: int = 0
+    folder: Path | None = None
+
+    @property
+    def numbers(self) -> range:
+        """The process numbers of this worker's sessions; 0 is nobody's."""
+        if self.folder is None:
+            return range(1, _NUMBERS)
+        return range(max(1, self.worker * _PER_WORKER), (self.worker + 1) * _PER_WORKER)
+
+    async def forward(self, request: Cancel) -> None:
+        """Hand a request to the worker that it belongs to; nothing happens if there is none, or it does not listen."""
+        if self.folder is None or request.process in self.numbers:
+            return
+        path = _socket(self.folder, request.process // _PER_WORKER)
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_HANDED_OVER_S):
+                reader, writer = await asyncio.open_unix_connection(path)
+                try:
+                    writer.write(request.process.to_bytes(4) + request.secret)
+                    writer.write_eof()
+                    await reader.read()  # the client may rely on the end of its connection: then it has been done
+                finally:
+                    writer.close()
+
+    @asynccontextmanager
+    async def listening(self, cancel: Callable[[Cancel], Awaitable[None]]) -> AsyncIterator[None]:
+        """Give `cancel` what other workers hand over while the block runs."""
+        if self.folder is None:
+            yield
+            return
+
+        async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_HANDED_OVER_S):
+                    sent = await _all(reader)
+                    if 4 < len(sent) <= _MOST_BYTES:
+                        await cancel(Cancel(process=int.from_bytes(sent[:4]), secret=sent[4:]))
+            writer.close()
+
+        path = _socket(self.folder, self.worker)
+        path.unlink(missing_ok=True)  # of a worker that died
+        async with await asyncio.start_unix_server(attend, path):
+            yield
+
+
+async def _all(reader: asyncio.StreamReader) -> bytes:
+    found = b""
+    while len(found) <= _MOST_BYTES and (more := await reader.read(_MOST_BYTES)):
+        found += more
+    return found
+
+
+def _socket(folder: Path, worker: int) -> Path:
+    return folder / f"{worker}.sock"

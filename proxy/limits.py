@@ -1,0 +1,120 @@
+"""Who is connected to the PostgreSQL endpoint, within `[server.limits]`.
+
+Guarantee: there are never more than `unauthenticated` connections without a session, nor more than `connections`
+sessions. Whoever opens connections and does not log in keeps nobody out: a new one takes the place of the oldest of
+those. (Refusing the newest instead would let fifty silent connections close the door for as long as they are renewed.)
+"""
+
+import asyncio
+import socket
+from collections import Counter
+from contextlib import suppress
+
+from planner.policy import ServerLimitsSection
+from proxy.reports import fatal
+
+STOPPED = fatal("terminating connection due to administrator command", sqlstate="57P01")
+STOPPING = fatal("the database system is shutting down", sqlstate="57P03")
+FULL = fatal("sorry, too many clients already", sqlstate="53300")
+IDLE = fatal("terminating connection due to idle-session timeout", sqlstate="57P05")
+IDLE_IN_TRANSACTION = fatal("terminating connection due to idle-in-transaction timeout", sqlstate="25P03")
+
+_OTHER_SHADOW_CONNECTIONS = 20  # the owner's, the reserved ones, and those that are just ending
+_KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+
+
+class TooMany(Exception):
+    """A limit is reached; `report` is what the client is told before Keyhole hangs up."""
+
+    def __init__(self, report: bytes) -> None:
+        super().__init__("too many connections")
+        self.report = report
+
+
+class Visitor:
+    """A connection, served by `task`. `last_words` is what it hears when it is sent away."""
+
+    def __init__(self, task: "asyncio.Task[None]") -> None:
+        self.task = task
+        self.analyst: str | None = None
+        self.last_words = b""
+
+    @property
+    def pressed_out(self) -> bool:
+        """Whether it had to make place for another."""
+        return self.last_words == FULL
+
+    def send_away(self, report: bytes) -> None:
+        """End it with a report; only the first time counts."""
+        if not self.last_words:
+            self.last_words = report
+            self.task.cancel()
+
+
+class Connections:
+    """The connections of one endpoint, on one event loop."""
+
+    def __init__(self, limits: ServerLimitsSection) -> None:
+        self._limits = limits
+        self._all: set[Visitor] = set()
+        self._logging_in: dict[Visitor, None] = {}  # oldest first
+        self._sessions: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def all(self) -> tuple[Visitor, ...]:
+        """Everybody who is connected."""
+        return tuple(self._all)
+
+    def enter(self, task: "asyncio.Task[None]") -> Visitor:
+        """A new connection; the oldest that has not logged in makes place if there are too many."""
+        while len(self._logging_in) >= self._limits.unauthenticated:
+            oldest = next(iter(self._logging_in))
+            del self._logging_in[oldest]
+            oldest.send_away(FULL)
+        visitor = Visitor(task)
+        self._all.add(visitor)
+        self._logging_in[visitor] = None
+        return visitor
+
+    def check(self) -> None:
+        """Raises TooMany if no more session could be opened."""
+        if self._sessions.total() >= self._limits.connections:
+            raise TooMany(FULL)
+
+    def log_in(self, visitor: Visitor, analyst: str) -> None:
+        """A connection has proved whose it is and becomes a session. Raises TooMany."""
+        self.check()
+        if self._sessions[analyst] >= self._limits.connections_per_analyst:
+            raise TooMany(fatal(f'too many connections for role "{analyst}"', sqlstate="53300"))
+        self._logging_in.pop(visitor, None)
+        self._sessions[analyst] += 1
+        visitor.analyst = analyst
+
+    def leave(self, visitor: Visitor) -> None:
+        """A connection is closed."""
+        self._all.discard(visitor)
+        self._logging_in.pop(visitor, None)
+        if visitor.analyst is not None:
+            self._sessions[visitor.analyst] -= 1
+
+
+def shadow_connections(limits: ServerLimitsSection) -> int:
+    """How many connections the shadow must admit: a session has one, and for a moment a second."""
+    return 2 * limits.connections + _OTHER_SHADOW_CONNECTIONS
+
+
+def watch_over(connected: socket.socket, limits: ServerLimitsSection) -> None:
+    """Have the system notice when the client has vanished, or reads nothing any more."""
+    if connected.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    with suppress(OSError):  # gone already
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for name, value in _KEEPALIVE:
+            if (option := getattr(socket, name, None)) is not None:
+                connected.setsockopt(socket.IPPROTO_TCP, option, value)
+        if limits.unread_timeout_s and (option := getattr(socket, "TCP_USER_TIMEOUT", None)) is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, 1000 * limits.unread_timeout_s)

@@ -1,0 +1,53 @@
+"""The log: one JSON object a line on standard error, without data.
+
+Guarantee: a line has what Keyhole's own code names, nothing else. Of what a library logs it has the library's name,
+the level, and of an exception its type and the line of code it came from: a driver's message quotes SQL and keys.
+"""
+
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def to_standard_error(level: str) -> None:
+    """Log what is at least as grave as `level`, one of `LEVELS`, from here on and in the whole process."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        # looked up at each line, since standard error may be another one by then
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+    )
+    root = logging.getLogger()
+    root.handlers = [_Libraries()]
+    root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
+    logging.captureWarnings(capture=True)
+
+
+def fault(error: BaseException) -> dict[str, str]:
+    """An unforeseen exception for the log: its type and the line of code it came from, never its text."""
+    found = {"kind": type(error).__name__}
+    trace = error.__traceback__
+    while trace is not None:
+        found["where"] = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+class _Libraries(logging.Handler):
+    """What libraries log, without what they say."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line in the place of a record."""
+        error = record.exc_info[1] if record.exc_info else None
+        told: dict[str, Any] = {"library": record.name, **({} if error is None else fault(error))}
+        structlog.get_logger().log(record.levelno, "a library logged something", **told)

@@ -1,0 +1,193 @@
+"""A question that is asked once, however often it is sent under one `Idempotency-Key`.
+
+Guarantee: whatever dies in between, on whichever data version a repetition arrives, the requests under one key of one
+analyst spend once. A repetition gets the answer of the first, the refusal that the first met after it had spent, or
+KH432 where neither is known. A refusal that spent nothing frees the key.
+References: accountant/idempotency.py, docs/rest.md.
+"""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+
+import structlog
+
+from accountant.attempts import Attempt, AttemptTaken
+from accountant.errors import LedgerError
+from accountant.idempotency import Earlier, OtherRequest, State, TooManyKeys
+from planner.catalog import Analyst
+from planner.errors import KeyholeError
+from proxy import pipeline, rest_answers
+from proxy.answers import Answer, KeySet
+from proxy.refusals import internal_error
+from proxy.rest_answers import Reply
+from proxy.rest_models import QuestionIn
+from proxy.rest_refusals import HttpRefusal
+from proxy.service import Service, ledger_unavailable
+from proxy.spending import answer_again
+
+log = structlog.get_logger("keyhole.rest")
+
+_CHARACTERS = "[A-Za-z0-9._~:/+=-]{1,128}"
+KEY_PATTERN = f'^(?:"{_CHARACTERS}"|{_CHARACTERS})$'
+_MARGIN = timedelta(seconds=60)  # what an attempt may take before it reserves, beside waiting for the source
+_REPLAYED: Mapping[str, str] = MappingProxyType({"Idempotency-Replayed": "true"})
+_SOON_S = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a question came to, and the headers that say so."""
+
+    outcome: Reply | KeyholeError
+    headers: Mapping[str, str]
+
+
+def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None, keep_days: int) -> Told:
+    """The answer to a question, once for each key. Raises KeyholeError: KH431, KH432, KH430, and whatever the pipeline
+    refuses with."""
+    if key is None:
+        return Told(Reply.of(_answer(service, body, analyst, today=_now().date(), attempt=None)), {})
+    lease = 2 * timedelta(milliseconds=service.catalog.statement_timeout_ms) + _MARGIN
+    try:
+        begun = service.ledger.idempotency.begin(
+            analyst.name, key.strip('"'), request=_request(body), lease=lease, keep=timedelta(days=keep_days)
+        )
+    except OtherRequest:
+        raise _other_request() from None
+    except TooManyKeys:
+        raise _too_many_keys() from None
+    except LedgerError:
+        raise ledger_unavailable() from None
+    if isinstance(begun, Earlier):
+        return Told(_outcome_of(service, body, analyst, begun), _REPLAYED)
+    return Told(_first(service, body, analyst, begun), {})
+
+
+def _answer(service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None) -> Answer:
+    asked = body.asked_by(analyst, service, today=today, attempt=attempt)
+    return pipeline.answer(service, pipeline.prepare(service, asked), asked)
+
+
+def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attempt) -> Reply:
+    """Answer, and keep what is told. Where that fails nothing is lost: a repetition finds the answer in the ledger."""
+    try:
+        reply = Reply.of(_answer(service, body, analyst, today=attempt.begun_at.date(), attempt=attempt))
+    except AttemptTaken:
+        raise _running() from None
+    except Exception as error:
+        refusal = error if isinstance(error, KeyholeError) else internal_error()
+        with suppress(LedgerError):
+            service.ledger.idempotency.fail(attempt, response=_kept({"refusal": _as_document(refusal)}))
+        raise
+    own = {} if reply.stored is not None else {"columns": reply.keys.columns, "keys": reply.keys.keys}
+    try:
+        service.ledger.idempotency.end(attempt, response=_kept({"head": reply.head, **own}), answer=reply.stored)
+    except LedgerError:
+        log.warning("an idempotency key was not ended")
+    return reply
+
+
+def _outcome_of(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier) -> Reply | KeyholeError:
+    """What the first request under the key came to. Raises KH432 where that is not known, KH502."""
+    match earlier.state:
+        case State.ENDED if earlier.response is not None:
+            return _told_before(service, analyst, json.loads(zlib.decompress(earlier.response)), earlier.answer)
+        case State.ANSWERED if earlier.answer is not None:
+            return _answered_before(service, body, analyst, earlier, earlier.answer)
+        case State.RUNNING:
+            raise _running()
+    raise _spent("the first request died after it had reserved its worst case, and stored no answer")
+
+
+def _told_before(
+    service: Service, analyst: Analyst, document: Mapping[str, Any], stored: str | None
+) -> Reply | KeyholeError:
+    if "refusal" in document:
+        return _refusal_of(document["refusal"])
+    if stored is not None:
+        keys = rest_answers.stored_keys(service, stored, analyst)
+        if keys is None:
+            raise ledger_unavailable()
+    else:
+        keys = KeySet(tuple(document["columns"]), tuple(tuple(key) for key in document["keys"]))
+    return Reply(head=document["head"], keys=keys, stored=stored)
+
+
+def _answered_before(
+    service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, reservation: str
+) -> Reply | KeyholeError:
+    """The answer that the first request stored before it died."""
+    asked = body.asked_by(analyst, service, today=earlier.begun_at.date())
+    try:
+        stored = service.ledger.idempotency.stored(reservation, analyst=analyst.name)
+    except LedgerError:
+        raise ledger_unavailable() from None
+    if stored is None:
+        raise ledger_unavailable()
+    try:
+        reused = earlier.reservation != reservation
+        answer = answer_again(service, pipeline.prepare(service, asked), asked, stored, reused=reused)
+    except KeyholeError as refusal:
+        return refusal
+    if answer is None:
+        raise _spent("the first request was answered under another policy, and was not told")
+    return Reply.of(answer)
+
+
+def _request(body: QuestionIn) -> str:
+    """What makes two requests the same: every field, as it was sent. How the answer is wanted is no part of it."""
+    fields = body.model_dump(exclude_none=True)
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _kept(document: Mapping[str, Any]) -> bytes:
+    return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), 1)
+
+
+def _as_document(refusal: KeyholeError) -> dict[str, Any]:
+    return {name: getattr(refusal, name) for name in ("code", "message", "detail", "hint", "position")}
+
+
+def _refusal_of(document: Mapping[str, Any]) -> KeyholeError:
+    return KeyholeError(
+        document["code"],
+        document["message"],
+        detail=document["detail"],
+        hint=document["hint"],
+        position=document["position"],
+    )
+
+
+def _other_request() -> KeyholeError:
+    return KeyholeError(
+        "KH431", "this idempotency key belongs to another request", hint="Make a new key for every question."
+    )
+
+
+def _too_many_keys() -> KeyholeError:
+    return KeyholeError("KH430", "too many idempotency keys", hint="Ask without one, or wait until older ones expire.")
+
+
+def _running() -> KeyholeError:
+    message = "the first request under this idempotency key is still being answered"
+    return HttpRefusal("KH432", message, hint="Send it again in a moment.", wait_s=_SOON_S)
+
+
+def _spent(why: str) -> KeyholeError:
+    return KeyholeError(
+        "KH432",
+        "what the first request under this idempotency key came to is not known",
+        detail=f"The first attempt may have spent: {why}.",
+        hint="Ask under a new key: that is a new question.",
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

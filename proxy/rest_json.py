@@ -1,0 +1,52 @@
+"""JSON that has one meaning: no name twice, no NaN, nothing nested deeper than any request is."""
+
+import json
+import re
+from typing import Any, Never
+
+from planner.errors import KeyholeError
+
+MOST_DEPTH = 32
+_HINT = "/docs has the fields and their types."
+# a string that never ends is taken to the end of the body, so that every byte is looked at once
+_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
+
+
+def read(body: bytes) -> Any:
+    """The value that a body is. Raises KH408.
+
+    Two readers of one document may disagree about a name that stands there twice; here nobody has to choose.
+    """
+    _check_depth(body)
+    try:
+        text = body.decode("utf-8")  # RFC 8259: nothing else between systems; a byte order mark is no JSON
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise _refused("the body is not JSON") from None
+
+
+def _check_depth(body: bytes) -> None:
+    depth = 0
+    for token in _TOKENS.finditer(body):
+        match token[0]:
+            case b"[" | b"{":
+                depth += 1
+            case b"]" | b"}":
+                depth -= 1
+        if depth > MOST_DEPTH:
+            raise _refused(f"the body is nested deeper than {MOST_DEPTH} levels")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _refused("a name stands twice in one object of the body")
+    return members
+
+
+def _no_number(_: str) -> Never:
+    raise _refused("the body holds a number that JSON does not have")
+
+
+def _refused(message: str) -> KeyholeError:
+    return KeyholeError("KH408", message, hint=_HINT)

@@ -1,0 +1,46 @@
+"""How often somebody may come: a bucket of tokens a name, in memory, and never more than so many names."""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+MOST_NAMES = 10_000
+
+
+class Rates:
+    """At most `per_minute` at once for each name, and as many again in every minute after that.
+
+    Guarantee: memory stays bounded; beyond `most_names` the name that came longest ago is forgotten, which is one whose
+    bucket is the fullest. For one event loop: nothing here waits or locks.
+    """
+
+    def __init__(
+        self, per_minute: int, *, most_names: int = MOST_NAMES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = float(per_minute)
+        self._most_names = most_names
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name: tokens left, when that was
+
+    def wait_s(self, name: str) -> int:
+        """In how many whole seconds the name may come again; 0 where it may come now. Takes nothing."""
+        left = self._left(name)
+        return 0 if left >= 1 else max(1, math.ceil((1 - left) * 60 / self._most))
+
+    def take(self, name: str) -> int:
+        """As `wait_s`, and counts the name's coming where it may."""
+        wait = self.wait_s(name)
+        if wait == 0:
+            self._buckets[name] = (self._left(name) - 1, self._clock())
+            self._buckets.move_to_end(name)
+            while len(self._buckets) > self._most_names:
+                self._buckets.popitem(last=False)
+        return wait
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def _left(self, name: str) -> float:
+        left, since = self._buckets.get(name, (self._most, 0.0))
+        return min(self._most, left + (self._clock() - since) * self._most / 60)

@@ -1,0 +1,157 @@
+"""uvicorn as REST needs it: no banner, no proxy believed that is not named, no connection that is held for ever."""
+
+import asyncio
+import json
+import ssl
+import sys
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from planner.errors import KeyholeError
+from planner.policy import RestSection
+from proxy.http_shell import MOST_HEAD_BYTES
+from proxy.refusals import problem
+from proxy.rest_refusals import PROBLEM
+
+
+def config(app: Any, limits: RestSection, *, tls: ssl.SSLContext | None = None) -> uvicorn.Config:
+    """How uvicorn serves the application; over TLS where a context is given.
+
+    X-Forwarded-For is heard from the trusted proxies alone, and never from the environment's FORWARDED_ALLOW_IPS.
+    """
+    return uvicorn.Config(
+        app,
+        http=_protocol(limits),
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(limits.trusted_proxies),
+        forwarded_allow_ips=list(limits.trusted_proxies),
+        h11_max_incomplete_event_size=MOST_HEAD_BYTES,
+        timeout_keep_alive=limits.keep_alive_s,
+        ssl_context_factory=None if tls is None else lambda *_: tls,
+    )
+
+
+def _protocol(limits: RestSection) -> type[asyncio.Protocol]:
+    """uvicorn makes connections itself: what they need to know stands in their class."""
+
+    class Limited(Connection):
+        own_limits = limits
+
+    return Limited
+
+
+class Connection(H11Protocol):
+    """A connection that is closed when it is one too many, when the head of a request takes too long, and when its
+    client does not read what it was sent."""
+
+    own_limits: RestSection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError("HTTP needs a stream")
+        super().connection_made(transport)
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._unread_timer: asyncio.TimerHandle | None = None
+        # writing is paused, and the timer runs, while anything is left that the transport could not send; asyncio's TLS
+        # is paused for ever by a high mark of 0
+        transport.set_write_buffer_limits(high=1, low=0)
+        if self._is_one_too_many():
+            transport.abort()
+        else:
+            self._time_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come. What breaks HTTP's rules ends the connection without a word to the log."""
+        super().data_received(data)
+        self._time_head()
+
+    def on_response_complete(self) -> None:
+        """An answer was sent; a part of the next request's head may be here already."""
+        super().on_response_complete()
+        self._time_head()
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it is written to."""
+        super().pause_writing()
+        if self._unread_timer is None:
+            wait_s = self.own_limits.send_timeout_ms / 1000
+            self._unread_timer = self.loop.call_later(wait_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has read everything."""
+        super().resume_writing()
+        self._stop_unread_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has ended."""
+        self._stop_head_timer()
+        self._stop_unread_timer()
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        """Refuse what is no request, as a problem document, and close."""
+        fault = sys.exc_info()[1]
+        status = fault.error_status_hint if isinstance(fault, h11.RemoteProtocolError) else 400
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            refusal = KeyholeError(
+                "KH408", "the bytes are no HTTP request", hint="/docs has the requests; any HTTP client sends them."
+            )
+            body = json.dumps(problem(refusal, status=status)).encode()
+            headers = [
+                (b"content-type", PROBLEM.encode()),
+                (b"content-length", str(len(body)).encode()),
+                (b"cache-control", b"no-store"),
+                (b"connection", b"close"),
+            ]
+            for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _time_head(self) -> None:
+        """Let the timer run while a request's head is expected, from the first byte on (or from the beginning)."""
+        waiting = self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None
+        if not waiting:
+            self._stop_head_timer()
+        elif self._head_timer is None:
+            wait_s = self.own_limits.receive_timeout_ms / 1000
+            self._head_timer = self.loop.call_later(wait_s, self.transport.abort)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _stop_unread_timer(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
+
+    def _is_one_too_many(self) -> bool:
+        most = self.own_limits.connections
+        if len(self.connections) > most:
+            return True
+        address = self.client[0] if self.client else ""
+        if not address or _is_trusted(address, self.own_limits.trusted_proxies):
+            return False
+        of_address = sum(
+            1 for other in self.connections if isinstance(other, H11Protocol) and (other.client or ("",))[0] == address
+        )
+        return of_address > max(1, most // 2)
+
+
+def _is_trusted(address: str, proxies: tuple[str, ...]) -> bool:
+    try:
+        return any(ip_address(address) in ip_network(proxy) for proxy in proxies)
+    except ValueError:
+        return False

@@ -1,0 +1,55 @@
+"""What the ledger's state machine draws: losses that a charge covers, and questions that continue paths."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from accountant.model import Amounts, Charge, Continuing, Spent
+from tests.accountant.model_ledger import ModelLedger
+
+
+def unit_nano(epsilon_nano: int, *, unit: str) -> int:
+    """A unit is in one key."""
+    return 0 if unit == "row" else epsilon_nano
+
+
+def uniform(epsilon_nano: int, *, unit: str) -> Spent:
+    return Spent.uniform(epsilon_nano, unit_epsilon_nano=unit_nano(epsilon_nano, unit=unit))
+
+
+def losses(data: st.DataObject, charge: Charge, most: int) -> Spent:
+    """Of every key at most so much, one by one or all alike."""
+    size, unit = charge.cells.size, charge.family.unit
+    drawn = data.draw(st.lists(st.integers(0, most), min_size=size, max_size=size))
+    if data.draw(st.booleans()):
+        return uniform(max(drawn), unit=unit)
+    return Spent.per_key(drawn, unit_epsilon_nano=unit_nano(max(drawn), unit=unit))
+
+
+def a_loss(data: st.DataObject, charge: Charge) -> Spent:
+    """A loss that the charge, as it was reserved, covers."""
+    spent = losses(data, charge, charge.epsilon_nano)
+    if charge.continuing is None:
+        return spent
+    return replace(spent, fresh=losses(data, charge, charge.shared_amounts.epsilon_nano))
+
+
+def sized(charge: Charge, most: int) -> Charge:
+    """The same question, not dearer than `most`, so that the balances last for a few more."""
+    epsilon_nano = min(charge.epsilon_nano, most)
+    return replace(
+        charge, epsilon_nano=epsilon_nano, unit_epsilon_nano=unit_nano(epsilon_nano, unit=charge.family.unit)
+    )
+
+
+def following(data: st.DataObject, model: ModelLedger, asked: Charge, identities: frozenset[str], most: int) -> Charge:
+    """The question as one that continues the paths of these identities that there are, each news at most so dear."""
+    version = asked.family.version
+    states = sorted(head.state for identity in identities if (head := model.heads.get((identity, version))) is not None)
+    if not states:
+        return asked
+    shared, known = (
+        Amounts(news, unit_nano(news, unit=model.unit))
+        for news in data.draw(st.tuples(st.integers(0, most), st.integers(0, most)))
+    )
+    return replace(asked, continuing=Continuing(tuple(states), shared=shared, known=known))

@@ -1,0 +1,196 @@
+"""Processes that die by SIGKILL at a chosen point inside a verb: `python -m tests.accountant.killed`.
+
+A command a line in, what became of it a line out, as JSON. Every command runs in a fork of this process, which has
+everything imported and no connection open. The points are the statements that the verb sends, its COMMIT, and the
+moment after it, when the connection goes back to its pool.
+"""
+
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.pool import Pool
+
+from accountant.errors import Scope
+from accountant.ledger import Ledger
+from accountant.model import NANO, Left
+from accountant.owner_events import Grant
+from accountant.report import FamilyBalance
+from tests.accountant.conftest import now
+from tests.accountant.examples import cells, charge, continuing, limits, per_key
+
+CAPS = limits(100 * NANO)
+PATHS = {"f": b"values", "g": b"other values"}
+
+ALL_KEYS = cells(country=("AT", "DE", "FR", "UK"))
+
+# a verb and what stands in the ledger before it
+SCENES = {
+    "reserve": "nothing",
+    "reserve to continue": "a path",
+    "commit": "a reservation",
+    "commit what continued": "a continued path",
+    "release": "a continued path",
+    "settle": "a continued path",
+    "settle untouched": "a continued path",
+    "read": "a path",
+    "read a stored answer": "a path",
+    "open a window": "a continued path",
+    "prune": "a continued path",
+    "grant": "nothing",
+}
+
+
+def set_up(ledger: Ledger, scene: str) -> None:
+    """Bring an empty ledger to a scene."""
+    if scene == "nothing":
+        return
+    first = ledger.reserve(charge(2 * NANO), CAPS)
+    if scene == "a reservation":
+        return
+    ledger.commit(first, per_key([NANO, 0, 1]), b"FR", paths=PATHS)
+    if scene == "a continued path":
+        prepared(ledger, "reserve to continue")()
+
+
+def prepared(ledger: Ledger, verb: str) -> Callable[[], object]:
+    """The verb, ready to be called: everything that it needs to know first is looked up."""
+    opened, owner = ledger.open_reservations(), ledger.owner
+    states = tuple(path.state for path in ledger.find_paths(PATHS, "v1").values())
+    match verb:
+        case "reserve":
+            # with key values that no question had before: they are stored with the reservation
+            return partial(ledger.reserve, charge(2 * NANO, keys=cells(country=("AT", "DE"))), CAPS)
+        case "reserve to continue":
+            news = continuing(*states, shared=2 * NANO, known=2 * NANO)
+            return partial(ledger.reserve, charge(2 * NANO, analyst="bob", question="q2", continuing=news), CAPS)
+        case "commit":
+            return partial(ledger.commit, opened[0], per_key([NANO, 0, 1]), b"FR", paths=PATHS)
+        case "commit what continued":
+            spent = per_key([NANO] * 3, fresh=[NANO, 0, 1])
+            return partial(ledger.commit, opened[0], spent, b"FR", paths={"f": b"finer"})
+        case "release":
+            return partial(ledger.release, opened[0])
+        case "settle" | "settle untouched":
+            return partial(owner.settle, opened[0].id, untouched=verb == "settle untouched", by="owner", why="died")
+        case "read":
+            asked = charge(NANO, analyst="bob", question="q2", shared=False)
+            return partial(ledger.read, asked, CAPS, spent=per_key([NANO] * 3), answer=b"FR", reading=states)
+        case "read a stored answer":
+            stored = ledger.find_answer("q1", "v1", analyst="bob")
+            assert stored is not None
+            return partial(ledger.charge_reader, stored.reading("bob"), CAPS, answer=stored)
+        case "open a window":
+            return partial(owner.open_window, by="owner", why="a new year")
+        case "prune":
+            return partial(owner.prune, "sales", "v1", by="owner", why="old")
+        case "grant":
+            given = Grant(scope=Scope.PER_PREDICATE, amount_nano=NANO, table=None, analyst=None)
+            return partial(owner.grant, given, by="owner", why="asked")
+    raise ValueError(verb)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that a ledger tells, but for the names it drew."""
+
+    events: int
+    open_worst: tuple[int, ...]
+    left: tuple[Left, ...]
+    families: tuple[FamilyBalance, ...]
+    paths: tuple[tuple[str, bytes, bool, int], ...]
+    stored_paths: int
+    answers: tuple[tuple[bytes, bool] | None, ...]
+    grants: int
+
+
+def seen(ledger: Ledger) -> Seen:
+    """Everything read again and compared with the fold, then what it says."""
+    events = ledger.verify()
+    stored = [ledger.find_answer(question, "v1", analyst="bob") for question in ("q1", "q2")]
+    return Seen(
+        events=events,
+        open_worst=tuple(one.charge.epsilon_nano for one in ledger.open_reservations()),
+        left=tuple(ledger.left_for(charge(0, keys=ALL_KEYS, analyst=analyst), CAPS) for analyst in ("ann", "bob")),
+        families=ledger.balances(CAPS).families,
+        paths=tuple(
+            (name, path.body, path.taken, path.questions) for name, path in ledger.find_paths(PATHS, "v1").items()
+        ),
+        stored_paths=sum(sizes.states for sizes in ledger.owner.path_sizes()),
+        answers=tuple(None if one is None else (one.answer, one.held) for one in stored),
+        grants=len(ledger.owner.grants()),
+    )
+
+
+class Death:
+    """Kills this process at the n-th point from now on, having said which it is."""
+
+    def __init__(self, at: int, says: int) -> None:
+        self._left = at
+        self._says = says
+
+    def arm(self) -> None:
+        sa.event.listen(sa.Engine, "before_cursor_execute", self._statement)
+        sa.event.listen(sa.Engine, "commit", lambda _: self._point("COMMIT"))
+        sa.event.listen(Pool, "checkin", lambda *_: self._point("done"))
+
+    def _statement(self, _connection: object, _cursor: object, statement: str, *_: object) -> None:
+        self._point(re.sub(r"\s+", " ", statement))
+
+    def _point(self, what: str) -> None:
+        self._left -= 1
+        if self._left == 0:
+            os.write(self._says, what[:80].encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def live(url: str, what: str, death: Death, finds: int) -> None:
+    """One verb, or opening and closing a ledger that stores a snapshot whenever it may; death waits from there on."""
+    if what == "open":
+        os.close(finds)
+        death.arm()
+        Ledger.open(url, clock=now, snapshot_every=1).close()
+        return
+    with Ledger.open(url, clock=now) as ledger:
+        with open(finds, "w") as pipe:
+            pipe.write(repr(seen(ledger)))
+        verb = prepared(ledger, what)
+        death.arm()
+        verb()
+
+
+def run(command: dict[str, Any]) -> dict[str, Any]:
+    """Fork, do what is commanded, and die at a point: where that was (None: the end came first), and what was found."""
+    found, finds = os.pipe()
+    listens, says = os.pipe()
+    process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            live(command["url"], command["do"], Death(command["at"], says), finds)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(says)
+    os.close(finds)
+    with open(found) as first, open(listens) as second:
+        answer: dict[str, Any] = {"found": first.read(), "where": second.read() or None}
+    _, status = os.waitpid(process, 0)
+    return answer | {"signal": status & 0x7F, "exit": status >> 8}
+
+
+def main() -> None:
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(run(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""What a ledger must do, the simple way: a list of what was paid, and brute force over every possible record."""
+
+from dataclasses import dataclass, field, replace
+
+from accountant.model import MOST_NANO_PER_CHARGE, Amounts, Charge, Left, Limits, PathState, Reservation, Room, Spent
+from tests.accountant.examples import limits
+from tests.accountant.test_overlap import exact_loss
+
+OWN_CAP = 150
+CAPS = limits(200, per_unit=500, per_query=90, per_table=700, analyst_per_predicate=OWN_CAP, analyst_per_unit=400)
+
+
+def uniform(amounts: Amounts) -> Spent:
+    return Spent.uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
+
+
+NOTHING = Spent.uniform(0, unit_epsilon_nano=0)
+
+
+@dataclass
+class Paid:
+    """One question: what each circle of readers has lost to it now."""
+
+    charge: Charge
+    own: Spent
+    shared: Spent
+    known: Spent
+    refunded: Spent
+    window: int
+
+
+@dataclass
+class Head:
+    """A path. `origin` is the question whose refund depends on it, `taken` the one that continues it."""
+
+    state: PathState
+    origin: str | None
+    taken: str | None = None
+
+
+@dataclass
+class ModelLedger:
+    """`open` are reservations as they were granted, `ended` those that continued paths when a window opened.
+
+    `heads` are paths by identity and version, `gone` states that can be
+    continued no longer, `withdrawn` the questions whose refunds are gone for good; `answers` the
+    stored answers by reservation, oldest first, and `held` by analyst and version the one that was paid for.
+    """
+
+    unit: str = "row"
+    caps: Limits = CAPS
+    paid: dict[str, Paid] = field(default_factory=dict)
+    open: dict[str, Reservation] = field(default_factory=dict)
+    heads: dict[tuple[str, str], Head] = field(default_factory=dict)
+    withdrawn: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+    grants: dict[str, int] = field(default_factory=dict)
+    answers: dict[str, bytes] = field(default_factory=dict)
+    held: dict[tuple[str, str], str] = field(default_factory=dict)
+    gone: list[PathState] = field(default_factory=list)
+    window: int = 0
+
+    def in_window(self) -> list[Paid]:
+        return [item for item in self.paid.values() if item.window == self.window]
+
+    def left(self, asked: Charge, own_cap_nano: int) -> Left:
+        """What each balance has left for a question over these keys, the analyst's own cap per key being this one."""
+        paid = self.in_window()
+        own = [(item.charge, item.own) for item in paid if item.charge.analyst == asked.analyst]
+        shared = [(item.charge, item.shared) for item in paid if item.charge.shared]
+        if self.caps.apart:
+            refunded = {name for name, item in self.paid.items() if item.charge.analyst == asked.analyst}
+            refunded -= self.withdrawn_by(asked)
+            shared = [
+                (item.charge, item.refunded if name in refunded else item.known)
+                for name, item in self.paid.items()
+                if item.charge.shared and item.window == self.window
+            ]
+        own_key = min(90, own_cap_nano - int(exact_loss(asked, own).max()))
+        own_unit = 400 - sum(spent.unit_epsilon_nano for _, spent in own)
+        if not asked.shared:
+            everybody = Room(MOST_NANO_PER_CHARGE, None)
+        else:
+            key = 200 + sum(self.grants.values()) - int(exact_loss(asked, shared).max())
+            unit = 500 - sum(spent.unit_epsilon_nano for _, spent in shared)
+            table = 700 - sum(spent.most.table_nano for _, spent in shared)
+            everybody = Room(min(key, table), None) if self.unit == "row" else Room(key, min(unit, table))
+        return Left(Room(own_key, None if self.unit == "row" else own_unit), everybody, self.caps.apart)
+
+    def withdrawn_by(self, asked: Charge) -> set[str]:
+        """The asker's own questions whose refunds count no longer once their paths are continued."""
+        states = () if asked.continuing is None else asked.continuing.paths
+        origins = {head.origin for head in self.heads.values() if head.state in states}
+        return {name for name in origins if name is not None and self.paid[name].charge.analyst == asked.analyst}
+
+    def continuing(self) -> list[str]:
+        """Open reservations that continue paths in this window."""
+        return [name for name, one in self.open.items() if one.charge.continuing and name not in self.ended]
+
+    def continued_before(self) -> list[str]:
+        """Open reservations that continued paths when a window opened."""
+        return [name for name in self.open if name in self.ended]
+
+    def is_taken(self, states: list[PathState]) -> bool:
+        return any(self.heads[state.identity, state.version].taken is not None for state in states)
+
+    def reserve(self, reservation: Reservation) -> None:
+        asked = reservation.charge
+        self.paid[reservation.id] = Paid(
+            asked,
+            own=uniform(asked.own_amounts),
+            shared=uniform(asked.shared_amounts),
+            known=uniform(asked.known_amounts),
+            refunded=uniform(asked.known_amounts),
+            window=self.window,
+        )
+        self.open[reservation.id] = reservation
+        for state in () if asked.continuing is None else asked.continuing.paths:
+            self.heads[state.identity, state.version].taken = reservation.id
+        self._recount()
+
+    def commit(self, identity: str, spent: Spent, answer: bytes | None, names: frozenset[str]) -> None:
+        item = self.paid[identity]
+        charge, version = item.charge, item.charge.family.version
+        item.own, item.shared = replace(spent, fresh=None), spent.to_everybody(charge)
+        del self.open[identity]
+        self._leave(charge)
+        for name in () if identity in self.ended else names:
+            self._forget(name, version)
+            origin = identity if charge.continuing is None else None
+            self.heads[name, version] = Head(PathState(name, version, identity), origin)
+        if answer is not None:
+            self._store(identity, answer)
+        self._recount()
+
+    def read(self, identity: str, asked: Charge, spent: Spent, answer: bytes | None) -> None:
+        """Charge one analyst alone; an answer of paths is stored, a stored one is not stored again."""
+        self.paid[identity] = Paid(asked, spent, NOTHING, NOTHING, NOTHING, self.window)
+        if answer is not None:
+            self._store(identity, answer)
+
+    def answer_for(self, analyst: str, version: str) -> str | None:
+        """Whose answer an analyst is given: the one held, else the first."""
+        stored = [identity for identity in self.answers if self.paid[identity].charge.family.version == version]
+        return self.held.get((analyst, version), stored[0] if stored else None)
+
+    def give_back(self, identity: str) -> None:
+        del self.paid[identity]
+        del self.open[identity]
+        for head in self.heads.values():
+            if head.taken == identity:
+                head.taken = None
+        self._recount()
+
+    def spend_for_good(self, identity: str) -> None:
+        del self.open[identity]
+        self._leave(self.paid[identity].charge)
+        self._recount()
+
+    def open_window(self) -> None:
+        self.ended.update(self.continuing())
+        self.window += 1
+        self.gone += [head.state for head in self.heads.values()]
+        self.heads.clear()
+        for identity in self.open:
+            charge = replace(self.paid[identity].charge, continuing=None)
+            worst = uniform(charge.own_amounts)
+            self.paid[identity] = Paid(charge, worst, worst, worst, worst, self.window)
+
+    def prune(self, version: str) -> None:
+        for name, of_version in list(self.heads):
+            if of_version == version:
+                self._forget(name, version)
+
+    def _store(self, identity: str, answer: bytes) -> None:
+        charge = self.paid[identity].charge
+        self.answers[identity] = answer
+        self.held.setdefault((charge.analyst, charge.family.version), identity)
+
+    def _recount(self) -> None:
+        """Refunds count unless a path of the question is being continued, or was."""
+        for identity, item in self.paid.items():
+            if identity in self.open or not item.charge.shared or item.charge.continuing is not None:
+                continue
+            held = (
+                any(head.origin == identity and head.taken in self.open for head in self.heads.values())
+                or identity in self.withdrawn
+            )
+            item.refunded = item.known if held else item.own
+
+    def _leave(self, charge: Charge) -> None:
+        for state in () if charge.continuing is None else charge.continuing.paths:
+            self.withdrawn.update(
+                head.origin for head in self.heads.values() if head.state == state and head.origin is not None
+            )
+            self.heads = {key: head for key, head in self.heads.items() if head.state != state}
+            self.gone.append(state)
+
+    def _forget(self, name: str, version: str) -> None:
+        """A path that is gone while a question continues it is never given back."""
+        head = self.heads.pop((name, version), None)
+        if head is not None:
+            self.gone.append(head.state)
+        if head is not None and head.taken in self.open and head.origin is not None:
+            self.withdrawn.add(head.origin)

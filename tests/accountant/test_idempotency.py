@@ -1,0 +1,175 @@
+"""Requests under one key spend once: any interleaving, any death, both stores."""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from accountant import idempotency
+from accountant.attempts import Attempt, AttemptTaken
+from accountant.idempotency import Earlier, OtherRequest, State, TooManyKeys
+from accountant.ledger import Ledger
+from accountant.model import Cells, Charge, Family, Limits, Spent
+
+LEASE, KEEP = timedelta(minutes=1), timedelta(days=7)
+FAMILY = Family("visits", "row", ("ward",), "", "v1", frozenset())
+CELLS = Cells((("ward", ("A", "B")),))
+CHARGE = Charge("question", "ada", FAMILY, CELLS, 1000, 0, shared=True)
+LIMITS = Limits(
+    per_predicate_nano=10**12,
+    per_unit_nano=None,
+    per_query_nano=None,
+    analyst_per_predicate_nano=None,
+    analyst_per_unit_nano=None,
+    apart=False,
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ledger(ledger_url: str, clock: Clock) -> Iterator[Ledger]:
+    with Ledger.open(ledger_url, clock=clock) as opened:
+        yield opened
+
+
+def begin(ledger: Ledger, key: str = "k", *, analyst: str = "ada", request: str = "r") -> Attempt | Earlier:
+    return ledger.idempotency.begin(analyst, key, request=request, lease=LEASE, keep=KEEP)
+
+
+def begun(ledger: Ledger, key: str = "k") -> Attempt:
+    attempt = begin(ledger, key)
+    assert isinstance(attempt, Attempt)
+    return attempt
+
+
+def earlier(ledger: Ledger, key: str = "k") -> Earlier:
+    found = begin(ledger, key)
+    assert isinstance(found, Earlier)
+    return found
+
+
+def test_the_first_goes_ahead_and_others_learn_what_became_of_it(ledger: Ledger, clock: Clock) -> None:
+    attempt = begun(ledger)
+    assert earlier(ledger).state is State.RUNNING
+    reservation = ledger.reserve(CHARGE, LIMITS, attempt=attempt)
+    assert earlier(ledger).state is State.RUNNING
+    ledger.commit(reservation, Spent.uniform(500, unit_epsilon_nano=0), b"answer")
+    found = earlier(ledger)
+    assert (found.state, found.answer, found.reservation) == (State.ANSWERED, reservation.id, reservation.id)
+    ledger.idempotency.end(attempt, response=b"told", answer=reservation.id)
+    clock.now += timedelta(days=6)
+    found = earlier(ledger)
+    assert (found.state, found.response, found.answer) == (State.ENDED, b"told", reservation.id)
+    assert ledger.verify() == 2
+
+
+def test_who_died_before_reserving_is_replaced_and_can_spend_nothing_any_more(ledger: Ledger, clock: Clock) -> None:
+    late = begun(ledger)
+    clock.now += LEASE + timedelta(seconds=1)
+    attempt = begun(ledger)
+    with pytest.raises(AttemptTaken):
+        ledger.reserve(CHARGE, LIMITS, attempt=late)
+    assert ledger.verify() == 0
+    ledger.reserve(CHARGE, LIMITS, attempt=attempt)
+    ledger.idempotency.fail(late, response=b"late")
+    assert earlier(ledger).response is None
+
+
+def test_who_died_after_reserving_has_spent(ledger: Ledger, clock: Clock) -> None:
+    reservation = ledger.reserve(CHARGE, LIMITS, attempt=begun(ledger))
+    clock.now += LEASE + timedelta(seconds=1)
+    found = earlier(ledger)
+    assert (found.state, found.reservation) == (State.SPENT, reservation.id)
+    ledger.release(reservation)
+    begun(ledger)
+
+
+def test_a_refusal_that_spent_nothing_frees_the_key(ledger: Ledger) -> None:
+    ledger.idempotency.fail(begun(ledger), response=b"refused")
+    attempt = begun(ledger)
+    ledger.reserve(CHARGE, LIMITS, attempt=attempt)
+    ledger.idempotency.fail(attempt, response=b"failed")
+    found = earlier(ledger)
+    assert (found.state, found.response) == (State.ENDED, b"failed")
+
+
+def test_a_key_stands_for_one_request_of_one_analyst(ledger: Ledger) -> None:
+    begun(ledger)
+    with pytest.raises(OtherRequest):
+        begin(ledger, request="another")
+    assert isinstance(begin(ledger, analyst="bob", request="another"), Attempt)
+
+
+def test_keys_expire(ledger: Ledger, clock: Clock) -> None:
+    reservation = ledger.reserve(CHARGE, LIMITS, attempt=begun(ledger))
+    clock.now += KEEP
+    assert earlier(ledger).reservation == reservation.id
+    clock.now += timedelta(microseconds=1)
+    begun(ledger)
+
+
+def test_nobody_has_keys_without_end(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "MOST_KEYS_OF_AN_ANALYST", 3)
+    for number in range(3):
+        begun(ledger, str(number))
+    with pytest.raises(TooManyKeys):
+        begin(ledger, "3")
+    assert earlier(ledger, "2").state is State.RUNNING
+    assert isinstance(begin(ledger, "3", analyst="bob"), Attempt)
+
+
+def test_only_who_paid_or_read_is_given_a_stored_answer(ledger: Ledger) -> None:
+    reservation = ledger.reserve(CHARGE, LIMITS)
+    assert ledger.idempotency.stored(reservation.id, analyst="ada") is None
+    ledger.commit(reservation, Spent.uniform(500, unit_epsilon_nano=0), b"answer")
+    ada = ledger.idempotency.stored(reservation.id, analyst="ada")
+    assert ada is not None
+    assert ada.answer == b"answer"
+    assert ledger.idempotency.stored(reservation.id, analyst="bob") is None
+    assert ledger.idempotency.stored("0" * 32, analyst="ada") is None
+    found = ledger.find_answer("question", "v1", analyst="bob")
+    assert found is not None
+    attempt = ledger.idempotency.begin("bob", "k", request="r", lease=LEASE, keep=KEEP)
+    assert isinstance(attempt, Attempt)
+    ledger.charge_reader(found.reading("bob"), LIMITS, answer=found, attempt=attempt)
+    assert ledger.idempotency.stored(reservation.id, analyst="bob") is not None
+    read = ledger.idempotency.begin("bob", "k", request="r", lease=LEASE, keep=KEEP)
+    assert isinstance(read, Earlier)
+    assert (read.state, read.answer) == (State.ANSWERED, reservation.id)
+    assert read.reservation != reservation.id
+
+
+def test_of_many_at_once_one_reserves(ledger_url: str) -> None:
+    """Each with a store of its own, as other processes have."""
+    ready = threading.Barrier(6)
+    reserved: list[str] = []
+
+    def repeat() -> None:
+        with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as own:
+            ready.wait()
+            for _ in range(3):
+                attempt = begin(own)
+                if isinstance(attempt, Attempt):
+                    reserved.append(own.reserve(CHARGE, LIMITS, attempt=attempt).id)
+
+    threads = [threading.Thread(target=repeat) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(reserved) == 1
+    with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as own:
+        assert [one.id for one in own.open_reservations()] == reserved

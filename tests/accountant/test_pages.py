@@ -1,0 +1,121 @@
+"""Pages and reports that read what they show say what the whole log says, on both stores."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from accountant.errors import LedgerUnavailable, OverBudget, Scope
+from accountant.ledger import Ledger
+from accountant.model import NANO, Reservation, Spent
+from accountant.owner_events import Grant
+from accountant.report import Question, Tally, history, report
+from tests.accountant.conftest import now
+from tests.accountant.examples import all_of, cells, charge, limits
+
+CAPS = limits(900 * NANO)
+BY = {"by": "owner", "why": "agreed"}
+
+
+def ask(ledger: Ledger, number: int, analyst: str) -> Reservation:
+    # a filter that quotes what a reader of the events could take for an analyst or a question
+    where = 'note = \'{"analyst":"bob","question":"00\''
+    keys = cells(country=("DE", "FR")) if number % 2 else cells(month=("2011-01",))
+    return ledger.reserve(charge(analyst=analyst, question=f"{number:064x}", where=where, keys=keys), CAPS)
+
+
+@pytest.fixture
+def filled(ledger: Ledger) -> Ledger:
+    """Twelve questions of two analysts in two windows: committed, released, settled and open ones."""
+    for number in range(12):
+        made = ask(ledger, number, "bob" if number % 3 == 0 else "ann")
+        if number % 4 == 0:
+            ledger.commit(made, Spent.uniform(number, unit_epsilon_nano=0), b"answer")
+        elif number % 4 == 1:
+            ledger.release(made)
+        elif number % 4 == 2:
+            ledger.owner.settle(made.id, untouched=False, **BY)
+        if number == 5:
+            ledger.owner.open_window(**BY)
+    return ledger
+
+
+def whole(ledger: Ledger, analyst: str | None) -> tuple[Question, ...]:
+    return history(ledger.owner.all_events(), analyst=analyst)
+
+
+@pytest.mark.parametrize("only_open", [False, True])
+@pytest.mark.parametrize("analyst", [None, "ann", "bob", "nobody"])
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_pages_together_are_the_whole_log(filled: Ledger, analyst: str | None, limit: int, only_open: bool) -> None:
+    wanted = [one for one in reversed(whole(filled, analyst)) if not only_open or one.status == "open"]
+    assert only_open or analyst == "nobody" or {one.window for one in wanted} == {1, 2}
+    seen: list[Question] = []
+    while True:
+        before = seen[-1].reservation if seen else None
+        page = filled.page(analyst=analyst, before=before, limit=limit, only_open=only_open)
+        assert len(page.questions) == min(limit, len(wanted) - len(seen))
+        seen += page.questions
+        assert page.older == len(wanted) - len(seen)
+        if not page.older:
+            break
+    assert seen == wanted
+
+
+def test_an_analysts_questions_and_those_of_an_id_are_the_logs(filled: Ledger) -> None:
+    for analyst in ("ann", "bob", "nobody"):
+        assert filled.history(analyst=analyst) == whole(filled, analyst)
+    for one in filled.history():
+        assert one in filled.asked_as(one.reservation[:20])
+        assert filled.asked_as(one.charge.question) == (one,)
+    assert filled.asked_as("0" * 63) == filled.history()
+    assert filled.asked_as("%") == filled.asked_as("_") == ()
+
+
+def test_a_report_is_that_of_the_whole_log_whoever_wrote_since_the_last(ledger_url: str) -> None:
+    with Ledger.open(ledger_url, clock=now) as ledger, Ledger.open(ledger_url, clock=now) as other:
+        for number in range(8):
+            made = ask(other if number % 2 else ledger, number, "ann" if number % 3 else "bob")
+            if number == 4:
+                other.owner.open_window(**BY)
+            if number != 6:
+                other.commit(made, all_of(made.charge), None)
+            tally = Tally()
+            for event in other.owner.all_events():
+                tally.apply(event)
+            for analyst in (None, "ann", "bob"):
+                assert ledger.balances(CAPS, analyst=analyst) == report(tally, CAPS, analyst=analyst)
+
+
+def test_an_altered_event_is_shown_on_no_page(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    with Ledger.open(url, clock=now, snapshot_every=1) as ledger:
+        for number in range(3):
+            ask(ledger, number, "ann")
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute("UPDATE events SET payload = replace(payload, '1000000000', '1000000001') WHERE id = 2")
+        connection.commit()
+    with Ledger.open(url, clock=now) as ledger:  # from stored balances
+        with pytest.raises(LedgerUnavailable, match="broken at event 2"):
+            ledger.page(analyst=None, before=None, limit=2, only_open=False)
+        assert len(ledger.page(analyst=None, before=None, limit=1, only_open=False).questions) == 1
+
+
+def test_a_tables_own_cap_holds_instead_of_the_one_for_all_and_is_raised_by_grants(ledger: Ledger) -> None:
+    own = (("sales", 3 * NANO), ("visits", NANO // 2))
+    for everybodys in (None, NANO // 2, 900 * NANO):
+        caps = replace(limits(900 * NANO, per_table=everybodys), own_per_table_nano=own)
+        made = ledger.reserve(charge(2 * NANO), caps)
+        with pytest.raises(OverBudget) as caught:
+            ledger.reserve(charge(2 * NANO), caps)
+        assert (caught.value.scope, caught.value.left_nano) == (Scope.PER_TABLE, NANO)
+        given = ledger.owner.grant(Grant(Scope.PER_TABLE, NANO, "sales", None), **BY)
+        (table,) = ledger.balances(caps).tables
+        assert (table.cap_nano, table.left_nano) == (4 * NANO, 2 * NANO)
+        ledger.release(ledger.reserve(charge(2 * NANO), caps))
+        ledger.owner.revoke(given, **BY)
+        ledger.release(made)

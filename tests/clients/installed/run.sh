@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs what the clients of this folder need, where it can, and runs their tests. What cannot be installed is said
+# here, and its tests are skipped by name; a test that fails fails the run.
+set -uo pipefail
+cd "$(dirname "$0")/../../.."
+python="${VENV:-.venv}/bin/python"
+packages=(default-jdk-headless libpostgresql-jdbc-java odbc-postgresql unixodbc pgbouncer postgresql-client)
+modules="$(mktemp -d)"
+trap 'rm -rf "$modules"' EXIT
+
+missing=()
+for package in "${packages[@]}"; do
+    dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")
+done
+if [ "${#missing[@]}" -gt 0 ]; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        apt-get -qq update >/dev/null 2>&1
+        DEBIAN_FRONTEND=noninteractive timeout 400 apt-get -qq install -y --no-install-recommends "${missing[@]}" \
+            >/dev/null 2>&1 || echo "CANNOT INSTALL ${missing[*]}: apt-get failed" >&2
+    else
+        echo "CANNOT INSTALL ${missing[*]}: not root, or no apt-get" >&2
+    fi
+fi
+"$python" -c 'import pyodbc' 2>/dev/null || "$python" -m pip install -q --disable-pip-version-check 'pyodbc>=5.3,<6' \
+    >/dev/null 2>&1 || echo "CANNOT INSTALL pyodbc: pip failed" >&2
+if command -v npm >/dev/null; then
+    cp tests/clients/installed/node/package.json "$modules"
+    (cd "$modules" && timeout 200 npm install --silent --no-package-lock --no-audit --no-fund >/dev/null 2>&1) ||
+        echo "CANNOT INSTALL pg, pg-cursor: npm failed" >&2
+else
+    echo "CANNOT INSTALL pg, pg-cursor: no npm" >&2
+fi
+KEYHOLE_NODE_MODULES="$modules/node_modules" "$python" -m pytest -q -m installed tests/clients

@@ -1,0 +1,88 @@
+"""When a plan gives up noise on blocks, so that other thresholds can share what it leaves."""
+
+from dataclasses import replace
+
+import pytest
+
+from mechanisms.formula import AllOf
+from planner.explain import explain_text
+from planner.plan import Plan
+from planner.planning import plan
+from planner.question import Accuracy, Question
+from planner.sharing import MOST_FOR_SHARING
+from tests.planner.questions import ACCURACY, ROWS, above, average, question, total
+
+APART = replace(ACCURACY, reuse=False)
+
+
+def sum_above(tolerance: int, *, accuracy: Accuracy = ACCURACY, refresh: str = "static") -> Question:
+    """One threshold on a sum that one row can change by 100."""
+    table = replace(ROWS, refresh=refresh)
+    return question(above(0, 5000, tolerance), total(table=table), table=table, accuracy=accuracy)
+
+
+def in_blocks(made: Plan) -> list[bool]:
+    return [test.block > 1 for test in made.calibration.tests]
+
+
+@pytest.mark.parametrize("mechanism", ["keyhole", "progressive"])
+@pytest.mark.parametrize("tolerance", [0, 30, 60, 95, 99, 100, 130, 150, 199, 200, 250, 301, 1000])
+def test_a_question_never_costs_more_than_the_factor(tolerance: int, mechanism: str) -> None:
+    """And is told what it would cost in blocks, which is what it costs where nothing is shared."""
+    shared, apart = (
+        plan(sum_above(tolerance, accuracy=replace(one, mechanism=mechanism)), dialect="duckdb")
+        for one in (ACCURACY, APART)
+    )
+    assert apart.sharing is None
+    if shared.sharing is None:
+        assert shared.calibration == apart.calibration
+        return
+    assert in_blocks(apart) == [True]
+    assert in_blocks(shared) == [False]
+    assert shared.sharing.functionals == {0}
+    assert shared.sharing.epsilon_in_blocks == apart.worst_case_epsilon
+    assert apart.worst_case_epsilon < shared.worst_case_epsilon <= MOST_FOR_SHARING * apart.worst_case_epsilon
+
+
+@pytest.mark.parametrize("mechanism", ["keyhole", "progressive"])
+def test_blocks_go_where_the_tolerance_is_twice_the_sensitivity_and_stay_below_a_half(mechanism: str) -> None:
+    wanted = replace(ACCURACY, mechanism=mechanism)
+    assert in_blocks(plan(sum_above(250, accuracy=wanted), dialect="duckdb")) == [False]
+    assert in_blocks(plan(sum_above(50, accuracy=wanted), dialect="duckdb")) == [True]
+
+
+@pytest.mark.parametrize("refresh", ["hourly", "explicit", "daily 02:00"])
+def test_other_data_versions_that_last_are_shared_too(refresh: str) -> None:
+    assert plan(sum_above(250, refresh=refresh), dialect="duckdb").sharing is not None
+
+
+def test_what_nobody_can_read_again_keeps_its_blocks() -> None:
+    live = plan(sum_above(250, refresh="live"), dialect="duckdb")
+    assert (in_blocks(live), live.sharing) == ([True], None)
+
+
+def test_each_functional_is_weighed_by_itself() -> None:
+    """The mean's tolerance is far below what a row changes, so that its blocks stay; the sum's go."""
+    made = plan(question(AllOf((above(0, 5000, 250), above(1, 0, 3))), total(), average(65)), dialect="duckdb")
+    assert made.sharing is not None
+    place = next(i for i, one in enumerate(made.question.functionals) if one.name == "sum(amount)")
+    assert made.sharing.functionals == {place}
+    assert in_blocks(made)[place] is False
+    assert in_blocks(made)[1 - place] is True
+    assert made.calibration.task.blocks == frozenset({1 - place})
+
+
+def test_sharing_is_no_part_of_what_a_question_is() -> None:
+    """A released answer serves both, for nothing."""
+    shared, apart = (plan(sum_above(250, accuracy=one), dialect="duckdb") for one in (ACCURACY, APART))
+    assert shared.fingerprint == apart.fingerprint
+
+
+def test_explain_says_so_and_what_it_costs_otherwise() -> None:
+    text = "\n".join(explain_text(plan(sum_above(250), dialect="duckdb"), left=None))
+    assert "noise on the sum, so that other thresholds can share it" in text
+    assert "with keyhole.reuse = off" in text
+    assert "one threshold alone" not in text
+    apart = "\n".join(explain_text(plan(sum_above(250, accuracy=APART), dialect="duckdb"), left=None))
+    assert "noise on blocks of 100 steps" in apart
+    assert "share it" not in apart

@@ -1,0 +1,75 @@
+"""A question that its client cancels: told at once, free before the reservation, finished and kept after it."""
+
+import threading
+
+import pytest
+
+from proxy.wire.backend import DataRow, ReadyForQuery, Report
+from proxy.wire.frontend import Bind, Cancel, Execute, Parse, Query, Sync
+from tests.proxy.conftest import Running
+from tests.proxy.endpoint_catalog import QUESTION
+from tests.proxy.in_test_asker import COUNTRIES
+from tests.proxy.raw_client import RawClient
+
+SIMPLE = (Query(QUESTION.encode()),)
+EXTENDED = (Parse(b"", QUESTION.encode()), Bind(b"", b"", (), (), ()), Execute(b"", 0), Sync())
+SEVERAL = (Query(f"SELECT 1; {QUESTION}; SELECT 2".encode()),)
+
+
+def cancel(running: Running, client: RawClient) -> None:
+    with RawClient(running.port, user="") as canceller:
+        canceller.send(Cancel(client.key.process, client.key.secret))
+        assert canceller.until_end() == []
+
+
+@pytest.mark.parametrize("messages", [SIMPLE, EXTENDED, SEVERAL])
+@pytest.mark.parametrize(("before", "status"), [(b"SELECT 1", b"I"), (b"BEGIN", b"E")])
+def test_the_client_is_told_while_the_work_goes_on(
+    running: Running, messages: tuple[Query], before: bytes, status: bytes
+) -> None:
+    running.asker.gate = threading.Event()
+    with RawClient(running.port) as client:
+        client.send(Query(before))
+        client.until_ready()
+        client.send(*messages)
+        assert running.asker.begun.acquire(timeout=20)
+        cancel(running, client)
+        *_, report, ready = client.until_ready()
+        assert isinstance(report, Report)
+        assert report.field(b"C") == b"57014"
+        assert b"canceling statement due to user request" in (report.field(b"M") or b"")
+        assert ready == ReadyForQuery(status)
+        client.send(Query(b"ROLLBACK"), Query(b"SELECT 7"))
+        client.until_ready()
+        assert DataRow((b"7",)) in client.until_ready()
+        assert running.asker.released == 0
+        running.asker.gate.set()
+
+
+def test_the_next_question_waits_for_the_one_that_was_left(running: Running) -> None:
+    """Or the same question would be paid twice."""
+    running.asker.gate = threading.Event()
+    with RawClient(running.port) as client, RawClient(running.port) as other:
+        for _ in range(3):
+            client.send(*SIMPLE)
+            while len(running.asker.asked) == 0:
+                pass
+            running.asker.asked.clear()
+            cancel(running, client)
+            assert any(isinstance(message, Report) for message in client.until_ready())
+        assert sum(running.asker.begun.acquire(blocking=False) for _ in range(3)) <= 1
+        other.send(*SIMPLE)
+        client.send(*SIMPLE)
+        running.asker.gate.set()
+        for one in (client, other):
+            assert sum(isinstance(message, DataRow) for message in one.until_ready()) == len(COUNTRIES)
+
+
+def test_a_cancel_without_a_question_harms_nothing(running: Running) -> None:
+    with RawClient(running.port) as client:
+        cancel(running, client)
+        client.send(*SIMPLE)
+        kinds = [type(message) for message in client.until_ready()]
+        assert kinds.count(DataRow) in (0, len(COUNTRIES))  # a late signal may still reach the statement
+        client.send(*SIMPLE)
+        assert sum(isinstance(message, DataRow) for message in client.until_ready()) == len(COUNTRIES)

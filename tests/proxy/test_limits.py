@@ -1,0 +1,221 @@
+"""What the endpoint holds at once (KH410), and that nobody keeps others out or makes it buffer without end."""
+
+import select
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from planner.policy import ServerLimitsSection
+from proxy.shadow.relay import MOST_UNANSWERED
+from proxy.wire.backend import ReadyForQuery, Report
+from proxy.wire.frames import MESSAGE_LIMIT_BYTES
+from proxy.wire.frontend import Bind, Cancel, Close, Parse, Query, Startup, Sync
+from tests.proxy.conftest import Running
+from tests.proxy.endpoint_catalog import QUESTION
+from tests.proxy.raw_client import RawClient
+
+FULL = b"sorry, too many clients already"
+
+
+def only_report(client: RawClient) -> Report:
+    (report,) = [message for message in client.until_end() if isinstance(message, Report)]
+    return report
+
+
+def startup(user: bytes) -> Startup:
+    return Startup((3, 0), ((b"user", user), (b"database", b"retail")))
+
+
+def connect_when_there_is_room(running: Running) -> psycopg.Connection[object]:
+    """A connection that was closed makes room as soon as the endpoint has seen its end."""
+    while True:
+        try:
+            return running.connect(autocommit=True)
+        except psycopg.OperationalError as error:
+            if "too many" not in str(error):
+                raise
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(connections=2)])
+def test_one_session_too_many_is_told_before_its_password_is_looked_at(running: Running) -> None:
+    with running.connect(), running.connect():
+        with RawClient(running.port, user="") as third:
+            third.send(startup(b"nobody"))
+            report = only_report(third)
+        assert (report.field(b"C"), report.field(b"M"), report.field(b"S")) == (b"53300", FULL, b"FATAL")
+    with connect_when_there_is_room(running) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(connections_per_analyst=1)])
+def test_an_analysts_limit_is_told_to_who_knows_the_password_alone(running: Running) -> None:
+    with running.connect():
+        with pytest.raises(psycopg.OperationalError, match="KH401"):
+            psycopg.connect(running.conninfo(password="wrong"))
+        with pytest.raises(psycopg.OperationalError, match='too many connections for role "ada"'):
+            running.connect()
+        with psycopg.connect(running.conninfo(user="bob")) as other:
+            assert other.execute("SELECT 1").fetchone() == (1,)
+    connect_when_there_is_room(running).close()
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(connections=1)])
+def test_cancelling_needs_no_free_session(running: Running) -> None:
+    with RawClient(running.port) as client:
+        client.send(Query(b"SELECT pg_sleep(20)"))
+        while not select.select([client.socket], [], [], 0)[0]:
+            with RawClient(running.port, user="") as canceller:
+                canceller.send(Cancel(client.key.process, client.key.secret))
+                assert canceller.until_end() == []
+        (report,) = [message for message in client.until_ready() if isinstance(message, Report)]
+    assert report.field(b"C") == b"57014"
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(unauthenticated=3)])
+def test_who_does_not_log_in_makes_place_for_who_does(running: Running) -> None:
+    with ExitStack() as stack:
+        silent = [stack.enter_context(RawClient(running.port, user="")) for _ in range(3)]
+        for client in silent:
+            client.send_bytes(b"\0\0\0")
+        for _ in range(5):
+            with running.connect() as connection:
+                assert connection.execute("SELECT 1").fetchone() == (1,)
+        assert only_report(silent[0]).field(b"C") == b"53300"
+        crowd = [stack.enter_context(RawClient(running.port, user="")) for _ in range(30)]
+        assert only_report(crowd[0]).field(b"C") == b"53300"
+        with running.connect() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        assert running.endpoint.connections <= 3 + 2  # those, and sessions whose end was not seen yet
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        b"SELECT repeat('x', 100000)",
+        b"not even SQL",
+        QUESTION.encode(),
+        b"SELECT 1; SELECT repeat('x', 100000)",
+    ],
+)
+def test_a_client_that_reads_nothing_is_not_read(running: Running, statement: bytes) -> None:
+    """It may send without end: what Keyhole takes is bounded, and everything it took is answered in order."""
+    most = 40_000_000
+    data = memoryview(Query(statement + b" -- " + b"." * 1000).encode())
+    with RawClient(running.port) as client:
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+        client.socket.setblocking(False)
+        sent = 0
+        while sent < most and select.select([], [client.socket], [], 1.0)[1]:
+            sent += client.socket.send(data[sent % len(data) :])
+        assert sent < most
+        assert running.buffered_bytes() < 1_000_000
+        client.socket.setblocking(True)
+        client.socket.settimeout(30)
+        answered = 0
+        while answered < min(sent // len(data), 20):
+            answered += sum(isinstance(message, ReadyForQuery) for message in client.until_ready())
+
+
+def test_answers_that_are_awaited_are_counted(running: Running) -> None:
+    """However small the messages are that wait for an answer."""
+    with RawClient(running.port) as client:
+        client.send(Query(b"SELECT pg_sleep(20)"))
+        client.send_bytes(Parse(b"", b"SELECT 1").encode() * (2 * MOST_UNANSWERED) + Sync().encode())
+        (one,) = running.endpoint.sessions
+        while one.relay.answers.waiting < MOST_UNANSWERED:
+            pass
+        assert {one.relay.answers.waiting for _ in range(10_000)} == {MOST_UNANSWERED}
+        running.run(one.session.cancel())
+        client.until_ready()
+        assert len(client.until_ready()) == 2 * MOST_UNANSWERED + 1
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_an_announced_message_takes_no_memory_before_it_comes(running: Running) -> None:
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(running.port)) for _ in range(20)]
+        before = resident_bytes()
+        for client in clients:
+            client.send_bytes(b"Q" + MESSAGE_LIMIT_BYTES.to_bytes(4, "big") + b" " * 10_000)
+        with running.connect() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        assert resident_bytes() - before < MESSAGE_LIMIT_BYTES
+
+
+def code(client: RawClient) -> bytes | None:
+    """The SQLSTATE of what was just sent; None if all went well."""
+    reports = [message for message in client.until_ready() if isinstance(message, Report) and message.kind == "E"]
+    return reports[0].field(b"C") if reports else None
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(statements=3)])
+def test_prepared_statements_are_counted_however_they_are_made(running: Running) -> None:
+    with RawClient(running.port) as client:
+        made = (
+            (Parse(b"one", b"SELECT 1"), Sync()),
+            (Query(b"PREPARE two AS SELECT 2"),),
+            (Parse(b"three", QUESTION.encode()), Sync()),
+        )
+        for messages in made:
+            client.send(*messages)
+            assert code(client) is None
+        for messages in (
+            (Parse(b"four", b"SELECT 4"), Sync()),
+            (Query(b"PREPARE four AS SELECT 4"),),
+            (Query(b"SELECT 1; PREPARE four AS SELECT 4"),),
+            (Parse(b"", b"PREPARE four AS SELECT 4"), Sync()),
+        ):
+            client.send(*messages)
+            assert code(client) == b"54000"
+        client.send(Parse(b"", b"SELECT 5"), Sync())
+        assert code(client) is None
+        client.send(Query(b"BEGIN; SELECT 1/0"))
+        assert code(client) == b"22012"
+        client.send(Parse(b"four", b"SELECT 4"), Sync())
+        assert code(client) == b"25P02"
+        client.send(Query(b"ROLLBACK"), Query(b"DEALLOCATE two"))
+        assert (code(client), code(client)) == (None, None)
+        client.send(Parse(b"four", b"SELECT 4"), Sync())
+        assert code(client) is None
+        for number in range(20):
+            client.send(Close(b"S", b"four"), Parse(b"four", b"SELECT %d" % number), Sync())
+            assert code(client) is None
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(portals=2)])
+def test_named_portals_of_a_transaction_are_counted(running: Running) -> None:
+    def bind(name: bytes) -> Bind:
+        return Bind(name, b"", (), (), ())
+
+    with RawClient(running.port) as client:
+        parse = Parse(b"", b"SELECT 1")
+        for _ in range(3):
+            client.send(parse, bind(b"a"), bind(b"b"), bind(b""), Close(b"P", b"a"), bind(b"c"), Sync())
+            assert code(client) is None
+        client.send(parse, bind(b"a"), bind(b"b"), bind(b"c"), Sync())
+        assert code(client) == b"54000"
+        client.send(Query(b"BEGIN"), parse, bind(b"a"), Sync(), bind(b"b"), Sync(), bind(b"c"), Sync())
+        assert [code(client) for _ in range(4)] == [None, None, None, b"54000"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "statement", "sqlstate"),
+    [
+        (ServerLimitsSection(idle_timeout_s=1), b"SELECT 1", b"57P05"),
+        (ServerLimitsSection(idle_in_transaction_timeout_s=1), b"BEGIN", b"25P03"),
+    ],
+)
+def test_an_idle_session_is_ended(running: Running, statement: bytes, sqlstate: bytes) -> None:
+    with RawClient(running.port) as client:
+        client.send(Query(b"SELECT pg_sleep(2.5)"))
+        assert code(client) is None
+        client.send(Query(statement))
+        assert code(client) is None
+        report = only_report(client)
+    assert (report.field(b"C"), report.field(b"S")) == (sqlstate, b"FATAL")

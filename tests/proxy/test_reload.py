@@ -1,0 +1,116 @@
+"""The policy read again by SIGHUP, in one process and in several: open sessions go on, or end as they must."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from proxy.wire.scram import verifier
+from tests.end_to_end import shop
+from tests.end_to_end.house import PASSWORD, VERIFIER, command, eventually, most_spent, write_policy
+from tests.proxy.serving_process import Served, served
+
+QUESTION = "SELECT store FROM sales GROUP BY store HAVING count(*) > {}"
+ANSWERS = {"policy reloaded", "policy not reloaded"}
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    shop.fill_duckdb(tmp_path / "shop.duckdb")
+    return write_policy(tmp_path, source="duckdb:///shop.duckdb")
+
+
+@pytest.fixture(params=[1, 2], ids=["one process", "two workers"])
+def workers(request: pytest.FixtureRequest) -> int:
+    number: int = request.param
+    return number
+
+
+@pytest.fixture
+def keyhole(policy: Path, workers: int) -> Iterator[Served]:
+    with served(policy, f"--workers={workers}") as running:
+        yield running
+
+
+def log_in(keyhole: Served, user: str = "ada", password: str = PASSWORD) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(
+        host="127.0.0.1", port=keyhole.port, dbname="shop", user=user, password=password, autocommit=True
+    )
+
+
+def reload(keyhole: Served, *, answers: int) -> list[str]:
+    """Tell the process to read its policy again; what was logged of it once so many have said so."""
+
+    def heard() -> list[str]:
+        return [event["event"] for event in keyhole.events() if event["event"] in ANSWERS]
+
+    before = len(heard())
+    keyhole.process.send_signal(signal.SIGHUP)
+    eventually(lambda: len(heard()) >= before + answers)
+    return heard()[before:]
+
+
+def test_a_reload_changes_caps_and_analysts_and_drops_no_other_session(
+    keyhole: Served, policy: Path, workers: int
+) -> None:
+    before = policy.read_text(encoding="utf-8")
+    with log_in(keyhole) as ada, log_in(keyhole, "bob") as bob:
+        assert ada.execute(QUESTION.format(1000).encode()).fetchall() == [("north",), ("south",)]
+        ada.execute("SET keyhole.fnr = 0.04")
+        bobs = before[before.index("[analysts.bob]") :]
+        changed = before.replace(bobs, f'[analysts.cleo]\npassword = "{VERIFIER}"\n')
+        changed = changed.replace("epsilon_per_query = 100.0", "epsilon_per_query = 0.0001")
+        assert changed != before
+        policy.write_text(changed, encoding="utf-8")
+        assert reload(keyhole, answers=workers) == ["policy reloaded"] * workers
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            bob.execute("SELECT 1")
+        with pytest.raises(psycopg.OperationalError, match="KH401"):
+            log_in(keyhole, "bob")
+        with log_in(keyhole, "cleo") as cleo:
+            assert cleo.execute("SELECT current_user").fetchone() == ("cleo",)
+        assert ada.execute("SHOW keyhole.fnr").fetchone() == ("0.04",)
+        spent = most_spent(command("budget", policy), "sales")
+        with pytest.raises(psycopg.Error, match="KH30"):
+            ada.execute(QUESTION.format(1200).encode())
+        assert most_spent(command("budget", policy), "sales") == spent
+
+
+def test_another_password_ends_the_sessions_that_had_the_old_one(keyhole: Served, policy: Path, workers: int) -> None:
+    text = policy.read_text(encoding="utf-8")
+    with log_in(keyhole) as ada, log_in(keyhole, "bob") as bob:
+        first, found, rest = text.partition(f'[analysts.ada]\npassword = "{VERIFIER}"')
+        assert found
+        policy.write_text(f'{first}[analysts.ada]\npassword = "{verifier("another")}"{rest}', encoding="utf-8")
+        assert reload(keyhole, answers=workers) == ["policy reloaded"] * workers
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            ada.execute("SELECT 1")
+        assert bob.execute("SELECT 1").fetchone() == (1,)
+        with pytest.raises(psycopg.OperationalError, match="KH401"):
+            log_in(keyhole)
+        log_in(keyhole, password="another").close()
+
+
+def test_what_cannot_be_taken_changes_nothing(policy: Path) -> None:
+    text = policy.read_text(encoding="utf-8")
+    with served(policy) as keyhole, log_in(keyhole) as ada, log_in(keyhole, "bob") as bob:
+        for old, new in (
+            ("[budget]", "[budget"),
+            ("epsilon_per_query", "epsilon_per_qeury"),
+            ('tolerance = "5%"', 'tolerance = "many"'),
+            ('database = "shop"', 'database = "store"'),
+            ('immutable = ["store"]', "immutable = []"),
+        ):
+            assert old in text
+            policy.write_text(text.replace(old, new).replace("[analysts.bob]", "[analysts.eve]"), encoding="utf-8")
+            assert reload(keyhole, answers=1) == ["policy not reloaded"]
+            with log_in(keyhole, "bob") as later:
+                for connection in (ada, bob, later):
+                    assert connection.execute("SELECT 1").fetchone() == (1,)
+            with pytest.raises(psycopg.OperationalError, match="KH401"):
+                log_in(keyhole, "eve")
+        policy.write_text(text, encoding="utf-8")
+        assert reload(keyhole, answers=1) == ["policy reloaded"]
+        assert ada.execute(QUESTION.format(1000).encode()).fetchall() == [("north",), ("south",)]

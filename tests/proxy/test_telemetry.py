@@ -1,0 +1,278 @@
+"""Metrics, readiness and what a service manager hears: every name documented, every number what happened."""
+
+import asyncio
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import wait
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from accountant.model import NANO
+from planner.errors import KeyholeError
+from proxy import checking
+from proxy.readiness import Readiness
+from proxy.service import Service
+from proxy.serving import Addresses, Place, in_background
+from proxy.systemd import READY, notify
+from proxy.telemetry import Ending, Face, Stage, Telemetry, TurnedAway
+from proxy.worker_pool import WorkerPool
+from tests.proxy.serving_process import ROOT, scraped
+from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install
+
+OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+ADA = {"Authorization": f"Bearer {TOKENS['ada']}"}
+Scrape = dict[str, dict[tuple[tuple[str, str], ...], float]]
+
+
+class Watched:
+    """A house that is served, and its three ports."""
+
+    def __init__(self, service: Service, addresses: Addresses) -> None:
+        self.service = service
+        self.addresses = addresses
+        self.operator = f"http://127.0.0.1:{addresses.metrics_port}"
+
+    def connect(self, password: str = PASSWORD) -> psycopg.Connection[tuple[str]]:
+        there = f"host=127.0.0.1 port={self.addresses.port} dbname=keyhole user=ada"
+        return psycopg.connect(there, password=password, autocommit=True)
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"{self.operator}{path}", trust_env=False)
+
+    def scrape(self) -> Scrape:
+        return scraped(self.get("/metrics").raise_for_status().text)
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    policy = install(tmp_path)
+    checking.check(policy, confirm=False)
+    with (
+        Service.open(policy) as service,
+        in_background(service, host="127.0.0.1", port=0, rest_port=0, metrics=Place("127.0.0.1", 0)) as addresses,
+    ):
+        yield Watched(service, addresses)
+
+
+def labelled(scrape: Scrape, name: str, **labels: str) -> float:
+    return scrape.get(name, {}).get(tuple(sorted(labels.items())), 0.0)
+
+
+def test_what_happened_is_counted(watched: Watched) -> None:
+    before = watched.scrape()
+    with watched.connect() as client:
+        for _ in range(2):
+            assert client.execute(QUESTION.format(1501).encode()).fetchall() == [("A",)]
+        client.execute(b"SET keyhole.max_epsilon = 0.001")
+        for refused in (QUESTION.format(1502), "SELECT ward, count(*) FROM visits GROUP BY ward"):
+            with pytest.raises(psycopg.Error, match=r"KH302|KH101"):
+                client.execute(refused.encode())
+        after = watched.scrape()
+    with pytest.raises(psycopg.OperationalError, match="KH401"):
+        watched.connect("wrong")
+    with httpx.Client(base_url=watched.addresses.rest, trust_env=False) as rest:
+        assert rest.get("/v1/budget").status_code == 401
+        assert rest.post("/v1/question", json={"sql": QUESTION.format(1501)}, headers=ADA).json()["reused"]
+    last = watched.scrape()
+
+    def gained(name: str, scrape: Scrape = after, **labels: str) -> float:
+        return labelled(scrape, name, **labels) - labelled(before, name, **labels)
+
+    assert {ending: gained("keyhole_questions_total", outcome=ending) for ending in Ending} == {
+        Ending.ANSWERED: 1,
+        Ending.STORED: 1,
+        Ending.REFUSED: 1,
+        Ending.FAILED: 0,
+    }
+    assert {stage: gained("keyhole_stage_seconds_count", stage=stage) for stage in Stage} == {
+        Stage.PARSE: 3,
+        Stage.PLAN: 3,
+        Stage.TURN: 2,
+        Stage.RESERVE: 2,
+        Stage.AGGREGATE: 1,
+        Stage.DECIDE: 1,
+        Stage.COMMIT: 1,
+    }
+    assert gained("keyhole_refusals_total", face="postgresql", code="KH302") == 1
+    assert gained("keyhole_refusals_total", face="postgresql", code="KH101") == 1
+    (asked,) = watched.service.ledger.history()
+    reserved = gained("keyhole_epsilon_reserved_total", table="visits")
+    assert reserved == pytest.approx(asked.charge.epsilon_nano / NANO)
+    assert labelled(after, "keyhole_ledger_events") == watched.service.ledger.verify() == 2
+    assert labelled(after, "keyhole_sessions", state="idle") == 1
+    assert labelled(after, "keyhole_connections") == labelled(after, "keyhole_shadow_connections") == 1
+    assert gained("keyhole_sessions_opened_total", last) == 1
+    for face in Face:
+        assert gained("keyhole_failed_logins_total", last, face=face) == 1
+        assert gained("keyhole_refusals_total", last, face=face, code="KH401") == 1
+    assert gained("keyhole_questions_total", last, outcome="stored") == 2
+    for gauge in ("keyhole_source_turns", "keyhole_question_workers"):
+        assert set(last[gauge].values()) == {0.0}
+
+
+def test_a_connection_that_breaks_the_protocol_is_counted(watched: Watched) -> None:
+    with socket.create_connection(("127.0.0.1", watched.addresses.port)) as raw:
+        raw.sendall(b"\xff" * 64)
+        while raw.recv(1000):
+            pass
+    assert labelled(watched.scrape(), "keyhole_connections_turned_away_total", reason=TurnedAway.PROTOCOL) == 1
+
+
+def documented() -> dict[str, set[str]]:
+    """The metrics of docs/operating.md with their labels."""
+    table = OPERATING.split("\n### Metrics\n")[1].split("\n### ")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    return {name.strip().strip("`"): set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
+
+
+def test_every_metric_is_documented_with_its_labels(watched: Watched) -> None:
+    with watched.connect() as client:
+        client.execute(QUESTION.format(1503).encode())
+        with pytest.raises(psycopg.Error):
+            client.execute(b"SELECT * FROM visits")
+    scrape = watched.scrape()
+    own = {
+        re.sub(r"_(bucket|count|sum)$", "", name): {label for labels in values for label, _ in labels} - {"le"}
+        for name, values in scrape.items()
+        if name.startswith("keyhole_")
+    }
+    assert own == documented()
+    assert all(name.startswith(("keyhole_", "process_", "python_gc_")) for name in scrape)
+
+
+@pytest.mark.parametrize(
+    ("names", "metric"),
+    [
+        (Ending, "keyhole_questions_total"),
+        (Stage, "keyhole_stage_seconds"),
+        (TurnedAway, "keyhole_connections_turned_away_total"),
+    ],
+)
+def test_every_value_of_a_label_is_documented(names: type[Ending | Stage | TurnedAway], metric: str) -> None:
+    (row,) = (line for line in OPERATING.splitlines() if line.startswith(f"| `{metric}` |"))
+    assert {f"`{name}`" for name in names} <= set(re.findall(r"`\w+`", row))
+
+
+def test_health_is_told_on_both_ports_and_what_is_missing_on_the_operators_alone(watched: Watched) -> None:
+    with httpx.Client(base_url=watched.addresses.rest, trust_env=False) as rest:
+        assert rest.get("/healthz").json() == watched.get("/healthz").json() == {"status": "ok"}
+        assert rest.get("/readyz").json() == {"status": "ready"}
+        assert watched.get("/readyz").json() == {"status": "ready", "missing": []}
+        assert rest.get("/metrics").status_code == 404
+
+
+class Parts:
+    """Two parts of which one can be missing, or slow to tell."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.broken = False
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def ledger(self) -> None:
+        self.looks += 1
+        self.hold.wait()
+        if self.broken:
+            raise KeyholeError("KH502", "the ledger is not available")
+
+
+def looked(parts: Parts, monkeypatch: pytest.MonkeyPatch, *, fresh_s: float) -> Readiness:
+    monkeypatch.setattr("proxy.readiness.FRESH_S", fresh_s)
+    monkeypatch.setattr("proxy.readiness.LATE_S", 0.01)
+    return Readiness({"ledger": parts.ledger, "source": lambda: None}, telemetry=Telemetry())
+
+
+def test_many_who_ask_at_once_look_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = Parts()
+    ready = looked(parts, monkeypatch, fresh_s=3600)
+
+    async def ask() -> list[tuple[str, ...]]:
+        return [*await asyncio.gather(*(ready.missing() for _ in range(50))), await ready.missing()]
+
+    monkeypatch.setattr("proxy.readiness.LATE_S", 60)
+    assert set(asyncio.run(ask())) == {()}
+    assert parts.looks == 1
+
+
+def test_what_is_gone_or_does_not_answer_is_missing_until_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = Parts()
+    ready = looked(parts, monkeypatch, fresh_s=0)
+
+    async def ask() -> tuple[str, ...]:
+        monkeypatch.setattr("proxy.readiness.LATE_S", 60)
+        return await ready.missing()
+
+    async def ask_in_a_hurry() -> tuple[tuple[str, ...], tuple[str, ...]]:
+        parts.hold.clear()
+        first, second = await ready.missing(), await ready.missing()
+        parts.hold.set()
+        return first, second
+
+    parts.broken = True
+    assert asyncio.run(ask()) == ("ledger",)
+    parts.broken = False
+    assert asyncio.run(ask()) == ()
+    monkeypatch.setattr("proxy.readiness.LATE_S", 0.01)
+    before = parts.looks
+    hurried = asyncio.run(ask_in_a_hurry())
+    assert all("ledger" in missing for missing in hurried)
+    assert parts.looks == before + 1
+    assert asyncio.run(ask()) == ()
+
+
+def test_a_ledger_that_is_asked_whether_it_can_be_written_is_not(watched: Watched) -> None:
+    ledger = watched.service.ledger
+    before = ledger.verify()
+    ledger.check_writable()
+    assert ledger.verify() == ledger.size == before
+
+
+def test_a_reading_that_fails_spoils_no_scrape(watched: Watched) -> None:
+    watched.service.source.close()
+    scrape = watched.scrape()
+    assert labelled(scrape, "keyhole_ready", part="ledger") == 1
+    assert scrape["keyhole_build_info"]
+
+
+def test_workers_are_counted_while_they_wait_and_work() -> None:
+    telemetry, free = Telemetry(), threading.Event()
+    started = threading.Semaphore(0)
+
+    def work() -> None:
+        started.release()
+        free.wait()
+
+    def counted() -> dict[str, float]:
+        values = scraped(telemetry.exposition().decode())["keyhole_question_workers"]
+        return {dict(labels)["state"]: value for labels, value in values.items()}
+
+    with WorkerPool(2, telemetry=telemetry) as pool:
+        futures = [pool.submit(work) for _ in range(5)]
+        for _ in range(2):
+            started.acquire()
+        assert counted() == {"busy": 2, "waiting": 3}
+        assert futures[-1].cancel()
+        assert counted() == {"busy": 2, "waiting": 2}
+        free.set()
+        wait(futures)
+    assert counted() == {"busy": 0, "waiting": 0}
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
+    address = f"@{tmp_path.name}-keyhole" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"\0{address[1:]}" if abstract else address)
+        notify(READY, environment={"NOTIFY_SOCKET": address})
+        assert manager.recv(100) == b"READY=1"
+
+
+def test_without_a_service_manager_nothing_happens(tmp_path: Path) -> None:
+    for environment in ({}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": str(tmp_path / "nobody")}):
+        notify(READY, environment=environment)
