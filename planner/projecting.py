@@ -92,8 +92,8 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         return None
     place = clauses(node, tokens)
     closed = place.end < len(tokens) and tokens[place.end].is_symbol(")")
-    if not closed or not fits(place, select, tokens):
-        return None
+    if not closed or not fits(place, select, tokens) or len(select.expressions) != len(place.items):
+        return None  # an empty item, too, which PostgreSQL will refuse
     own = {column.name for column in table.columns}
     everything = False
     shown: dict[str, _Shown] = {}

@@ -11,12 +11,14 @@ _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 
 
 class _Secrets(dict[str, str]):
-    """An environment in which every variable is set, to no one's verifier."""
+    """An environment in which every variable is set: to no one's verifier where one belongs, else to a word."""
 
     def __contains__(self, _: object) -> bool:
         return True
 
-    def __missing__(self, _: str) -> str:
+    def __missing__(self, name: str) -> str:
+        if not name.endswith("VERIFIER"):
+            return "word"
         return f"SCRAM-SHA-256$4096:AAAA${'A' * 43}=:{'A' * 43}="
 
 

@@ -209,6 +209,7 @@ def _sqlstate(ada: psycopg.Connection[Any], sql: str) -> str | None:
 
 @given(sql=_statements())
 @example(sql="WITH sales AS (SELECT 1) SELECT * FROM sales")
+@example(sql="SELECT c FROM (SELECT country AS c, , month FROM sales) q GROUP BY c HAVING count(*) > 20")
 @example(sql='SELECT * FROM (SELECT country FROM "sales") q')
 @example(sql="SELECT * FROM busy, LATERAL (TABLE public.sales) s")
 @example(sql=f"WITH q AS ({TOTALS}) SELECT country FROM q GROUP BY country HAVING count(*) > 20 UNION TABLE q")
