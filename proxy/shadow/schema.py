@@ -22,7 +22,7 @@ from proxy.shadow.embedded import OWNER
 GROUP = "keyhole_analyst"
 UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 """A function that raises: what a portal runs whose question Keyhole has not answered."""
-_LAYOUT = "4"
+_LAYOUT = "5"
 _RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
 _TYPE = re.compile(r'[a-z_"][a-z0-9_ ".]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?[a-z ]*(\[\])*', re.IGNORECASE)
 
@@ -30,9 +30,10 @@ FORBIDDEN_FUNCTIONS = (
     r"^(lo_.*|lo(read|write)|pg_notify|pg_logical_emit_message|pg_export_snapshot"
     r"|(query|table|schema|database|cursor)_to_xml(schema|_and_xmlschema)?|ts_stat|ts_rewrite"
     r"|pg_(terminate|cancel)_backend|pg_read_.*|pg_ls_.*|pg_stat_file|pg_import_system_collations"
-    r"|pg_stat_reset.*|pg_create_.*|pg_drop_.*|pg_(try_)?advisory_(xact_)?lock.*)$"
+    r"|pg_stat_reset.*|pg_create_.*|pg_drop_.*|pg_(try_)?advisory_(xact_)?lock.*|pg_lock_status)$"
 )
-"""Functions that write, reach beyond the session, or run SQL given as text: nobody but the owner may call them."""
+"""Functions that write, reach or look beyond the session, or run SQL given as text: nobody but the owner may call them.
+What another session has locked would tell which tables it asks about."""
 
 
 def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:

@@ -26,6 +26,7 @@ REFUSED = (
     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity",
     "SELECT pg_log_backend_memory_contexts(pg_backend_pid())",
     "SELECT pg_stat_reset()",
+    "SELECT relation FROM pg_locks",
     "SELECT set_config('standard_conforming_strings', replace('onx', 'x', ''), false)",
     "SELECT set_config(setting_name => 'work_mem', new_value => '1GB', is_local => false)",
     "SELECT set_config('temp_file_limit', '-1', false)",
