@@ -67,7 +67,7 @@ def use_a_session(conninfo: str) -> None:
             "SELECT 'zebra'::integer",
             "SELECT * FROM sales WHERE note = 'zebra'",
             "SET keyhole.tolerance = 'zebra'",
-            "COPY stores TO '/tmp/zebra'",
+            "COPY stores TO '/zebra'",
         ):
             refused(partial(client.execute, statement.encode()))
 
