@@ -15,7 +15,7 @@ serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
 test: lint  ## everything, with real PostgreSQL and DuckDB
 	@$(BIN)/python -m pytest -q -n 2
 
-test-clients: $(VENV)/.installed-test  ## clients from apt and npm (JDBC, ODBC, node, pgbouncer); what cannot be installed is skipped
+test-clients: $(VENV)/.installed-test  ## clients from apt and npm (JDBC, ODBC, node, pgbouncer, Prometheus); what cannot be installed is skipped
 	@VENV=$(VENV) bash tests/clients/installed/run.sh
 
 lint: $(VENV)/.installed-test

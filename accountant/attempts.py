@@ -84,10 +84,11 @@ class Attempts:
         )
 
     def reserve(self, attempt: Attempt, reservation: str) -> None:
-        """Say what an attempt has reserved, in the transaction that reserves it. Raises `AttemptTaken`."""
+        """Say what an attempt has reserved, in the transaction that reserves it. Raises `AttemptTaken`; so it does
+        where the attempt has reserved before."""
         changed = self._connection.execute(
             _attempts.update()
-            .where(_attempts.c.attempt == attempt.id, _attempts.c.response.is_(None))
+            .where(_attempts.c.attempt == attempt.id, _attempts.c.reservation.is_(None), _attempts.c.response.is_(None))
             .values(reservation=reservation)
         )
         if changed.rowcount != 1:

@@ -66,8 +66,9 @@ class Idempotency:
     def begin(self, analyst: str, key: str, *, request: str, lease: timedelta, keep: timedelta) -> Attempt | Earlier:
         """The right to answer a request (`request` is its SHA-256) under a key, or the attempt that had it before.
 
-        Whoever has reserved nothing for `lease` is taken for dead, and can reserve nothing any more. Keys older than
-        `keep` are forgotten. Raises `OtherRequest`, `TooManyKeys`, `LedgerUnavailable`.
+        Whoever has reserved nothing for `lease` is taken for dead, and can reserve nothing any more; so is who began
+        later than that from now, under a clock that was wrong. Keys older than `keep` are forgotten.
+        Raises `OtherRequest`, `TooManyKeys`, `LedgerUnavailable`.
         """
         now = self._clock()
         with self._journal.writing() as (transaction, balances):
@@ -82,7 +83,7 @@ class Idempotency:
                 return attempt
             if row.request != request:
                 raise OtherRequest
-            earlier = _earlier(transaction, balances, row, still_running=row.begun_at > now - lease)
+            earlier = _earlier(transaction, balances, row, still_running=abs(now - row.begun_at) < lease)
             if earlier is None:
                 rows.take_over(attempt)
                 return attempt
@@ -94,10 +95,17 @@ class Idempotency:
             transaction.attempts.end(attempt, response=response, answer=answer)
 
     def fail(self, attempt: Attempt, *, response: bytes) -> None:
-        """Keep a refusal where something was reserved before it; else the key is free again."""
-        with self._journal.writing() as (transaction, _):
-            transaction.attempts.forget_unpaid(attempt)
-            transaction.attempts.end(attempt, response=response, answer=None)
+        """Keep a refusal where something was reserved before it; else the key is free again.
+
+        Where the answer was committed nothing is kept: the refusal did not know of it, as a storage that failed may
+        have written all the same, and the key stands for that answer.
+        """
+        with self._journal.writing() as (transaction, balances):
+            rows = transaction.attempts
+            rows.forget_unpaid(attempt)
+            row = rows.find(attempt.analyst, attempt.key)
+            if row is not None and balances.closed.get(row.reservation or "") != "committed":
+                rows.end(attempt, response=response, answer=None)
 
     def stored(self, reservation: str, *, analyst: str) -> StoredAnswer | None:
         """The answer that a reservation stored, if the analyst has paid for it or read it; None else."""

@@ -33,6 +33,10 @@ class Journal:
             self.keep_snapshot()
         self._store.close()
 
+    def check_room(self, *, room_bytes: int) -> None:
+        """Look whether the storage could grow by so much. Raises `LedgerUnavailable`."""
+        self._store.check_room(room_bytes=room_bytes)
+
     @contextmanager
     def writing(self) -> Iterator[tuple[Transaction, Balances]]:
         """One serialised transaction with the balances before it; durable when the block ends, undone if it raises."""

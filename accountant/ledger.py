@@ -248,8 +248,12 @@ class Ledger:
         with self._journal.reading() as (_, balances):
             return what_fits(balances, charge, limits, knowledge=self._knowledge)
 
-    def check_writable(self) -> None:
-        """Take the writer's place for a moment, and write nothing. Raises `LedgerUnavailable`."""
+    def check_writable(self, *, room_bytes: int) -> None:
+        """Take the writer's place for a moment, and write nothing; a SQLite file must find so much room on its disk.
+
+        Raises `LedgerUnavailable`. A database server is not asked how full its disk is.
+        """
+        self._journal.check_room(room_bytes=room_bytes)
         with self._journal.writing():
             pass
 

@@ -5,10 +5,11 @@ committed so far; when the block ends without an error, what it appended survive
 """
 
 import json
+import shutil
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,9 @@ _snapshots = sa.Table(
 )
 _writer = sa.Table("writer", _metadata, sa.Column("id", sa.Integer, primary_key=True))
 
+# built once: every transaction reads it
+_EVENTS_FROM = sa.select(_events).where(_events.c.id >= sa.bindparam("first")).order_by(_events.c.id).limit(READ_ROWS)
+
 
 class DomainCache:
     """The key values last seen and their digests, so that a steady workload neither hashes nor reads them again."""
@@ -133,9 +137,7 @@ class Transaction:
     def records_from(self, first: int) -> Iterator[Record]:
         """The events numbered `first` and above, in order, in batches."""
         while True:
-            rows = self._connection.execute(
-                sa.select(_events).where(_events.c.id >= first).order_by(_events.c.id).limit(READ_ROWS)
-            ).all()
+            rows = self._connection.execute(_EVENTS_FROM, {"first": first}).all()
             yield from (Record(*row) for row in rows)
             if len(rows) < READ_ROWS:
                 return
@@ -364,6 +366,14 @@ class Store:
     def close(self) -> None:
         """Close every connection."""
         self._engine.dispose()
+
+    def check_room(self, *, room_bytes: int) -> None:
+        """Look whether a SQLite file could grow by so much on its disk. Raises `LedgerUnavailable`."""
+        file = self._engine.url.database
+        if self._engine.dialect.name == "sqlite" and file and file != ":memory:":
+            with suppress(OSError):
+                if shutil.disk_usage(Path(file).parent).free < room_bytes:
+                    raise LedgerUnavailable("the disk is full")
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:

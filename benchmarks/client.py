@@ -9,9 +9,15 @@ from typing import Any, TypeVar
 
 import duckdb
 import psycopg
+from psycopg.pq.abc import PGconn
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
+SENDING: dict[str, Callable[[PGconn], None]] = {
+    "simple": lambda wire: wire.send_query(b"SELECT 1"),
+    "extended": lambda wire: wire.send_query_params(b"SELECT $1::int", [b"1"]),
+}
+"""A simple query, and Parse, Bind, Describe, Execute and Sync together."""
 _connections: dict[str, "psycopg.Connection[tuple[Any, ...]] | duckdb.DuckDBPyConnection"] = {}
 
 
@@ -25,9 +31,15 @@ class Client:
         """One statement: milliseconds from sending it to having all its rows, and the rows."""
         return self._call(_timed, url, sql, parameters)
 
-    def round_trips(self, url: str, *, number: int, connections: int) -> float:
-        """`SELECT 1` on so many connections at once, `number` times in all: how many a second."""
-        return self._call(_round_trips, url, number, connections)
+    def round_trips(
+        self, url: str, *, sending: str, number: int, connections: int, processes: tuple[int, ...] = ()
+    ) -> tuple[float, tuple[float, ...]]:
+        """A small statement on so many connections at once, `number` times in all.
+
+        How many a second, and the seconds of processor time that each of `processes` had for them. `sending` is a key
+        of `SENDING`.
+        """
+        return self._call(_round_trips, url, sending, number, connections, processes)
 
     def close_connections(self) -> None:
         """Close what is open."""
@@ -68,21 +80,32 @@ def _timed(url: str, sql: str, parameters: tuple[object, ...] | None) -> tuple[f
     return 1000 * (time.perf_counter() - started), rows
 
 
-def _round_trips(url: str, number: int, connections: int) -> float:
+def _round_trips(
+    url: str, sending: str, number: int, connections: int, processes: tuple[int, ...]
+) -> tuple[float, tuple[float, ...]]:
+    send = SENDING[sending]
     opened = [psycopg.connect(url, autocommit=True) for _ in range(connections)]
     wires = [connection.pgconn for connection in opened]
     try:
-        started = time.perf_counter()
+        before, started = processor_s(processes), time.perf_counter()
         for _ in range(number // connections):
             for wire in wires:
-                wire.send_query(b"SELECT 1")
+                send(wire)
             for wire in wires:
                 while wire.get_result() is not None:
                     pass
-        return number // connections * connections / (time.perf_counter() - started)
+        taken = time.perf_counter() - started
+        used = tuple(now - then for now, then in zip(processor_s(processes), before, strict=True))
+        return number // connections * connections / taken, used
     finally:
         for connection in opened:
             connection.close()
+
+
+def processor_s(processes: tuple[int, ...]) -> tuple[float, ...]:
+    """The processor time that each of them has used so far, all threads together, in seconds."""
+    # the number that clock_getcpuclockid has for another process
+    return tuple(time.clock_gettime(~process << 3 | 2) for process in processes)
 
 
 def _close() -> None:

@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,7 +22,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from benchmarks.client import Client, client
+from benchmarks.client import SENDING, Client, client
 from benchmarks.served import keyhole, memory
 from benchmarks.stopwatch import SOURCE, STAGES, Stopwatch
 from benchmarks.workload import (
@@ -78,12 +80,27 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class RoundTrips:
-    """Simple statements a second that are no questions, through so many processes and on a shadow directly."""
+    """Small statements a second that are no questions, through so many processes and on a shadow directly.
 
+    `processor_us` is what one costs Keyhole's processes together, `busiest` the part of it that the busiest one has.
+    """
+
+    sending: str
     workers: int
     connections: int
     keyhole_per_s: float
     shadow_per_s: float
+    processor_us: float
+    busiest: float
+
+    @property
+    def enough_cores_per_s(self) -> float:
+        """How many the busiest process would let through a second if it, client and shadow never shared a core."""
+        return 1e6 / (self.processor_us * self.busiest)
+
+    def document(self) -> dict[str, Any]:
+        """The measurement for a program."""
+        return {**asdict(self), "enough_cores_per_s": self.enough_cores_per_s}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +131,7 @@ class Report:
             "repetitions": self.repetitions,
             "bars": {"postgresql_ratio": POSTGRES_RATIO, "duckdb_extra_ms": DUCKDB_EXTRA_MS},
             "measured": [each.document() for each in self.measured],
-            "round_trips": [asdict(each) for each in self.round_trips],
+            "round_trips": [each.document() for each in self.round_trips],
             "memory": [asdict(each) for each in self.memory],
         }
 
@@ -184,17 +201,27 @@ class _Bench:
         )
 
     def pass_through(self, policy: Path, *, number: int) -> tuple[tuple[RoundTrips, ...], tuple[Memory, ...]]:
-        """What is no question: `SELECT 1` through Keyhole and on a shadow directly, and what sessions hold."""
+        """What is no question: small statements through Keyhole and on a shadow directly, and what sessions hold."""
         trips: list[RoundTrips] = []
-        used: list[Memory] = []
-        for workers in self._progress.track(WORKERS, description="SELECT 1"):
+        held: list[Memory] = []
+        for workers in self._progress.track(WORKERS, description="small statements"):
             with keyhole(policy, workers=workers) as (endpoint, processes), _shadow() as shadow:
-                for connections in (1, 50):
-                    through = self._client.round_trips(endpoint, number=number, connections=connections)
-                    direct = self._client.round_trips(shadow, number=number, connections=connections)
-                    trips.append(RoundTrips(workers, connections, through, direct))
-                used.append(self._memory(endpoint, processes, workers=workers))
-        return tuple(trips), tuple(used)
+                for sending, connections in product(SENDING, (1, 50)):
+                    count = partial(self._client.round_trips, sending=sending, number=number, connections=connections)
+                    through, used = count(endpoint, processes=processes)
+                    trips.append(
+                        RoundTrips(
+                            sending=sending,
+                            workers=workers,
+                            connections=connections,
+                            keyhole_per_s=through,
+                            shadow_per_s=count(shadow)[0],
+                            processor_us=1e6 * sum(used) / (number // connections * connections),
+                            busiest=max(used) / sum(used),
+                        )
+                    )
+                held.append(self._memory(endpoint, processes, workers=workers))
+        return tuple(trips), tuple(held)
 
     def _memory(self, endpoint: str, processes: tuple[int, ...], *, workers: int) -> Memory:
         with ExitStack() as opened:
@@ -257,16 +284,20 @@ def show(report: Report, console: Console) -> None:
     for stage in STAGES:
         stages.add_row(stage, *(f"{each.stages_ms[stage]:.2f}" for each in report.measured))
     console.print(stages)
-    trips = Table("workers", "SELECT 1", title="Round trips that are no questions, per second")
-    for heading in ("through Keyhole", "shadow directly", "ratio"):
+    trips = Table("statement", "workers", "connections", title="Round trips that are no questions, per second")
+    for heading in ("through Keyhole", "shadow directly", "ratio", "processor us", "busiest", "with enough cores"):
         trips.add_column(heading, justify="right")
     for trip in report.round_trips:
         trips.add_row(
+            trip.sending,
             str(trip.workers),
-            f"{trip.connections} connections",
+            str(trip.connections),
             f"{trip.keyhole_per_s:,.0f}",
             f"{trip.shadow_per_s:,.0f}",
             f"{trip.keyhole_per_s / trip.shadow_per_s:.2f}",
+            f"{trip.processor_us:.0f}",
+            f"{trip.busiest:.0%}",
+            f"{trip.enough_cores_per_s:,.0f}",
         )
     console.print(trips)
     used = Table("workers", "sessions", title="Memory of Keyhole's processes, MB")

@@ -33,8 +33,8 @@ from proxy.service import Service
 
 SECONDS, CONNECTIONS, ROWS, SAMPLE_S = 600.0, 50, 20_000, 2.0
 MOST_GROWTH = 0.05  # of resident memory over the second half of the run, by the fitted line
-FRESH_QUESTIONS = 400
-_QUESTION = "SELECT shop, day FROM lines GROUP BY shop, day HAVING count(*) > {}"
+COUNTS, SUMS = range(20, 50), range(110, 140)  # thresholds of 900 different questions
+_QUESTION = "SELECT shop, day FROM lines GROUP BY shop, day HAVING count(*) > {} OR sum(quantity) > {}"
 _REFUSED = "SELECT shop, avg(quantity) FROM lines GROUP BY shop"
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -86,7 +86,7 @@ def soak(directory: Path, *, seconds: float, connections: int, workers: int) -> 
     checking.check(policy, confirm=False)
     with keyhole(policy, workers=workers) as (url, processes):
         with psycopg.connect(url) as connection:  # what is opened once is open from here on
-            connection.execute(_QUESTION.format(1).encode())
+            connection.execute(_QUESTION.format(COUNTS.start - 1, SUMS.start).encode())
         before = _settled(processes)
         samples: list[Sample] = []
         over = threading.Event()
@@ -249,9 +249,9 @@ def _cancelled(connection: Connection, _: random.Random) -> int:
 
 
 def _question(connection: Connection, chance: random.Random) -> int:
-    """Of so many different ones that most were answered before, once the run is on its way."""
+    """Of so few different ones that many were answered before, once the run is on its way."""
     with suppress(psycopg.errors.DatabaseError):  # the budget may be used up
-        connection.execute(_QUESTION.format(20 + chance.randrange(FRESH_QUESTIONS) / 10).encode()).fetchall()
+        connection.execute(_QUESTION.format(chance.choice(COUNTS), chance.choice(SUMS)).encode()).fetchall()
     return 1
 
 

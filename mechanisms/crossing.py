@@ -15,11 +15,11 @@ at a cost that depends on the number of looks alone. Floating point; the caller 
 References: MATHS M5, M8. Proof: docs/proofs/three_zone.md.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, expm1
+from math import exp, expm1, inf
+from typing import TypeAlias
 
 MARGIN = 1e-9
 
@@ -33,80 +33,89 @@ class Zone:
     high: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Wave:
-    """`weight * exp(slope * (z - reference))`; at most `weight` in size over the zone it is used on."""
+_Wave: TypeAlias = tuple[float, float, int, float, float, float, float]
+"""`weight * exp(slope * (z - reference))`, at most `weight` in size over the zone it is used on, as noise of a rate
+above `abs(slope)` meets it: weight, slope, reference, that rate plus and minus the slope, `expm1` of these two's
+negatives. A plain tuple: thousands are made for one question."""
 
-    weight: float
-    slope: float
-    reference: int
 
-    def summed(self, *, rate: float, distance: int, first: float, last: float) -> float:
-        """The sum over `first <= z <= last` of the wave times `exp(-rate * abs(z - distance))`, `abs(slope) < rate`."""
-        return _summed((self,), rate=rate, distance=distance, first=first, last=last)
+def _wave(weight: float, slope: float, reference: int, rate: float) -> _Wave:
+    rise, fall = slope + rate, rate - slope
+    return weight, slope, reference, rise, fall, expm1(-rise), expm1(-fall)
 
 
 @dataclass(frozen=True, slots=True)
 class _Incoming:
-    """`g_j`: a sum of waves on `low <= z <= high`, one wave below and one above."""
+    """`g_j`: a sum of waves on `low <= z <= high`, one wave below and one above, and the rate of look `j`."""
 
+    rate: float
     low: float
     high: float
     inside: tuple[_Wave, ...]
-    below: _Wave
-    above: _Wave
+    below: tuple[_Wave, ...]
+    above: tuple[_Wave, ...]
 
-    def at_most(self, last: float, *, rate: float, distance: int) -> float:
+    @staticmethod
+    def first(rate: float) -> "_Incoming":
+        """`g_1`, which is one everywhere."""
+        everywhere = (_wave(1.0, 0.0, 0, rate),)
+        return _Incoming(rate=rate, low=-inf, high=inf, inside=everywhere, below=(), above=())
+
+    def at_most(self, last: float, *, distance: int) -> float:
         """`P(undecided before, and z_j <= last)` at a true distance."""
-        total = self.below.summed(rate=rate, distance=distance, first=-math.inf, last=min(last, self.low - 1))
+        rate = self.rate
+        total = _summed(self.below, rate=rate, distance=distance, first=-inf, last=min(last, self.low - 1))
         total += _summed(self.inside, rate=rate, distance=distance, first=self.low, last=min(last, self.high))
         if last > self.high:
-            total += self.above.summed(rate=rate, distance=distance, first=self.high + 1, last=last)
+            total += _summed(self.above, rate=rate, distance=distance, first=self.high + 1, last=last)
         return _normal(rate) * total
 
-    def at_least(self, first: float, *, rate: float, distance: int) -> float:
+    def at_least(self, first: float, *, distance: int) -> float:
         """`P(undecided before, and z_j >= first)` at a true distance, accurate where it is tiny."""
-        total = self.above.summed(rate=rate, distance=distance, first=max(first, self.high + 1), last=math.inf)
+        rate = self.rate
+        total = _summed(self.above, rate=rate, distance=distance, first=max(first, self.high + 1), last=inf)
         total += _summed(self.inside, rate=rate, distance=distance, first=max(first, self.low), last=self.high)
         if first < self.low:
-            total += self.below.summed(rate=rate, distance=distance, first=first, last=self.low - 1)
+            total += _summed(self.below, rate=rate, distance=distance, first=first, last=self.low - 1)
         return _normal(rate) * total
 
+    def within(self, zone: Zone, *, distance: int) -> float:
+        """`P(undecided before, and z_j in the zone)`, of a zone within this one, at a true distance."""
+        rate = self.rate
+        return _normal(rate) * _summed(self.inside, rate=rate, distance=distance, first=zone.low, last=zone.high)
+
     def through(self, zone: Zone, *, finer: float) -> "_Incoming":
-        """`g` of the next look, of rate `finer`, when `zone` (within this one) leaves the look undecided."""
-        rate = zone.rate
+        """`g` of the next look, of rate `finer`, when `zone` (within this one) leaves the look undecided.
+
+        Both edges' sums over the zone are written out: they share what they are made of.
+        """
+        rate, low, high = self.rate, zone.low, zone.high
+        further = high - low
         same = unchanged(coarse=rate, fine=finer)
         spread = (1.0 - same) * _normal(rate)
         waves: list[_Wave] = []
-        left = right = 0.0
-        for wave in self.inside:
-            rise, fall = wave.slope + rate, rate - wave.slope
-            gain = -1.0 / math.expm1(-rise) + math.exp(-fall) / -math.expm1(-fall)
-            waves.append(_Wave(weight=wave.weight * (same + spread * gain), slope=wave.slope, reference=wave.reference))
-            left -= wave.weight * math.exp(wave.slope * (zone.low - wave.reference)) / math.expm1(rise)
-            right -= wave.weight * math.exp(wave.slope * (zone.high - wave.reference)) / math.expm1(fall)
-        waves.append(_Wave(weight=spread * left, slope=-rate, reference=zone.low))
-        waves.append(_Wave(weight=spread * right, slope=rate, reference=zone.high))
-
-        def leaking(edge: int) -> float:
-            return spread * _summed(self.inside, rate=rate, distance=edge, first=zone.low, last=zone.high)
-
+        left = right = below = above = 0.0
+        for weight, slope, reference, rise, fall, rise_step, fall_step in self.inside:
+            gain = -1.0 / rise_step + exp(-fall) / -fall_step
+            waves.append(_wave(weight * (same + spread * gain), slope, reference, finer))
+            at_low, at_high = exp(slope * (low - reference)), exp(slope * (high - reference))
+            left -= weight * at_low / expm1(rise)
+            right -= weight * at_high / expm1(fall)
+            part = at_low
+            if further:
+                part += exp(slope * (low + 1 - reference) - rate) * (expm1(-fall * further) / fall_step)
+            below += weight * part
+            above += weight * (at_high * (expm1(-rise * (further + 1)) / rise_step))
+        waves.append(_wave(spread * left, -rate, low, finer))
+        waves.append(_wave(spread * right, rate, high, finer))
         return _Incoming(
-            low=zone.low,
-            high=zone.high,
+            rate=finer,
+            low=low,
+            high=high,
             inside=tuple(waves),
-            below=_Wave(weight=leaking(zone.low), slope=rate, reference=zone.low),
-            above=_Wave(weight=leaking(zone.high), slope=-rate, reference=zone.high),
+            below=(_wave(spread * below, rate, low, finer),),
+            above=(_wave(spread * above, -rate, high, finer),),
         )
-
-
-_START = _Incoming(
-    low=-math.inf,
-    high=math.inf,
-    inside=(_Wave(weight=1.0, slope=0.0, reference=0),),
-    below=_Wave(weight=0.0, slope=0.0, reference=0),
-    above=_Wave(weight=0.0, slope=0.0, reference=0),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +138,7 @@ class Crossing:
         empty = any(zone.low > zone.high for zone in zones)
         if empty or not nested or any(coarse >= fine for coarse, fine in pairwise(rates)):
             raise ValueError("zones must shrink and rates must rise from look to look")
-        incoming = [_START]
+        incoming = [_Incoming.first(rates[0])]
         for place, zone in enumerate(zones):
             incoming.append(incoming[-1].through(zone, finer=rates[place + 1]))
         return Crossing(zones=tuple(zones), last_rate=last_rate, _incoming=tuple(incoming))
@@ -137,58 +146,56 @@ class Crossing:
     def early_rejections(self, distance: int) -> tuple[float, ...]:
         """Per early look, the probability of being decided false there."""
         return tuple(
-            incoming.at_most(zone.low - 1, rate=zone.rate, distance=distance)
+            incoming.at_most(zone.low - 1, distance=distance)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
     def early_acceptances(self, distance: int) -> tuple[float, ...]:
         """Per early look, the probability of being decided true there."""
         return tuple(
-            incoming.at_least(zone.high + 1, rate=zone.rate, distance=distance)
+            incoming.at_least(zone.high + 1, distance=distance)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
     def last_at_most(self, value: int, distance: int) -> float:
         """The probability of being undecided at all early looks, with a last noisy value of at most `value`."""
-        return self._incoming[-1].at_most(value, rate=self.last_rate, distance=distance)
+        return self._incoming[-1].at_most(value, distance=distance)
 
     def last_at_least(self, value: int, distance: int) -> float:
         """The probability of being undecided at all early looks, with a last noisy value of at least `value`."""
-        return self._incoming[-1].at_least(value, rate=self.last_rate, distance=distance)
+        return self._incoming[-1].at_least(value, distance=distance)
 
     def undecided(self, distance: int) -> tuple[float, ...]:
         """Per early look, the probability of still being undecided after it."""
         return tuple(
-            _normal(zone.rate)
-            * _summed(incoming.inside, rate=zone.rate, distance=distance, first=zone.low, last=zone.high)
-            for zone, incoming in zip(self.zones, self._incoming, strict=False)
+            incoming.within(zone, distance=distance) for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
 
 def unchanged(*, coarse: float, fine: float) -> float:
     """The probability that a coarser noise equals the finer one it is drawn from, apart from chance."""
-    return (math.expm1(-coarse) / math.expm1(-fine)) ** 2 * math.exp(coarse - fine)
+    return (expm1(-coarse) / expm1(-fine)) ** 2 * exp(coarse - fine)
 
 
 def _normal(rate: float) -> float:
-    return -math.expm1(-rate) / (1.0 + math.exp(-rate))
+    return -expm1(-rate) / (1.0 + exp(-rate))
 
 
 def _summed(waves: Sequence[_Wave], *, rate: float, distance: int, first: float, last: float) -> float:
-    """The sum of several waves' `summed`."""
+    """The waves' sum over `first <= z <= last`, each `z` times `exp(-rate * abs(z - distance))`."""
     below = last if last < distance else distance
     above = first if first > distance else distance + 1
     terms_below, terms_above = below - first + 1, last - above + 1
     total = 0.0
-    for wave in waves:
+    for weight, slope, reference, rise, fall, rise_step, fall_step in waves:
         part = 0.0
         if terms_below > 0:
-            fall = wave.slope + rate
-            exponent = wave.slope * (below - wave.reference) - rate * (distance - below)
-            part += exp(exponent) * (expm1(-fall * terms_below) / expm1(-fall))
+            part += exp(slope * (below - reference) - rate * (distance - below)) * (
+                expm1(-rise * terms_below) / rise_step
+            )
         if terms_above > 0:
-            fall = rate - wave.slope
-            exponent = wave.slope * (above - wave.reference) - rate * (above - distance)
-            part += exp(exponent) * (expm1(-fall * terms_above) / expm1(-fall))
-        total += wave.weight * part
+            part += exp(slope * (above - reference) - rate * (above - distance)) * (
+                expm1(-fall * terms_above) / fall_step
+            )
+        total += weight * part
     return total

@@ -8,10 +8,10 @@ References: MATHS M5, M8. Proof: docs/proofs/three_zone.md.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from mechanisms.crossing import MARGIN, Crossing, Zone
 from mechanisms.discrete_laplace import lower_tail, upper_tail
@@ -23,6 +23,7 @@ from mechanisms.threshold_test import (
     at_least,
     block_tolerance,
     calibrate_test,
+    least_block,
     least_rate,
     rejection,
     rounded_up,
@@ -30,6 +31,9 @@ from mechanisms.threshold_test import (
 
 _TIE_BITS = 32
 _BISECTIONS = 4
+_CLEAR = 0.02
+_SMOOTH = Fraction(1, 16)
+_TINIEST = 1e-300
 _GUESSES = 3
 _SURCHARGE = 0.05
 _PROMISED = 1.0 - 0.5 * MARGIN
@@ -87,22 +91,20 @@ def calibrate_three_zone(
     References: MATHS M8; docs/proofs/three_zone.md.
     """
     schedule = affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
-    one_shot = calibrate_test(
-        sensitivity=sensitivity,
-        tolerance=tolerance,
-        fnr=fnr * schedule.last,
-        fpr=fpr * schedule.last,
-        allow_block=allow_block,
-    )
-    steps = tolerance if one_shot.block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+    block = 1
+    if allow_block:
+        block = least_block(
+            sensitivity=sensitivity, tolerance=tolerance, fnr=fnr * schedule.last, fpr=fpr * schedule.last
+        )
+    steps = tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
     shape = _shape(steps, fnr, fpr, exact=not two_sided, schedule=schedule)
     return replace(
         shape,
-        epsilon=at_least(shape.rate * (sensitivity if one_shot.block == 1 else 1)),
+        epsilon=at_least(shape.rate * (sensitivity if block == 1 else 1)),
         fnr=fnr,
         fpr=fpr,
         tolerance=tolerance,
-        block=one_shot.block,
+        block=block,
     )
 
 
@@ -122,31 +124,77 @@ def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Sch
     union = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
     if union.rate * schedule.rates[0] < LEAST_RATE or fnr + fpr >= 1.0:
         return union
-    best = with_looks(union, tolerance, fnr, fpr, schedule)
     if not exact:
-        return best
-    high = float(union.rate)
-    low = min(high, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate)
+        return with_looks(union, tolerance, fnr, fpr, schedule)
+    least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
+    tried = cache(lambda rate: _tried(rate, union, tolerance, fnr, fpr, schedule))
+    for slack in (_CLEAR, math.inf) if union.rate <= _SMOOTH else (math.inf,):
+        rate = _bisected(tried, low=least.rate, high=float(union.rate), fall=-1.0 / least.slope_fpr, slack=slack)
+        if rate is None:
+            return with_looks(union, tolerance, fnr, fpr, schedule)
+        found = tried(rate)
+        if found is not None and found.test is not None:
+            return found.test
+    raise AssertionError("every rate was tried, and the last to meet the shares is returned")
+
+
+def _bisected(
+    tried: Callable[[Fraction], "_Tried | None"], *, low: float, high: float, fall: float, slack: float
+) -> Fraction | None:
+    """The last rate that bisection of `[low, high]` finds to meet the shares, None where none does.
+
+    The first is tried; another only if it is within `slack` of the interval from where the latest says that the shares
+    are just met, by how fast false positives fall in the rate. A rate not tried may be wrong.
+    """
+    low = min(low, high)
+    slack *= high - low
+    just: float | None = None
+    best = None
     for _ in range(_BISECTIONS):
         middle = rounded_up(0.5 * (low + high))
-        found = exact_at(middle, union, tolerance, fnr, fpr, schedule)
-        if found is None:
-            low = float(middle)
+        if just is None or abs(float(middle) - just) <= slack:
+            found = tried(middle)
+            meets = found is not None and found.test is not None
+            just = None if found is None else float(middle) + found.excess / fall
         else:
-            best, high = found, float(middle)
+            meets = float(middle) > just
+        if meets:
+            best, high = middle, float(middle)
+        else:
+            low = float(middle)
     return best
 
 
 def with_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
     """Early looks whose tails stay within their shares and whose zones are nested around the last boundary."""
-    rejecting, accepting = -test.shift - 1, -test.shift + 2
-    looks: list[Look] = []
-    for part, share in reversed(list(zip(schedule.rates, schedule.shares, strict=True))):
-        rate = test.rate * part
-        rejecting = min(rejecting, 1 + _quantile(float(rate), fnr * share))
-        accepting = max(accepting, -tolerance - _quantile(float(rate), fpr * share))
-        looks.append(Look(rate=rate, rejecting=rejecting, accepting=accepting))
-    return replace(test, looks=tuple(reversed(looks)))
+    zones = _zones(test.rate, test.shift, tolerance, fnr, fpr, schedule)
+    return _looking(test, zones, schedule)
+
+
+def _zones(rate: Fraction, shift: int, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> tuple[Zone, ...]:
+    """What each early look leaves undecided."""
+    rejecting, accepting = -shift - 1, -shift + 2
+    zones: list[Zone] = []
+    for part, share in zip(reversed(schedule.rates), reversed(schedule.shares), strict=True):
+        early = _part(rate, part)
+        rejecting = min(rejecting, 1 + _quantile(early, fnr * share))
+        accepting = max(accepting, -tolerance - _quantile(early, fpr * share))
+        zones.append(Zone(rate=early, low=rejecting + 1, high=accepting - 1))
+    return tuple(reversed(zones))
+
+
+def _part(rate: Fraction, part: Fraction) -> float:
+    """`float(rate * part)`; the quotient of integers is rounded once, reduced or not."""
+    return (rate.numerator * part.numerator) / (rate.denominator * part.denominator)
+
+
+def _looking(test: FunctionalTest, zones: Sequence[Zone], schedule: Schedule) -> FunctionalTest:
+    """The test with early looks at the schedule's parts of its rate."""
+    looks = (
+        Look(rate=test.rate * part, rejecting=zone.low - 1, accepting=zone.high + 1)
+        for part, zone in zip(schedule.rates, zones, strict=True)
+    )
+    return replace(test, looks=tuple(looks))
 
 
 def _quantile(rate: float, share: float) -> int:
@@ -162,30 +210,46 @@ def exact_at(
     rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
 ) -> FunctionalTest | None:
     """The test at a lower rate, its last boundary moved until the false negatives are just met, if both rates hold."""
+    found = _tried(rate, union, tolerance, fnr, fpr, schedule)
+    return None if found is None else found.test
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What came of a rate: the test where it meets both shares, and the logarithm of its false positives as a multiple
+    of what they may be."""
+
+    test: FunctionalTest | None
+    excess: float
+
+
+def _tried(
+    rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
+) -> _Tried | None:
     if rate * schedule.rates[0] < LEAST_RATE:
         return None
-    test = with_looks(replace(union, rate=rate), tolerance, fnr, fpr, schedule)
-    crossing = crossing_of(test)
+    zones = _zones(rate, union.shift, tolerance, fnr, fpr, schedule)
+    crossing = Crossing.of(zones, last_rate=float(rate))
+    rejected = cache(lambda value: crossing.last_at_most(value, 1))
     early = sum(crossing.early_rejections(1))
     limit = fnr * (1.0 - MARGIN) - early
     boundary = _first_above(
-        limit,
-        lambda value: crossing.last_at_most(value, 1),
-        low=test.looks[-1].rejecting,
-        high=test.looks[-1].accepting - 1,
-        near=-union.shift,
-        rate=float(rate),
+        limit, rejected, low=zones[-1].low - 1, high=zones[-1].high, near=-union.shift, rate=float(rate)
     )
     if boundary is None:
         return None
-    below, at = crossing.last_at_most(boundary - 1, 1), crossing.last_at_most(boundary, 1)
+    below, at = rejected(boundary - 1), rejected(boundary)
     rejecting = min(1.0, max(0.0, (limit - below) / (at - below))) if at > below else 0.0
     tie = Fraction(math.ceil((1.0 - rejecting) * (1 << _TIE_BITS)), 1 << _TIE_BITS)
-    found = replace(test, shift=-boundary, tie=tie)
+    found = replace(union, rate=rate, shift=-boundary, tie=tie)
     missed_at_one = early + ((1.0 - float(tie)) * at + float(tie) * below)
     kept = 1.0 - 0.75 * MARGIN
-    met = missed_at_one <= fnr * kept and _accepted(crossing, found, -tolerance) <= fpr * kept
-    return found if met else None
+    accepted = _accepted(crossing, found, -tolerance)
+    met = missed_at_one <= fnr * kept and accepted <= fpr * kept
+    return _Tried(
+        test=_looking(found, zones, schedule) if met else None,
+        excess=math.log(max(accepted, _TINIEST) / (fpr * kept)),
+    )
 
 
 def _first_above(

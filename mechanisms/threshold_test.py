@@ -11,6 +11,7 @@ References: MATHS M7; Awan and Slavkovic (Tulap, without its uniform part). Proo
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from mechanisms.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.noise import GREATEST_RATE, LEAST_RATE
@@ -42,6 +43,11 @@ def least_rate(*, tolerance: int, fnr: float, fpr: float) -> LeastRate:
         tolerance: width of the band in which errors are allowed, integer units, >= 0.
         fnr, fpr: shares, in (0, 1).
     """
+    return _least_rate(tolerance, fnr, fpr)
+
+
+@lru_cache(maxsize=1024)
+def _least_rate(tolerance: int, fnr: float, fpr: float) -> LeastRate:
     if fnr + fpr >= 1.0:
         return LeastRate(rate=0.0, slope_fnr=0.0, slope_fpr=0.0)
     log_fnr, log_fpr = math.log(fnr), math.log(fpr)
@@ -116,26 +122,33 @@ def calibrate_test(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, 
 
     References: MATHS M7; docs/proofs/optimal_test.md.
     """
-    plain = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
-    if allow_block and sensitivity > 1:
-        coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
-        block = least_rate(tolerance=coarse, fnr=fnr, fpr=fpr).rate
-        if max(block, float(LEAST_RATE)) < sensitivity * max(plain, float(LEAST_RATE)):
-            rate, shift, tie = _rounded(least=block, tolerance=coarse, fnr=fnr, fpr=fpr)
-            return FunctionalTest(
-                epsilon=at_least(rate),
-                rate=rate,
-                shift=shift,
-                tie=tie,
-                fnr=fnr,
-                fpr=fpr,
-                tolerance=tolerance,
-                block=sensitivity,
-            )
-    rate, shift, tie = _rounded(least=plain, tolerance=tolerance, fnr=fnr, fpr=fpr)
+    block = least_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr) if allow_block else 1
+    steps = tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+    least = least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate
+    rate, shift, tie = _rounded(least=least, tolerance=steps, fnr=fnr, fpr=fpr)
     return FunctionalTest(
-        epsilon=at_least(rate * sensitivity), rate=rate, shift=shift, tie=tie, fnr=fnr, fpr=fpr, tolerance=tolerance
+        epsilon=at_least(rate * (sensitivity if block == 1 else 1)),
+        rate=rate,
+        shift=shift,
+        tie=tie,
+        fnr=fnr,
+        fpr=fpr,
+        tolerance=tolerance,
+        block=block,
     )
+
+
+def least_block(*, sensitivity: int, tolerance: int, fnr: float, fpr: float) -> int:
+    """Units per block where noise on block indices costs less than noise on the sum, else one.
+
+    Parameters as for `calibrate_test`.
+    """
+    if sensitivity == 1:
+        return 1
+    coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+    plain = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
+    block = least_rate(tolerance=coarse, fnr=fnr, fpr=fpr).rate
+    return sensitivity if max(block, float(LEAST_RATE)) < sensitivity * max(plain, float(LEAST_RATE)) else 1
 
 
 def calibrate_at(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> FunctionalTest | None:
@@ -192,7 +205,8 @@ def _cut_off(rate: float, fnr: float) -> tuple[int, Fraction]:
 def rounded_up(rate: float) -> Fraction:
     """`rate` rounded up to thirty significant binary digits: exact as a float and quick to exponentiate."""
     mantissa, exponent = math.frexp(rate)
-    return Fraction(math.ceil(math.ldexp(mantissa, _RATE_BITS))) * Fraction(2) ** (exponent - _RATE_BITS)
+    units, places = math.ceil(math.ldexp(mantissa, _RATE_BITS)), exponent - _RATE_BITS
+    return Fraction(units << places) if places >= 0 else Fraction(units, 1 << -places)
 
 
 def at_least(value: Fraction) -> float:

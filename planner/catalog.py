@@ -8,12 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeAlias
 
 from planner.errors import KeyholeError
 
 Value: TypeAlias = str | int | bool | Decimal | date | datetime
+
+
+def _perhaps(name: str, known: list[str]) -> str | None:
+    close = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    return f"Perhaps you meant {close[0]}." if close else None
 
 
 class SqlType(StrEnum):
@@ -147,11 +153,12 @@ class Table:
         for column in self.columns:
             if column.name == name:
                 return column
-        known = ", ".join(column.name for column in self.columns)
+        known = [column.name for column in self.columns]
         raise KeyholeError(
             "KH201",
             f'column "{name}" is not exposed by table "{self.name}"',
-            detail=f"Exposed columns: {known}.",
+            detail=f"Exposed columns: {', '.join(known)}.",
+            hint=_perhaps(name, known),
             position=position,
         )
 

@@ -1,5 +1,6 @@
 """Finding what Keyhole answers inside a query: questions, stored questions, and relations under `keyhole.`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -9,7 +10,7 @@ from planner.catalog import Catalog, StoredQuestion, Table
 from planner.clauses import at_offset
 from planner.edit import Edit
 from planner.embedded import Embedded, EmbeddedVirtual
-from planner.emptiness import constantly_empty
+from planner.emptiness import constantly_empty, idle_tables
 from planner.errors import KeyholeError
 from planner.flattening import flattened
 from planner.lexer import Token, quoted
@@ -23,6 +24,7 @@ from planner.virtual import VIRTUAL_SCHEMA, VirtualRelation, virtual_relation
 
 MOST_QUESTIONS = 16
 Found: TypeAlias = Table | StoredQuestion | VirtualRelation
+_Unread: TypeAlias = Callable[[exp.Expr], frozenset[int]]
 
 
 def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | None:
@@ -36,13 +38,38 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
         return None
     tree = parse(text)
     _check_query(tree, tokens)
-    if _private(tree, catalog):
+    private = {id(node) for node, _ in _private(tree, catalog)}
+    if private:
         _check_ctes(tree, names)
+    try:
+        return _flat(text, tokens, catalog, names, unread=_none)
+    except KeyholeError:
+        idle = private & idle_tables(tree)
+        if not idle:
+            raise
+    if idle == private:
+        return _embedded(text, tokens, catalog, names, unread=idle_tables)
+    return _flat(text, tokens, catalog, names, unread=idle_tables)
+
+
+def _none(_: exp.Expr) -> frozenset[int]:
+    return frozenset()
+
+
+def _flat(
+    text: str,
+    tokens: tuple[Token, ...],
+    catalog: Catalog,
+    names: frozenset[str],
+    *,
+    unread: _Unread,
+) -> Asking | None:
+    """The query taken apart, its subqueries that only filter and rename made one with the questions around them."""
     origin = flattened(text, catalog, lambda tree: _private(tree, catalog))
     if origin is None:
-        return _embedded(text, tokens, catalog, names)
+        return _embedded(text, tokens, catalog, names, unread=unread)
     try:
-        asking = _embedded(origin.text, lex(origin.text), catalog, names)
+        asking = _embedded(origin.text, lex(origin.text), catalog, names, unread=unread)
     except KeyholeError as error:
         raise origin.placed(error) from None
     if asking is None:
@@ -67,14 +94,22 @@ def _check_query(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
         raise refused(f"{type(node).__name__.upper()} is not allowed", position=position(node))
 
 
-def _embedded(text: str, tokens: tuple[Token, ...], catalog: Catalog, names: frozenset[str]) -> Asking | None:
+def _embedded(
+    text: str,
+    tokens: tuple[Token, ...],
+    catalog: Catalog,
+    names: frozenset[str],
+    *,
+    unread: _Unread,
+) -> Asking | None:
+    """The query taken apart; the private tables that `unread` finds are empty ones."""
     tree = parse(text)
     found = [(node, what) for node in tree.find_all(exp.Table) if (what := _meant(node, catalog)) is not None]
     if not found:
         return None
     _check_ctes(tree, names)
     found.sort(key=lambda pair: _start(pair[0]))
-    return _taken_apart(text, tokens, catalog, tree, found)
+    return _taken_apart(text, tokens, catalog, tree, found, unread=unread(tree))
 
 
 def _names(catalog: Catalog) -> frozenset[str]:
@@ -129,14 +164,20 @@ class _Hole:
 
 
 def _taken_apart(
-    text: str, tokens: tuple[Token, ...], catalog: Catalog, tree: exp.Expr, found: list[tuple[exp.Table, Found]]
+    text: str,
+    tokens: tuple[Token, ...],
+    catalog: Catalog,
+    tree: exp.Expr,
+    found: list[tuple[exp.Table, Found]],
+    *,
+    unread: frozenset[int],
 ) -> Asking:
     holes: list[_Hole] = []
     places: list[Place] = []
     if sum(isinstance(what, StoredQuestion) for _, what in found) > MOST_QUESTIONS:
         raise _too_many()
     for node, what in found:
-        if isinstance(what, Table):
+        if isinstance(what, Table) and id(node) not in unread:
             if any(_from(node) is place.select for place in places):
                 continue  # joined there with another private table
             places.extend(question_edits(node, what, text, tokens, catalog))
@@ -151,7 +192,7 @@ def _taken_apart(
     asking = _joined(text, holes)
     if len(asking.questions) > MOST_QUESTIONS:
         raise _too_many()
-    return replace(asking, constantly_empty=constantly_empty(tree, asking))
+    return replace(asking, constantly_empty=constantly_empty(tree, (node for node, _ in found), asking))
 
 
 def _too_many() -> KeyholeError:
@@ -163,9 +204,7 @@ def _from(node: exp.Table) -> exp.Expr | None:
     return node.parent.parent if isinstance(node.parent, exp.From | exp.Join) else None
 
 
-def _relation(
-    node: exp.Table, what: StoredQuestion | VirtualRelation, tokens: tuple[Token, ...], catalog: Catalog
-) -> _Hole:
+def _relation(node: exp.Table, what: Found, tokens: tuple[Token, ...], catalog: Catalog) -> _Hole:
     first = at_offset(tokens, _start(node))
     last = at_offset(tokens, offset(node.this))
     alias = node.args.get("alias")
@@ -174,13 +213,22 @@ def _relation(
         first, before = first - 1, "SELECT * FROM "
     else:
         before = ""
-    if isinstance(what, VirtualRelation):
-        body: tuple[str | int, ...] = (0, named)
-        embedded: tuple[Embedded | EmbeddedVirtual, ...] = (EmbeddedVirtual(what.name, what.columns),)
-    else:
-        stored = _stored(what, catalog)
-        body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
+    body: tuple[str | int, ...]
+    embedded: tuple[Embedded | EmbeddedVirtual, ...]
+    match what:
+        case Table():
+            body, embedded = (_without_rows(what) + named,), ()
+        case VirtualRelation():
+            body, embedded = (0, named), (EmbeddedVirtual(what.name, what.columns),)
+        case StoredQuestion():
+            stored = _stored(what, catalog)
+            body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
     return _Hole(Edit(tokens[first].start, tokens[last].end, (before, *body) if before else body), embedded)
+
+
+def _without_rows(table: Table) -> str:
+    columns = ", ".join(f"NULL::{column.declared} AS {quoted(column.name)}" for column in table.columns)
+    return f"(SELECT {columns} WHERE false)"
 
 
 def _stored(question: StoredQuestion, catalog: Catalog) -> Asking:
@@ -210,17 +258,13 @@ def _stored(question: StoredQuestion, catalog: Catalog) -> Asking:
 
 def _unqualified(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) -> list[Edit]:
     """Cuts of `keyhole.` and `public.` before column references to a relation that is replaced and has no alias."""
-    if node.args.get("db") is None or node.args.get("alias") is not None:
+    if node.args.get("alias") is not None:
         return []
+    qualifier = name(node.args.get("db")) or "public"
     edits = {}
     for column in tree.find_all(exp.Column):
         schema, table = column.args.get("db"), column.args.get("table")
-        if (
-            schema is not None
-            and table is not None
-            and name(schema) == name(node.args["db"])
-            and name(table) == name(node.this)
-        ):
+        if schema is not None and table is not None and name(schema) == qualifier and name(table) == name(node.this):
             start = offset(column.args.get("catalog") or schema)
             edits[start] = Edit(tokens[at_offset(tokens, start)].start, offset(table), ())
     return list(edits.values())

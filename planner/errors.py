@@ -85,6 +85,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH408", "22023", "a malformed REST request"),
     ("KH409", "57014", "the question was cancelled"),
     ("KH410", "54000", "too many prepared statements or portals"),
+    ("KH411", "57P01", "the tables have changed since the session began"),
     ("KH430", "53400", "too many requests"),
     ("KH431", "22023", "an idempotency key that belongs to another request"),
     ("KH432", "55006", "an idempotency key whose first request has no known end"),

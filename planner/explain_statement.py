@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from planner.catalog import Catalog
-from planner.embedded import Embedded
 from planner.errors import KeyholeError
 from planner.held_statement import execute_statement
 from planner.lexer import Token
@@ -14,7 +13,7 @@ from planner.statement_kinds import Executing, Explaining, PassThrough, Statemen
 
 
 def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """EXPLAIN of a query or of EXECUTE, without ANALYZE; of a question as text or JSON.
+    """EXPLAIN of a query or of EXECUTE, without ANALYZE; of a question as text or JSON, and by Keyhole.
 
     Raises KH100, KH102, KH106 and as `classify` does.
     """
@@ -39,7 +38,11 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
         return replace(result, explain=text[found[0].start : rest[0].start])
     if not isinstance(result, Asking):
         return PassThrough("explain")
-    questions = [part for part in result.embedded if isinstance(part, Embedded)]
+    questions = result.questions
+    if not questions:  # PostgreSQL explains how it reads what Keyhole gives it
+        at, first = rest[0].start, result.outer[0]
+        assert isinstance(first, str)
+        return replace(result, outer=(text[:at] + first[at:], *result.outer[1:]))
     if len(questions) != 1 or len(result.embedded) != 1:
         raise KeyholeError(
             "KH106",

@@ -6,7 +6,7 @@ from planner.catalog import Catalog
 from planner.lexer import Token
 from planner.outer import Asking
 from planner.query_statement import inner_statement, query_statement
-from planner.session_statement import refused
+from planner.session_statement import check_own_names, refused
 from planner.statement_kinds import Executing, PassThrough, Preparing, Statement
 
 
@@ -22,6 +22,7 @@ def _after(found: tuple[Token, ...], word: str) -> int | None:
 
 def _held(word: str, what: str, text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
     """The query after `word` in DECLARE and PREPARE."""
+    check_own_names(found[1:2])
     start = _after(found, word)
     if start is None:
         raise refused(f"{found[0].value.upper()} of this form is not allowed", position=found[0].start + 1)
@@ -64,7 +65,8 @@ def prepare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
 
 
 def execute_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
-    """EXECUTE; what is no such statement is left to the shadow to refuse."""
+    """EXECUTE; what is no such statement is left to the shadow to refuse. Raises KH404."""
+    check_own_names(found[1:2])
     if len(found) < 2 or not found[1].names:
         return PassThrough("execute")
     given, count, depth = found[2:], 0, 0

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from planner.errors import KeyholeError
 
+MOST_TOKENS = 2_000_000
+
 
 class Token(NamedTuple):
     """One token. `value` is the identifier as PostgreSQL folds it, a string's content, or the text itself.
@@ -91,10 +93,16 @@ def _refuse_escapes(kind: str, raw: str, before: list[Token], *, position: int) 
 
 
 def tokens(text: str) -> tuple[Token, ...]:
-    """The tokens of a text, comments left out. Raises KH100 where a string, name or comment never ends."""
+    """The tokens of a text, comments left out.
+
+    Raises KH100 where a string, name or comment never ends, and for more than `MOST_TOKENS`: a token takes some hundred
+    bytes and two microseconds.
+    """
     found: list[Token] = []
     at = 0
     while at < len(text):
+        if len(found) > MOST_TOKENS:
+            raise KeyholeError("KH100", f"the text has more than {MOST_TOKENS:,} words and symbols", position=at + 1)
         match = _TOKEN.match(text, at)
         if match is None:
             if text[at] in "'\"eE":

@@ -131,7 +131,7 @@ class LimitsSection(Section):
 
 
 class TlsSection(Section):
-    """`[server.tls]`: the certificate that the PostgreSQL endpoint shows, and whose certificates it accepts."""
+    """`[server.tls]`: the certificate that both endpoints show, and whose certificates PostgreSQL's accepts."""
 
     certificate: str
     key: str
@@ -151,11 +151,14 @@ class ServerLimitsSection(Section):
     idle_timeout_s: Annotated[int, Field(ge=0, le=86_400)] = 0
     idle_in_transaction_timeout_s: Annotated[int, Field(ge=0, le=86_400)] = 0
     unread_timeout_s: Annotated[int, Field(ge=0, le=86_400)] = 600
+    session_memory_mb: Annotated[int, Field(ge=64, le=1_000_000)] = 512
+    shadow_memory_mb: Annotated[int, Field(ge=64, le=10_000_000)] = 2048
 
 
 class RestSection(Section):
     """`[server.rest]`: how much REST serves at once, for how long it waits, and whom it believes."""
 
+    tls: bool = True
     requests_per_minute: Count = 600
     requests_per_minute_per_address: Count = 1200
     failed_logins_per_minute: Count = 10
@@ -305,8 +308,8 @@ class Policy(Section):
 
     @property
     def directory(self) -> Path:
-        """The directory that relative paths in the policy start from."""
-        return self._text.path.resolve().parent
+        """The directory that relative paths in the policy start from, as it was when the policy was read."""
+        return self._text.directory
 
     @property
     def private_tables(self) -> Mapping[str, TableSection]:

@@ -24,16 +24,20 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class PolicyText:
-    """The text of a policy as far as error messages need it; values under secret keys are never shown."""
+    """The text of a policy as far as error messages need it; values under secret keys are never shown.
+
+    `directory` is where the file lay when it was read: a link to it may lead elsewhere by now.
+    """
 
     path: Path = Path("keyhole.toml")
+    directory: Path = field(default_factory=Path.cwd)
     raw: Mapping[str, object] = field(default_factory=dict, repr=False)
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, text: str, *, path: Path, raw: Mapping[str, object]) -> Self:
         """The places and values of a TOML text that has been parsed to `raw`."""
-        return cls(path=path, raw=raw, lines=key_lines(text))
+        return cls(path=path, directory=path.resolve().parent, raw=raw, lines=key_lines(text))
 
     def refuse(self, place: tuple[str, ...], fault: Fault, *, detail: str | None = None) -> KeyholeError:
         """The error for a fault at a dotted key."""

@@ -136,8 +136,8 @@ def _shown(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> 
 
 def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[Token, ...]) -> list[Change] | None:
     """The changes to one SELECT that reads the subquery."""
-    if not reader.alone or reader.inner_queries():
-        return None
+    if not reader.alone or reader.inner_queries() or len(reader.select.expressions) != len(reader.clauses.items):
+        return None  # an empty select list has one item among the tokens
     alias = reader.alias or inner.table.name
     changes = _references(reader, inner, alias, room, text, tokens)
     if changes is None:

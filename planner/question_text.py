@@ -42,7 +42,10 @@ def question_edits(
     if readings:
         return tuple(_over_units(node, reading, text, tokens) for reading in readings)
     first_node = select.args["from_"].this
-    found = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    try:
+        found = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    except KeyholeError as error:
+        raise _outside(node, table) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
     return (_place(QuestionReading(node, select, joins(select, node, table, catalog), text, tokens, found)),)
 

@@ -3,6 +3,7 @@
 from planner.errors import KeyholeError
 from planner.lexer import Token
 
+OWN_NAMES = "keyhole."
 HARMLESS_SETTINGS = frozenset(
     {
         "application_name",
@@ -162,4 +163,28 @@ def _check_set_config(tokens: tuple[Token, ...], index: int) -> None:
         raise refused("set_config() needs the setting's name as a plain text", position=at, hint="Use SET.")
     name = tokens[index + 2].value.lower()
     if not name.startswith("keyhole."):
-        check_setting(name, tokens[index + 4 : index + 5], position=at)
+        check_setting(name, _plain_text(tokens[index + 4 :]), position=at)
+
+
+def _plain_text(value: tuple[Token, ...]) -> tuple[Token, ...]:
+    """The argument that begins here, if it is a text and nothing else; nothing for all that must be computed first."""
+    plain = len(value) > 1 and value[0].kind == "string" and value[1].is_symbol(",")
+    return value[:1] if plain else ()
+
+
+def check_own_names(tokens: tuple[Token, ...]) -> None:
+    """Refuse names of statements and cursors that are Keyhole's own (KH404): what it keeps under them was never meant
+    to be run by a client."""
+    for token in tokens:
+        if token.kind == "quoted" and token.value.startswith(OWN_NAMES):
+            raise own_name_refused(position=token.start + 1)
+
+
+def own_name_refused(*, position: int | None = None) -> KeyholeError:
+    """What a client reads that uses such a name (KH404)."""
+    return KeyholeError(
+        "KH404",
+        f'names of statements and cursors that start with "{OWN_NAMES}" are Keyhole\'s own',
+        hint="Choose another name.",
+        position=position,
+    )

@@ -13,6 +13,8 @@ from planner.question import Accuracy
 from planner.tolerance import tolerances
 
 MECHANISMS = tuple(REGISTERED)
+LEAST_RATE = Decimal("1e-100")  # below it the mechanisms' arithmetic comes to its own end
+MOST_CHARACTERS = 10_000  # of a value: reading one takes time with its length, also squared
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ def _refused(name: str, value: str, wanted: str, example: str) -> KeyholeError:
 def _rate(name: str) -> Callable[[str], None]:
     def check(value: str) -> None:
         number = _number(value)
-        if number is None or not 0 < float(number) < 0.5:
-            raise _refused(name, value, "a rate above 0 and below 0.5", "0.05")
+        if number is None or number < LEAST_RATE or float(number) >= 0.5:
+            raise _refused(name, value, "a rate from 1e-100 to below 0.5", "0.05")
 
     return check
 
@@ -157,8 +159,11 @@ def setting(name: str) -> Setting:
 def check(name: str, value: str | None) -> None:
     """Refuse a bad value for a setting (KH402) or an unknown setting (KH403). None means the default."""
     found = setting(name)
-    if value is not None:
-        found.check(value)
+    if value is None:
+        return
+    if len(value) > MOST_CHARACTERS:
+        raise KeyholeError("KH402", f"{name} is longer than {MOST_CHARACTERS:,} characters", hint=f"RESET {name};")
+    found.check(value)
 
 
 def _read(values: Mapping[str, str | None], name: str, defaults: Defaults) -> str:

@@ -14,7 +14,7 @@ from planner.held_statement import declare_statement, execute_statement, prepare
 from planner.lexer import Token, tokens
 from planner.outer import Asking
 from planner.query_statement import query_statement
-from planner.session_statement import check_functions, refused
+from planner.session_statement import check_functions, check_own_names, refused
 from planner.setting_statement import reset_statement, set_statement
 from planner.statement_kinds import Executing, Explaining, PassThrough, Preparing, SetKeyhole, Statement
 
@@ -74,13 +74,22 @@ def _classified(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statem
         return query_statement(text, found, catalog)
     handler = _HANDLERS.get(first.value) if first.kind == "word" else None
     if handler is None:
-        raise refused(f"{first.value.upper()[:40]} is not allowed", position=first.start + 1)
+        instead = _INSTEAD.get(first.value) if first.kind == "word" else None
+        raise refused(f"{first.value.upper()[:40]} is not allowed", position=first.start + 1, hint=instead)
     check_functions(found)
     return handler(text, found, catalog)
 
 
 def _passed(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
     def handler(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
+        return PassThrough(kind)
+
+    return handler
+
+
+def _naming(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
+    def handler(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
+        check_own_names(found[1:])
         return PassThrough(kind)
 
     return handler
@@ -110,6 +119,12 @@ def held(text: str, catalog: Catalog, *, in_sql: bool) -> str | None:
             return None
 
 
+_INSTEAD = {
+    "copy": "An answer as a file, from psql: psql --csv -c 'SELECT ...' > answer.csv.",
+    "lock": "Leave it out: nobody can change what is here.",
+    "analyze": "Leave it out: the tables here are empty, and EXPLAIN tells what a question costs.",
+    "vacuum": "Leave it out: there is nothing to clean.",
+}
 _HANDLERS: dict[str, Callable[[str, tuple[Token, ...], Catalog], Statement]] = {
     "show": _passed("show"),
     "set": set_statement,
@@ -123,12 +138,12 @@ _HANDLERS: dict[str, Callable[[str, tuple[Token, ...], Catalog], Statement]] = {
     "savepoint": _transaction,
     "release": _transaction,
     "declare": declare_statement,
-    "fetch": _passed("fetch"),
-    "move": _passed("move"),
-    "close": _passed("close"),
+    "fetch": _naming("fetch"),
+    "move": _naming("move"),
+    "close": _naming("close"),
     "prepare": prepare_statement,
     "execute": execute_statement,
-    "deallocate": _passed("deallocate"),
+    "deallocate": _naming("deallocate"),
     "discard": _passed("discard"),
     "listen": _passed("listen"),  # harmless: nobody may notify
     "unlisten": _passed("unlisten"),

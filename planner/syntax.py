@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -12,11 +11,12 @@ from sqlglot.time import format_time
 
 from planner.errors import KeyholeError
 from planner.escape_string import without_escapes
+from planner.text_cache import remembered
 
 MOST_CHARACTERS = 200_000
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def parse(text: str) -> exp.Expr:
     """The tree of one statement. Raises KH100, with the position where the parser gave up."""
     if len(text) > MOST_CHARACTERS:

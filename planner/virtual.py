@@ -8,6 +8,7 @@ class VirtualRelation:
     """A relation whose rows Keyhole supplies at run time; `columns` are (name, declared PostgreSQL type)."""
 
     name: str
+    comment: str
     columns: tuple[tuple[str, str], ...]
 
 
@@ -15,6 +16,7 @@ VIRTUAL_SCHEMA = "keyhole"
 VIRTUAL_RELATIONS: tuple[VirtualRelation, ...] = (
     VirtualRelation(
         "budget",
+        "what you have spent at most, and what is left at least",
         (
             ("table_name", "text"),
             ("privacy_unit", "text"),
@@ -29,6 +31,7 @@ VIRTUAL_RELATIONS: tuple[VirtualRelation, ...] = (
     ),
     VirtualRelation(
         "queries",
+        "what you asked, and what it cost at most",
         (
             ("asked_at", "timestamp"),
             ("table_name", "text"),
@@ -40,9 +43,14 @@ VIRTUAL_RELATIONS: tuple[VirtualRelation, ...] = (
     ),
     VirtualRelation(
         "settings",
+        "the settings of keyhole.*, their values and defaults",
         (("name", "text"), ("setting", "text"), ("default_setting", "text"), ("meaning", "text")),
     ),
-    VirtualRelation("errors", (("code", "text"), ("sqlstate", "text"), ("meaning", "text"))),
+    VirtualRelation(
+        "errors",
+        "what the codes of refusals mean",
+        (("code", "text"), ("sqlstate", "text"), ("meaning", "text")),
+    ),
 )
 
 

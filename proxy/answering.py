@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Event
 
 from planner import explain, stored_parameters
@@ -26,6 +26,7 @@ from planner.statement import (
     held,
     split,
 )
+from planner.text_cache import SHORT_CHARACTERS, remembered
 from proxy import affordable, approval, charging, pipeline
 from proxy.answers import Asked
 from proxy.asker import Part, Prepared, Released
@@ -33,6 +34,7 @@ from proxy.service import Service
 from proxy.virtual_rows import virtual_rows
 
 CACHED_STATEMENTS = 128
+CACHED_TEXTS = 512
 _EXPLAINED = 'SELECT u.line::{type} AS "QUERY PLAN" FROM unnest(${number}::text[]) AS u(line)'
 
 
@@ -54,13 +56,20 @@ class Explained:
 
 
 class Answering:
-    """The `Asker` over an open service. Every method may be called from any thread."""
+    """The `Asker` over an open service. Every method may be called from any thread.
+
+    Where another service has followed, everything that Keyhole would answer is refused with KH411.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
         # pure, and asked for twice: when a text is read, and when its statement is prepared
-        self._classify = lru_cache(CACHED_STATEMENTS)(lambda text: classify(text, service.catalog))
-        self._held = lru_cache(CACHED_STATEMENTS)(lambda text, in_sql: held(text, service.catalog, in_sql=in_sql))
+        self._classify = remembered(CACHED_STATEMENTS)(lambda text: classify(text, service.catalog))
+        self._held = {
+            in_sql: remembered(CACHED_STATEMENTS)(partial(held, catalog=service.catalog, in_sql=in_sql))
+            for in_sql in (False, True)
+        }
+        self._read = lru_cache(CACHED_TEXTS)(self._parts)
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -70,12 +79,15 @@ class Answering:
         return {**own, **stored_parameters.settings_of(catalog)}
 
     def read(self, sql: str) -> tuple[Part, ...]:
-        """The statements of a text, and which of them Keyhole answers."""
+        """The statements of a text, and which of them Keyhole answers. What is short may well come again."""
+        return self._read(sql) if len(sql) <= SHORT_CHARACTERS else self._parts(sql)
+
+    def _parts(self, sql: str) -> tuple[Part, ...]:
         return tuple(read_part(part.text, part.offset, self._classified(part.text, part.offset)) for part in split(sql))
 
     def held(self, sql: str, *, in_sql: bool) -> str | None:
         """The question, as a statement, in what was prepared; None for what the shadow answers."""
-        return self._held(sql, in_sql)
+        return self._held[in_sql](sql)
 
     def _classified(self, text: str, offset: int) -> Statement:
         try:
@@ -93,6 +105,18 @@ class Answering:
         utc: bool,
     ) -> Prepared:
         """Plan one statement; nothing is spent."""
+        with self._service.using():
+            return self._prepared(statement, settings, parameters, analyst=analyst, utc=utc)
+
+    def _prepared(
+        self,
+        statement: str,
+        settings: Mapping[str, str | None],
+        parameters: Mapping[int, Value | None],
+        *,
+        analyst: str,
+        utc: bool,
+    ) -> Prepared:
         first = len(parameters) + 1
 
         def asked(question: Embedded) -> Asked:
@@ -114,11 +138,10 @@ class Answering:
                 outer = outer_sql(asking, first_parameter=first)
                 planned = tuple(
                     part if isinstance(part, EmbeddedVirtual) else self._planned(asked(part))
-                    for part in asking.embedded
+                    for part in (() if asking.constantly_empty else asking.embedded)
                 )
                 columns = tuple((array.embedded, array.column) for array in outer.arrays)
-                empty = asking.constantly_empty
-                plan = Answerable(() if empty else planned, columns, analyst, settings)
+                plan = Answerable(planned, columns, analyst, settings)
                 return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal)
             case PassThrough() | SetKeyhole() | Preparing() | Executing():
                 raise TypeError("the shadow answers this statement")
@@ -132,7 +155,8 @@ class Answering:
             case Explained(lines=lines):
                 return Released(arrays=(lines,), notices=())
             case Answerable() as answerable:
-                return self._released(answerable, withdrawn)
+                with self._service.using():
+                    return self._released(answerable, withdrawn)
             case _:
                 raise TypeError("prepared by somebody else")
 

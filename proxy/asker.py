@@ -1,5 +1,6 @@
 """What a session needs from Keyhole to answer a question; whatever is no question never comes here."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Event
@@ -7,6 +8,8 @@ from typing import Protocol
 
 from planner.catalog import Value
 from planner.statement import Executing
+
+_WORD = re.compile(r"[A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,12 @@ class Part:
     prepares: str | None = None
     executing: Executing | None = None
     beforehand: tuple[str, ...] = ()
+
+    @property
+    def first_word(self) -> str:
+        """The word that it begins with, in lower case."""
+        found = _WORD.match(self.text)
+        return "" if found is None else found.group().lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from planner.policy import Policy
 from planner.policy_rules import warnings
 from proxy.pins import Pinning, pin, pins_path
 from proxy.pins import refresh as declare_new
-from proxy.service import open_ledger, open_policy_source
+from proxy.service import open_ledger
+from proxy.shared_source import open_policy_source
 from proxy.tls import Tls, exposure
 
 

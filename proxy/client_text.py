@@ -1,25 +1,49 @@
 """A client's text and the shadow's, in the encoding that the session has now."""
 
 import codecs
+from contextlib import suppress
 
 from planner.errors import KeyholeError
+from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay
 from proxy.wire.encodings import codec
+
+_NAME_BYTES = 63
 
 
 class ClientText:
     """From bytes to text and back. Text that is ASCII is the same in all encodings of PostgreSQL.
 
-    What the shadow has not answered yet may still change the encoding: settle before text that is not ASCII.
+    What the shadow has not answered yet may still change the encoding, and what it has answered is told of only with
+    the next ReadyForQuery: `refresh` before text that is not ASCII.
     """
 
-    def __init__(self, relay: Relay) -> None:
+    def __init__(self, relay: Relay, exchange: Exchange) -> None:
         self._relay = relay
+        self._exchange = exchange
+        self._learned = ""
+        self._learned_at = (-1, -1)
 
     @property
     def encoding(self) -> str:
         """Its name, as PostgreSQL writes it."""
+        if self._learned_at[0] == self._relay.answers.readies:
+            return self._learned
         return self._relay.parameters.get(b"client_encoding", b"UTF8").decode("ascii")
+
+    def learn(self, encoding: str) -> None:
+        """What the shadow says it is, until it says so again by itself."""
+        answers = self._relay.answers
+        self._learned, self._learned_at = encoding, (answers.readies, answers.executed)
+
+    async def refresh(self) -> None:
+        """Ask the shadow, if the client has run anything of which the effects are not told yet."""
+        await self._relay.settle()
+        answers = self._relay.answers
+        known = answers.told if self._learned_at[0] != answers.readies else self._learned_at[1]
+        if answers.executed != known and not answers.skipping:
+            self.learn(await self._exchange.encoding())
+            await self._exchange.step_back()
 
     @property
     def codec(self) -> codecs.CodecInfo:
@@ -37,11 +61,23 @@ class ClientText:
         """A statement of the client. Raises KH100, KH404."""
         if sql.isascii():
             return sql.decode("ascii")
-        await self._relay.settle()
+        await self.refresh()
         try:
             return self.codec.decode(sql)[0]
         except UnicodeDecodeError:
             raise KeyholeError("KH100", f"the statement is not valid {self.encoding}") from None
+
+    def decode(self, raw: bytes) -> str:
+        """A text that the shadow has just sent. Raises KH404."""
+        return raw.decode("ascii") if raw.isascii() else self.codec.decode(raw, "replace")[0]
+
+    async def name(self, raw: bytes) -> bytes:
+        """A name in a message as PostgreSQL keeps it: in its own encoding, without what is too long."""
+        if not raw.isascii():
+            await self.refresh()
+            with suppress(KeyholeError, UnicodeDecodeError):  # the shadow refuses it, or nobody can tell
+                raw = self.codec.decode(raw)[0].encode()
+        return raw[:_NAME_BYTES]
 
     def encode(self, text: str) -> bytes:
         """A text for the shadow. Raises KH100, KH404."""

@@ -88,9 +88,10 @@ async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *,
         raise ConnectionResetError("the client left during the handshake")
     protocol.connection_made(transport)
     session: ssl.SSLObject = transport.get_extra_info("ssl_object")
-    if insists_on_alpn and session.selected_alpn_protocol() != ALPN:
+    named = session.selected_alpn_protocol()
+    if named != ALPN and (insists_on_alpn or named is not None):
         transport.abort()
-        raise ConnectionAbortedError("TLS without an SSLRequest needs ALPN")
+        raise ConnectionAbortedError("the client has come for another protocol, or names none and sent no SSLRequest")
     return Channel(
         reader=reader,
         writer=asyncio.StreamWriter(transport, protocol, reader, loop),

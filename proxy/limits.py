@@ -8,6 +8,7 @@ those. (Refusing the newest instead would let fifty silent connections close the
 import asyncio
 import socket
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from planner.policy import ServerLimitsSection
@@ -17,6 +18,7 @@ STOPPED = fatal("terminating connection due to administrator command", sqlstate=
 STOPPING = fatal("the database system is shutting down", sqlstate="57P03")
 FULL = fatal("sorry, too many clients already", sqlstate="53300")
 IDLE = fatal("terminating connection due to idle-session timeout", sqlstate="57P05")
+USED_UP = fatal("terminating connection: the memory for all sessions is used up", sqlstate="53200")
 IDLE_IN_TRANSACTION = fatal("terminating connection due to idle-in-transaction timeout", sqlstate="25P03")
 
 _OTHER_SHADOW_CONNECTIONS = 20  # the owner's, the reserved ones, and those that are just ending
@@ -32,12 +34,16 @@ class TooMany(Exception):
 
 
 class Visitor:
-    """A connection, served by `task`. `last_words` is what it hears when it is sent away."""
+    """A connection, served by `task`. `last_words` is what it hears when it is sent away.
+
+    `lingering` is the shadow's process that still works for it when it is gone, or 0.
+    """
 
     def __init__(self, task: "asyncio.Task[None]") -> None:
         self.task = task
         self.analyst: str | None = None
         self.last_words = b""
+        self.lingering = 0
 
     @property
     def pressed_out(self) -> bool:
@@ -62,6 +68,10 @@ class Connections:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def take(self, limits: ServerLimitsSection) -> None:
+        """Go on within other limits; nobody who is there has to go."""
+        self._limits = limits
 
     @property
     def all(self) -> tuple[Visitor, ...]:
@@ -94,11 +104,33 @@ class Connections:
         visitor.analyst = analyst
 
     def leave(self, visitor: Visitor) -> None:
-        """A connection is closed."""
+        """A connection is closed. If something lingers, `free` has to follow."""
         self._all.discard(visitor)
         self._logging_in.pop(visitor, None)
+        if not visitor.lingering:
+            self.free(visitor)
+
+    def free(self, visitor: Visitor) -> None:
+        """Its session counts no more."""
         if visitor.analyst is not None:
             self._sessions[visitor.analyst] -= 1
+
+
+def pressed_out(used: Mapping[int, int], owners: Mapping[int, str], *, most: int) -> Sequence[int]:
+    """Which sessions have to go so that all others together take no more than `most` of what is `used`.
+
+    The largest of the analyst who takes most, one after the other: whoever takes little loses nothing by what others
+    do, in however many sessions they do it.
+    """
+    left, gone = dict(used), []
+    while sum(left.values()) > most:
+        by_owner: Counter[str] = Counter()
+        for session, amount in left.items():
+            by_owner[owners[session]] += amount
+        ((owner, _),) = by_owner.most_common(1)
+        gone.append(max((session for session in left if owners[session] == owner), key=left.__getitem__))
+        del left[gone[-1]]
+    return gone
 
 
 def shadow_connections(limits: ServerLimitsSection) -> int:

@@ -30,6 +30,7 @@ from proxy.wire.violation import ProtocolViolation
 
 UTF8 = codecs.lookup("utf-8")
 CHUNK_BYTES = 64 * 1024
+_COPIES = 3  # the frame, the statement in it, and its text
 
 
 class ClientGone(Exception):
@@ -39,7 +40,7 @@ class ClientGone(Exception):
 class ClientStream:
     """A client's socket, in the clear or encrypted, and its protocol state.
 
-    `channel` is None in the clear.
+    `channel` is None in the clear. `handled_bytes` is the length of the message that is being worked on.
     """
 
     def __init__(
@@ -49,8 +50,14 @@ class ClientStream:
         self.reader = reader
         self.writer = writer
         self.channel: Channel | None = None
+        self.handled_bytes = 0
         self._accepted = writer  # would close the socket when it is collected
         self._between = False  # TLS was agreed to, the handshake is not over
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes held of what the client sent, those of a message that is worked on as often as it is held."""
+        return self.connection.buffered + _COPIES * self.handled_bytes
 
     async def next(self) -> Received:
         """The next message. Raises ClientGone or ProtocolViolation."""

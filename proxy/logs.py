@@ -24,8 +24,9 @@ def to_standard_error(level: str) -> None:
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        # looked up at each line, since standard error may be another one by then
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        # looked up at each line, since standard error may be another one by then; and written at once with its end, or
+        # lines of several processes would stand in one another
+        logger_factory=lambda *_: structlog.WriteLogger(sys.stderr),
     )
     root = logging.getLogger()
     root.handlers = [_Libraries()]

@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from proxy.generations import Generations
 from proxy.readiness import Readiness, shadow_connections
 from proxy.server import Endpoint
 from proxy.service import Service
-from proxy.shadow.address import ShadowAddress
 from proxy.telemetry import Reading, Telemetry
 
 MOST_AT_ONCE = 16
@@ -47,7 +47,7 @@ def operations(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
     )
 
 
-def readings(service: Service, endpoint: Endpoint, shadow: ShadowAddress, ready: Readiness) -> tuple[Reading, ...]:
+def readings(generations: Generations, endpoint: Endpoint, ready: Readiness) -> tuple[Reading, ...]:
     """What is read at every scrape rather than counted as it happens."""
 
     def sessions() -> Mapping[str, float]:
@@ -56,17 +56,29 @@ def readings(service: Service, endpoint: Endpoint, shadow: ShadowAddress, ready:
         waiting = sum(session.in_transaction and not session.busy for session in open_now)
         return {"busy": busy, "idle_in_transaction": waiting, "idle": len(open_now) - busy - waiting}
 
+    def in_shadows() -> Mapping[str, float]:
+        return {"": sum(shadow_connections(one.shadow) for one in generations.open)}
+
+    def newest() -> Service:
+        return generations.newest.service
+
+    def rollups() -> Mapping[str, float]:
+        return newest().source.rollups()
+
     return (
         ready.reading,
         Reading("keyhole_sessions", "Open sessions by what they do", "state", sessions),
         Reading("keyhole_connections", "Open connections, logged in or not", "", lambda: {"": endpoint.connections}),
-        Reading("keyhole_shadow_connections", "The shadow's own count", "", lambda: {"": shadow_connections(shadow)}),
-        Reading("keyhole_rollups", "Prepared copies of rows that count", "state", service.source.rollups),
-        Reading("keyhole_ledger_events", "Events in the ledger, as last seen", "", lambda: {"": service.ledger.size}),
+        Reading("keyhole_shadow_connections", "The shadows' own count", "", in_shadows),
+        Reading(
+            "keyhole_generations", "Policies whose tables open sessions show", "", lambda: {"": len(generations.open)}
+        ),
+        Reading("keyhole_rollups", "Prepared copies of rows that count", "state", rollups),
+        Reading("keyhole_ledger_events", "Events in the ledger, as last seen", "", lambda: {"": newest().ledger.size}),
         Reading(
             "keyhole_ledger_open_seconds",
             "How long opening the ledger took: its events since the last stored balances were read",
             "",
-            lambda: {"": service.ledger_open_s},
+            lambda: {"": newest().ledger_open_s},
         ),
     )

@@ -4,19 +4,23 @@ Everything that can fail for the analyst's own reasons is tried in the shadow be
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum, auto
 from functools import partial
+from threading import Event
 
+from planner.catalog import Value
 from planner.errors import KeyholeError
 from planner.lexer import tokens
 from planner.statement import Executing
-from proxy.asker import Asker, Part
+from proxy.asker import Asker, Part, Prepared, Released
 from proxy.client_text import ClientText
 from proxy.held import Held, Portal
 from proxy.reports import notice
 from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
-from proxy.shadow.exchange import Exchange, Kept, described
+from proxy.shadow.exchange import Exchange
+from proxy.shadow.findings import Kept, SessionState, described
 from proxy.shadow.relay import Relay
 from proxy.wire.frontend import Execute, Sync
 from proxy.withdrawal import Work
@@ -65,59 +69,54 @@ class Questions:
 
         False, and nothing is done, if the shadow has something else under the portal's name than what was bound here.
         """
+        with self._work.asking() as withdrawn:
+            prepared = await self._answer(portal, execute.portal, how=how, withdrawn=withdrawn)
+        if prepared is None:
+            return False
+        tag = None if prepared.tag is None else prepared.tag.encode()
+        self._relay.send(execute.encode(), Expected(Ending.EXECUTE, shown=ROWS | {ord("s")}, tag=tag, offset=None))
+        return True
+
+    async def open(self, portal: Portal, name: bytes) -> None:
+        """The way of a question whose rows SQL is about to fetch from its portal."""
+        with self._work.asking() as withdrawn:
+            await self._answer(portal, name, how=How.PORTAL_AFTER, withdrawn=withdrawn)
+
+    async def _answer(self, portal: Portal, name: bytes, *, how: How, withdrawn: Event) -> Prepared | None:
+        """Put the answer behind the portal of that name; None if it is another portal by now."""
         in_query = how in (How.ALONE, How.TOGETHER)
         first_of_batch = how in (How.ALONE, How.PORTAL_FIRST) and self._relay.answers.status == b"I"
         bound_to = portal.statement.stand_in_text
         first = portal.statement.part
         if portal.statement.part.executing is not None:
             portal = await self._given(portal, portal.statement.part.executing)
-        part, like = portal.statement.part, portal.statement.described
-        text = self._text.codec
+        like = portal.statement.described
         if not in_query:
-            self._exchange.describe(b"P", execute.portal)  # insists that the portal still exists
+            self._exchange.describe(b"P", name)  # insists that the portal still exists
         if first_of_batch and first.beforehand:
             if not _is_held_on(first):
                 # a cursor that no transaction keeps: alone between two batches, it is refused by PostgreSQL itself
                 self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
             self._try(first)
-        state_answer = self._exchange.read_state(execute.portal)
+        state_answer = self._exchange.read_state(name)
         value_answer = self._exchange.read_values(portal.bound, like.types) if like.types else None
         await self._exchange.settle()
+        self._text.learn(self._exchange.encoding_of(state_answer))
+        text = self._text.codec
         state = self._exchange.state(state_answer, text)
         if not in_query and state.portal != bound_to:
-            return False
+            return None
         if not first_of_batch:
             self._try(first)
+        _insist_unchanged(portal, state)
         parameters = {} if value_answer is None else self._exchange.values(value_answer, like.types, text)
-        try:
-            with self._work.asking() as withdrawn:
-                prepared = await self._work.run(
-                    partial(
-                        self._asker.prepare,
-                        part.text,
-                        settings=state.settings,
-                        parameters=parameters,
-                        analyst=self._analyst,
-                        utc=state.utc,
-                    )
-                )
-                await self._exchange.prepare(
-                    self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like
-                )
-                rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]
-                await self._exchange.rehearse(portal.bound, rehearsal, arrays=prepared.arrays, codec=text)
-                await self._work.earlier()
-                released = await self._work.run(partial(self._asker.release, prepared, withdrawn=withdrawn))
-        except KeyholeError as error:
-            if portal.executed:
-                raise error.unplaced() from None
-            raise error.moved(offset=part.offset) from None
+        prepared, released = await self._released(portal, state, parameters, withdrawn=withdrawn)
         if state.wants_notices:
             self._client.write(b"".join(notice(sentence, codec=text) for sentence in released.notices))
         if in_query and like.rows is not None:
             self._client.write(like.rows.encode())
         try:
-            self._exchange.bind_outer(execute.portal, portal.bound, released.arrays, codec=text)
+            self._exchange.bind_outer(name, portal.bound, released.arrays, codec=text)
         except UnicodeEncodeError:
             raise KeyholeError(
                 "KH404",
@@ -125,9 +124,33 @@ class Questions:
                 detail="It is kept: asked again, the same question costs nothing.",
                 hint="SET client_encoding = 'UTF8';",
             ) from None
-        tag = None if prepared.tag is None else prepared.tag.encode()
-        self._relay.send(execute.encode(), Expected(Ending.EXECUTE, shown=ROWS | {ord("s")}, tag=tag, offset=None))
-        return True
+        return prepared
+
+    async def _released(
+        self, portal: Portal, state: SessionState, parameters: Mapping[int, Value | None], *, withdrawn: Event
+    ) -> tuple[Prepared, Released]:
+        """Plan, prepare in the shadow, and only then release."""
+        part, like = portal.statement.part, portal.statement.described
+        try:
+            prepared = await self._work.run(
+                partial(
+                    self._asker.prepare,
+                    part.text,
+                    settings=state.settings,
+                    parameters=parameters,
+                    analyst=self._analyst,
+                    utc=state.utc,
+                )
+            )
+            await self._exchange.prepare(self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like)
+            rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]
+            await self._exchange.rehearse(portal.bound, rehearsal, arrays=prepared.arrays, codec=self._text.codec)
+            await self._work.earlier()
+            return prepared, await self._work.run(partial(self._asker.release, prepared, withdrawn=withdrawn))
+        except KeyholeError as error:
+            if portal.executed:
+                raise error.unplaced() from None
+            raise error.moved(offset=part.offset) from None
 
     def _try(self, part: Part) -> None:
         for sql in part.beforehand:
@@ -144,15 +167,18 @@ class Questions:
     async def _question_of(self, executing: Executing) -> tuple[bytes, str] | None:
         """The name and the question of what EXECUTE names; None where there is none, or no question in it."""
         await self._exchange.settle()
+        if not executing.name.isascii():
+            await self._text.refresh()
         found = await self._exchange.held(self._text.encode(executing.name))
         if found is None:
             return None
         question = self.inside(found)
-        return None if question is None else (found.name, question)
+        name = self._text.encode(found.name.decode("utf-8", "replace"))
+        return None if question is None else (name, question)
 
     def inside(self, kept: Kept) -> str | None:
         """The question in a prepared statement of the shadow."""
-        return self._asker.held(self._text.codec.decode(kept.text)[0], in_sql=kept.in_sql)
+        return self._asker.held(kept.text, in_sql=kept.in_sql)
 
     async def _given(self, portal: Portal, executing: Executing) -> Portal:
         """An EXECUTE as the question that it names, bound to its arguments."""
@@ -186,6 +212,17 @@ class Questions:
         like = replace(portal.statement.described, types=types)
         bound = replace(portal.bound, formats=(1,) if types else (), values=values)
         return Portal(replace(portal.statement, part=part, described=like), bound, executed=True)
+
+
+def _insist_unchanged(portal: Portal, state: SessionState) -> None:
+    """Raises KH106 if the parameters of a portal may not mean what they meant when it was bound."""
+    if portal.read_by not in (None, state.read_by):
+        raise KeyholeError(
+            "KH106",
+            "since this portal was bound a setting has changed what its parameters mean",
+            detail="Parameters in text are read by DateStyle, IntervalStyle, TimeZone and the client's encoding.",
+            hint="Bind the statement again.",
+        )
 
 
 def _is_held_on(part: Part) -> bool:

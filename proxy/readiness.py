@@ -7,11 +7,10 @@ look is under way, so that nobody can occupy the source by asking whether it is 
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 
 import psycopg
 
-from proxy.service import Service
+from proxy.service import Serving
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 from proxy.telemetry import Reading, Telemetry
@@ -19,6 +18,8 @@ from proxy.telemetry import Reading, Telemetry
 FRESH_S = 2.0
 LATE_S = 3.0
 SOURCE_TURN_MS = 1000
+LEDGER_ROOM_BYTES = 16 << 20
+"""Some thousand questions: taking the writer's place succeeds on a full disk, and only the commit fails."""
 _CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
 
@@ -73,17 +74,21 @@ class Readiness:
             self._there[part] = True
 
 
-def readiness(service: Service, shadow: ShadowAddress | None) -> Readiness:
-    """Of an open policy and, where there is one, the shadow in front of it."""
+def readiness(serving: Serving, shadow: Callable[[], ShadowAddress] | None) -> Readiness:
+    """Of the open policy that answers and, where there is one, the shadow in front of it."""
+
+    def ledger() -> None:
+        with serving.using() as service:
+            service.ledger.check_writable(room_bytes=LEDGER_ROOM_BYTES)
 
     def source() -> None:
-        with service.source.turn(timeout_ms=SOURCE_TURN_MS):
+        with serving.using() as service, service.source.turn(timeout_ms=SOURCE_TURN_MS):
             pass
 
-    parts: dict[str, Callable[[], object]] = {"ledger": service.ledger.check_writable, "source": source}
+    parts: dict[str, Callable[[], object]] = {"ledger": ledger, "source": source}
     if shadow is not None:
-        parts["shadow"] = partial(shadow_connections, shadow)
-    return Readiness(parts, telemetry=service.telemetry)
+        parts["shadow"] = lambda: shadow_connections(shadow())
+    return Readiness(parts, telemetry=serving.telemetry)
 
 
 def shadow_connections(shadow: ShadowAddress) -> int:

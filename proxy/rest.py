@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Annotated, Any
 
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import Depends, FastAPI, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -31,6 +32,7 @@ from proxy.readiness import Readiness, readiness
 from proxy.refusals import internal_error
 from proxy.rest_answers import MOST_PAGE_KEYS, Cursor, Cut
 from proxy.rest_gate import Gate
+from proxy.rest_kept import KeptKeys
 from proxy.rest_models import AnswerOut, Health, PageOut, QuestionIn
 from proxy.rest_refusals import (
     ASKING,
@@ -41,9 +43,10 @@ from proxy.rest_refusals import (
     problem_response,
     response_to,
 )
-from proxy.service import Service
+from proxy.service import Service, Serving
 
 _OPEN = ("/healthz", "/readyz", "/metrics")  # a balancer's and a scraper's: nobody's limits
+_OTHER_THREADS = 40  # for pages; of the others each request at work has one
 _PAGES = ("/docs", "/static-offline-docs")
 _STREAMS: dict[str, Any] = {
     rest_answers.LINES: {"schema": {"type": "string", "description": "the answer without keys; then one key a line"}},
@@ -63,8 +66,11 @@ Key = Annotated[
 ]
 
 
-def create_app(service: Service, limits: RestSection | None = None, ready: Readiness | None = None) -> FastAPI:
-    """The application over an open service; /readyz asks `ready`. Serve it on loopback, over TLS, or behind a proxy."""
+def create_app(serving: Serving, limits: RestSection | None = None, ready: Readiness | None = None) -> FastAPI:
+    """The application over the service that answers when a request is read; /readyz asks `ready`.
+
+    Serve it on loopback, over TLS, or behind a proxy.
+    """
     limits = limits or RestSection()
     gate = Gate(limits)
     app = FastAPIOffline(
@@ -74,9 +80,9 @@ def create_app(service: Service, limits: RestSection | None = None, ready: Readi
         redoc_url=None,
         redirect_slashes=False,  # a redirect would repeat the Host header
     )
-    app.router.route_class = _route_class(service, gate)
-    _add_routes(app, service, limits)
-    _add_health(app, ready or readiness(service, None))
+    app.router.route_class = _route_class(serving, gate, threads=_OTHER_THREADS + limits.concurrent_requests)
+    _add_routes(app, serving, limits)
+    _add_health(app, ready or readiness(serving, None))
     if limits.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -94,33 +100,37 @@ def create_app(service: Service, limits: RestSection | None = None, ready: Readi
         admitted=lambda scope: _admitted(gate, scope),
         refused=response_to,
         failed=lambda: problem_response(internal_error()),
-        finished=service.telemetry.request,
+        finished=serving.telemetry.request,
     )
     for refusal in (KeyholeError, RequestValidationError, HTTPException):
         app.add_exception_handler(refusal, _refused)
     return app
 
 
-def _add_routes(app: FastAPI, service: Service, limits: RestSection) -> None:
+def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
     bearer = HTTPBearer(auto_error=False, description="One token per analyst; `keyhole passwd --token` makes one.")
 
-    async def analyst(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> Analyst:
+    async def analyst(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> str:
         """The analyst whom the gate has let in; the parameter is there for the documentation."""
-        return service.analyst(request.state.analyst)
+        name: str = request.state.analyst
+        return name
 
+    kept = KeptKeys()
     answered: dict[int | str, dict[str, Any]] = {200: {"content": _STREAMS}}
 
     @app.post("/v1/question", response_model=AnswerOut, responses=answered | announced(*ASKING, 406, 409))
     def question(
         request: Request,
         body: QuestionIn,
-        who: Annotated[Analyst, Depends(analyst)],
+        who: Annotated[str, Depends(analyst)],
         page_size: PageSize = None,
         key: Key = None,
     ) -> Response:
         """Answer a question: the keys that pass, and what they promise. Spends budget unless it is a repetition."""
         form = rest_answers.form_of(request.headers.getlist("accept"))
-        told = rest_idempotency.ask(service, body, who, key=key, keep_days=limits.idempotency_days)
+        with serving.using() as service:
+            keep_days = limits.idempotency_days
+            told = rest_idempotency.ask(service, body, _known(service, who), key=key, keep_days=keep_days)
         if isinstance(told.outcome, KeyholeError):
             return problem_response(told.outcome, headers=told.headers)
         return rest_answers.response(told.outcome, form=form, cut=Cut(size=page_size), headers=told.headers)
@@ -128,25 +138,29 @@ def _add_routes(app: FastAPI, service: Service, limits: RestSection) -> None:
     @app.get("/v1/answer", response_model=PageOut, responses=answered | announced(*READING, 400, 404, 406))
     def page(
         request: Request,
-        who: Annotated[Analyst, Depends(analyst)],
+        who: Annotated[str, Depends(analyst)],
         cursor: Annotated[str, Query(max_length=100, description="`next` of the page before")],
         page_size: PageSize = None,
     ) -> Response:
         """More keys of an answer, from where a cursor stands. Spends nothing."""
         form = rest_answers.form_of(request.headers.getlist("accept"))
         place = Cursor.read(cursor)
-        reply = rest_answers.held(service, place, who)
+        with serving.using() as service:
+            reply = rest_answers.held(service, place, _known(service, who), kept=kept)
         return rest_answers.response(reply, form=form, cut=Cut(start=place.start, size=page_size), headers={})
 
     @app.post("/v1/explain", responses=announced(*ASKING))
-    def explanation(body: QuestionIn, who: Annotated[Analyst, Depends(analyst)]) -> dict[str, object]:
+    def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
         """The plan of a question and what it would cost. Spends nothing."""
-        return explained_document(service, body.asked_by(who, service, today=datetime.now(UTC).date()))
+        with serving.using() as service:
+            asked = body.asked_by(_known(service, who), service, today=datetime.now(UTC).date())
+            return explained_document(service, asked)
 
     @app.get("/v1/budget", responses=announced(*READING))
-    def balances(who: Annotated[Analyst, Depends(analyst)]) -> dict[str, Any]:
+    def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """What the analyst has spent at most, and what is left."""
-        return budget.document(service, who.name)
+        with serving.using() as service:
+            return budget.document(service, _known(service, who).name)
 
 
 def _add_health(app: FastAPI, ready: Readiness) -> None:
@@ -173,8 +187,8 @@ class _StrictRequest(Request):
             raise UnreadableBody(refusal) from None
 
 
-def _route_class(service: Service, gate: Gate) -> type[APIRoute]:
-    """Routes below /v1 let analysts in before they read anything."""
+def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute]:
+    """Routes below /v1 let analysts in before they read anything, and have so many threads to answer in."""
 
     class Guarded(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -183,7 +197,8 @@ def _route_class(service: Service, gate: Gate) -> type[APIRoute]:
 
             async def guarded(request: Request) -> Response:
                 if asks:
-                    _let_in(service, gate, request)
+                    _let_in(serving, gate, request)
+                    current_default_thread_limiter().total_tokens = threads
                 return await handler(_StrictRequest(request.scope, request.receive))
 
             return guarded
@@ -191,23 +206,30 @@ def _route_class(service: Service, gate: Gate) -> type[APIRoute]:
     return Guarded
 
 
-def _let_in(service: Service, gate: Gate, request: Request) -> None:
+def _known(service: Service, name: str) -> Analyst:
+    """Who was let in, as the policy has them now. Raises KH401 where it has not, as it was read again meanwhile."""
+    found = service.catalog.analyst(name)
+    if found is None:
+        raise KeyholeError("KH401", "authentication failed")
+    return found
+
+
+def _let_in(serving: Serving, gate: Gate, request: Request) -> None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     sent = token.strip() if scheme.lower() == "bearer" else ""
-    analyst = gate.login(service.catalog.analysts, sent, address=_address(request.scope))
+    with serving.using() as service:
+        analyst = gate.login(service.catalog.analysts, sent, address=_address(request.scope))
     request.state.analyst = analyst.name
+    # counted from here on: whoever has no token can occupy nobody's place
     request.scope[LEAVING].enter_context(gate.together_of(analyst))
 
 
 @contextmanager
 def _admitted(gate: Gate, scope: Scope) -> Iterator[None]:
-    """One request of whoever sends it, while it is worked on. Raises KH406, KH430."""
-    if scope["path"] in _OPEN:
-        yield
-        return
-    gate.arrive(_address(scope))
-    with gate.together():
-        yield
+    """One request of whoever sends it. Raises KH430."""
+    if scope["path"] not in _OPEN:
+        gate.arrive(_address(scope))
+    yield
 
 
 def _address(scope: Scope) -> str:

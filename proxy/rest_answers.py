@@ -1,5 +1,6 @@
 """An answer as JSON, as lines of JSON or as CSV: whole, or a page of it, in slices that no large answer outgrows."""
 
+import asyncio
 import csv
 import io
 import json
@@ -15,6 +16,7 @@ from accountant.model import StoredAnswer
 from planner.catalog import Analyst
 from planner.errors import KeyholeError
 from proxy.answers import Answer, KeySet, from_bytes
+from proxy.rest_kept import KeptKeys
 from proxy.rest_refusals import HttpRefusal
 from proxy.service import Service, ledger_unavailable
 
@@ -76,10 +78,10 @@ def no_such_answer() -> KeyholeError:
     return HttpRefusal("KH408", "there is no such cursor", hint="Ask the question again.", status=404)
 
 
-def held(service: Service, cursor: Cursor, analyst: Analyst) -> Reply:
+def held(service: Service, cursor: Cursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
     """The stored answer in which a cursor stands. Raises KH408 unless the analyst has paid for it or read it, KH502."""
     stored = _stored(service, cursor.reservation, analyst)
-    keys = None if stored is None else _keys_of(stored)
+    keys = None if stored is None else kept.of(stored)
     if stored is None or keys is None or not 0 < cursor.start < len(keys.keys):
         raise no_such_answer()
     return Reply(head={"data_version": stored.charge.family.version}, keys=keys, stored=stored.reservation)
@@ -155,6 +157,7 @@ def response(reply: Reply, *, form: str, cut: Cut, headers: Mapping[str, str]) -
 async def _handed(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
+        await asyncio.sleep(0)  # what is sent to nobody, or read at once, waits for nothing: let others have their turn
 
 
 def _slices(keys: KeySet, start: int, end: int) -> Iterator[tuple[tuple[str, ...], ...]]:
@@ -176,9 +179,16 @@ def _json(head: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterat
 
 
 def _lines(head: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterator[bytes]:
-    yield f"{_compact({'columns': keys.columns, **head})}\n".encode()
+    yield _unbroken(f"{_compact({'columns': keys.columns, **head})}\n").encode()
     for slice_ in _slices(keys, start, end):
-        yield "".join(f"{_compact(key)}\n" for key in slice_).encode()
+        yield _unbroken("".join(f"{_compact(key)}\n" for key in slice_)).encode()
+
+
+def _unbroken(lines: str) -> str:
+    """Lines of JSON in which nothing but a line feed ends a line, whatever a reader takes for one."""
+    if lines.isascii():
+        return lines
+    return lines.replace("\x85", "\\u0085").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _csv(_: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterator[bytes]:

@@ -71,19 +71,13 @@ class Gate:
         return analyst
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """One of the requests that are worked on at a time. Raises KH406."""
+    def together_of(self, analyst: Analyst) -> Iterator[None]:
+        """One of the requests of analysts that are worked on at a time, of this one and of all. Raises KH406, KH430."""
         if self._working[EVERYBODY] >= self._limits.concurrent_requests:
             raise HttpRefusal("KH406", "too many requests at a time", wait_s=1, hint=_TOGETHER_HINT)
-        with self._counted(EVERYBODY):
-            yield
-
-    @contextmanager
-    def together_of(self, analyst: Analyst) -> Iterator[None]:
-        """One of an analyst's requests that are worked on at a time. Raises KH430."""
         if self._working[analyst.name] >= self._limits.concurrent_requests_per_analyst:
             raise HttpRefusal("KH430", "too many requests of this analyst at a time", wait_s=1, hint=_TOGETHER_HINT)
-        with self._counted(analyst.name):
+        with self._counted(EVERYBODY), self._counted(analyst.name):
             yield
 
     @contextmanager

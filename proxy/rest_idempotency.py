@@ -2,7 +2,8 @@
 
 Guarantee: whatever dies in between, on whichever data version a repetition arrives, the requests under one key of one
 analyst spend once. A repetition gets the answer of the first, the refusal that the first met after it had spent, or
-KH432 where neither is known. A refusal that spent nothing frees the key.
+KH432 where neither is known. A refusal that spent nothing frees the key. Key sets are in the ledger's store, or follow
+from the question alone: nothing long is kept under an idempotency key.
 References: accountant/idempotency.py, docs/rest.md.
 """
 
@@ -86,7 +87,7 @@ def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attemp
         with suppress(LedgerError):
             service.ledger.idempotency.fail(attempt, response=_kept({"refusal": _as_document(refusal)}))
         raise
-    own = {} if reply.stored is not None else {"columns": reply.keys.columns, "keys": reply.keys.keys}
+    own = {} if reply.stored is not None else {"keys": _digest(reply.keys)}
     try:
         service.ledger.idempotency.end(attempt, response=_kept({"head": reply.head, **own}), answer=reply.stored)
     except LedgerError:
@@ -98,26 +99,37 @@ def _outcome_of(service: Service, body: QuestionIn, analyst: Analyst, earlier: E
     """What the first request under the key came to. Raises KH432 where that is not known, KH502."""
     match earlier.state:
         case State.ENDED if earlier.response is not None:
-            return _told_before(service, analyst, json.loads(zlib.decompress(earlier.response)), earlier.answer)
+            return _told_before(service, body, analyst, earlier, json.loads(zlib.decompress(earlier.response)))
         case State.ANSWERED if earlier.answer is not None:
             return _answered_before(service, body, analyst, earlier, earlier.answer)
         case State.RUNNING:
             raise _running()
-    raise _spent("the first request died after it had reserved its worst case, and stored no answer")
+    raise _unknown(
+        "The first attempt may have spent: it died after it had reserved its worst case, and stored no answer."
+    )
 
 
 def _told_before(
-    service: Service, analyst: Analyst, document: Mapping[str, Any], stored: str | None
+    service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, document: Mapping[str, Any]
 ) -> Reply | KeyholeError:
     if "refusal" in document:
         return _refusal_of(document["refusal"])
-    if stored is not None:
-        keys = rest_answers.stored_keys(service, stored, analyst)
-        if keys is None:
-            raise ledger_unavailable()
+    if earlier.answer is None:
+        keys: KeySet | None = _constant_again(service, body, analyst, earlier, digest=document["keys"])
     else:
-        keys = KeySet(tuple(document["columns"]), tuple(tuple(key) for key in document["keys"]))
-    return Reply(head=document["head"], keys=keys, stored=stored)
+        keys = rest_answers.stored_keys(service, earlier.answer, analyst)
+    if keys is None:
+        raise ledger_unavailable()
+    return Reply(head=document["head"], keys=keys, stored=earlier.answer)
+
+
+def _constant_again(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, *, digest: str) -> KeySet:
+    """The keys that the question alone decided, if it still decides the same ones."""
+    plan = pipeline.prepare(service, body.asked_by(analyst, service, today=earlier.begun_at.date()))
+    keys = None if plan.question.functionals else KeySet.constant(plan)
+    if keys is None or _digest(keys) != digest:
+        raise _unknown("The first attempt spent nothing, and was answered under another policy.")
+    return keys
 
 
 def _answered_before(
@@ -137,7 +149,7 @@ def _answered_before(
     except KeyholeError as refusal:
         return refusal
     if answer is None:
-        raise _spent("the first request was answered under another policy, and was not told")
+        raise _unknown("The first attempt may have spent: it was answered under another policy, and was not told.")
     return Reply.of(answer)
 
 
@@ -145,6 +157,10 @@ def _request(body: QuestionIn) -> str:
     """What makes two requests the same: every field, as it was sent. How the answer is wanted is no part of it."""
     fields = body.model_dump(exclude_none=True)
     return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _digest(keys: KeySet) -> str:
+    return hashlib.sha256(keys.to_bytes()).hexdigest()
 
 
 def _kept(document: Mapping[str, Any]) -> bytes:
@@ -180,11 +196,11 @@ def _running() -> KeyholeError:
     return HttpRefusal("KH432", message, hint="Send it again in a moment.", wait_s=_SOON_S)
 
 
-def _spent(why: str) -> KeyholeError:
+def _unknown(detail: str) -> KeyholeError:
     return KeyholeError(
         "KH432",
         "what the first request under this idempotency key came to is not known",
-        detail=f"The first attempt may have spent: {why}.",
+        detail=detail,
         hint="Ask under a new key: that is a new question.",
     )
 

@@ -7,6 +7,7 @@ from typing import Any, Never
 from planner.errors import KeyholeError
 
 MOST_DEPTH = 32
+MOST_TEXTS = 10_000  # and brackets: a question has a tenth of it, and each takes time to look at
 _HINT = "/docs has the fields and their types."
 # a string that never ends is taken to the end of the body, so that every byte is looked at once
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
@@ -17,7 +18,7 @@ def read(body: bytes) -> Any:
 
     Two readers of one document may disagree about a name that stands there twice; here nobody has to choose.
     """
-    _check_depth(body)
+    _check_size(body)
     try:
         text = body.decode("utf-8")  # RFC 8259: nothing else between systems; a byte order mark is no JSON
         return json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
@@ -25,9 +26,11 @@ def read(body: bytes) -> Any:
         raise _refused("the body is not JSON") from None
 
 
-def _check_depth(body: bytes) -> None:
+def _check_size(body: bytes) -> None:
     depth = 0
-    for token in _TOKENS.finditer(body):
+    for number, token in enumerate(_TOKENS.finditer(body), start=1):
+        if number > MOST_TEXTS:
+            raise _refused(f"the body has more than {MOST_TEXTS:,} texts and brackets")
         match token[0]:
             case b"[" | b"{":
                 depth += 1

@@ -15,6 +15,7 @@ from proxy.rest_models import Problem
 
 PROBLEM = "application/problem+json"
 MOST_BODY_BYTES = 1_000_000
+_MOST_NAME_CHARACTERS = 100  # of a field that there is not: its name is the client's
 READING = (401, 408, 413, 429, 431, 500, 503)
 ASKING = (400, 403, 422, *READING)
 _STATUSES = {
@@ -119,7 +120,7 @@ class _ProblemResponse(JSONResponse):
 def _malformed(error: RequestValidationError) -> JSONResponse:
     """The first fault that pydantic found, by its place; the value itself is not repeated."""
     fault = error.errors()[0]
-    place = ".".join(str(part) for part in fault["loc"])
+    place = ".".join(str(part)[:_MOST_NAME_CHARACTERS] for part in fault["loc"])
     told = f"{place}: {fault['msg'].removeprefix('Value error, ')}"
     return problem_response(KeyholeError("KH408", told, hint="/docs has the fields and their types."))
 

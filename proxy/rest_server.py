@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import ssl
 import sys
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -16,16 +15,19 @@ from planner.policy import RestSection
 from proxy.http_shell import MOST_HEAD_BYTES
 from proxy.refusals import problem
 from proxy.rest_refusals import PROBLEM
+from proxy.rest_tls import door
+from proxy.tls import Tls
 
 
-def config(app: Any, limits: RestSection, *, tls: ssl.SSLContext | None = None) -> uvicorn.Config:
-    """How uvicorn serves the application; over TLS where a context is given.
+def config(app: Any, limits: RestSection, *, tls: Tls | None = None) -> uvicorn.Config:
+    """How uvicorn serves the application; over TLS alone where there is `tls`.
 
     X-Forwarded-For is heard from the trusted proxies alone, and never from the environment's FORWARDED_ALLOW_IPS.
     """
+    connection = _protocol(limits)
     return uvicorn.Config(
         app,
-        http=_protocol(limits),
+        http=connection if tls is None else door(connection, tls=tls, limits=limits),
         ws="none",
         lifespan="off",
         log_level="warning",
@@ -36,11 +38,10 @@ def config(app: Any, limits: RestSection, *, tls: ssl.SSLContext | None = None) 
         forwarded_allow_ips=list(limits.trusted_proxies),
         h11_max_incomplete_event_size=MOST_HEAD_BYTES,
         timeout_keep_alive=limits.keep_alive_s,
-        ssl_context_factory=None if tls is None else lambda *_: tls,
     )
 
 
-def _protocol(limits: RestSection) -> type[asyncio.Protocol]:
+def _protocol(limits: RestSection) -> type["Connection"]:
     """uvicorn makes connections itself: what they need to know stands in their class."""
 
     class Limited(Connection):
@@ -54,6 +55,7 @@ class Connection(H11Protocol):
     client does not read what it was sent."""
 
     own_limits: RestSection
+    _ending = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
@@ -83,14 +85,20 @@ class Connection(H11Protocol):
     def pause_writing(self) -> None:
         """The client does not read as fast as it is written to."""
         super().pause_writing()
-        if self._unread_timer is None:
-            wait_s = self.own_limits.send_timeout_ms / 1000
-            self._unread_timer = self.loop.call_later(wait_s, self.transport.abort)
+        self._start_unread_timer()
 
     def resume_writing(self) -> None:
         """The client has read everything."""
         super().resume_writing()
-        self._stop_unread_timer()
+        if not self._ending:
+            self._stop_unread_timer()
+
+    def shutdown(self) -> None:
+        """The server ends: from now on the client has its time to read once, not for each piece of a long answer."""
+        self._ending = True
+        super().shutdown()
+        if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
+            self._start_unread_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended."""
@@ -132,6 +140,11 @@ class Connection(H11Protocol):
             self._head_timer.cancel()
             self._head_timer = None
 
+    def _start_unread_timer(self) -> None:
+        if self._unread_timer is None:
+            wait_s = self.own_limits.send_timeout_ms / 1000
+            self._unread_timer = self.loop.call_later(wait_s, self.transport.abort)
+
     def _stop_unread_timer(self) -> None:
         if self._unread_timer is not None:
             self._unread_timer.cancel()
@@ -139,15 +152,13 @@ class Connection(H11Protocol):
 
     def _is_one_too_many(self) -> bool:
         most = self.own_limits.connections
-        if len(self.connections) > most:
+        others = [other for other in self.connections if isinstance(other, H11Protocol)]  # no unfinished handshakes
+        if len(others) > most:
             return True
         address = self.client[0] if self.client else ""
         if not address or _is_trusted(address, self.own_limits.trusted_proxies):
             return False
-        of_address = sum(
-            1 for other in self.connections if isinstance(other, H11Protocol) and (other.client or ("",))[0] == address
-        )
-        return of_address > max(1, most // 2)
+        return sum((other.client or ("",))[0] == address for other in others) > max(1, most // 2)
 
 
 def _is_trusted(address: str, proxies: tuple[str, ...]) -> bool:

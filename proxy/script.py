@@ -5,7 +5,6 @@ unless the text says otherwise, nothing of a text with a syntax error anywhere, 
 """
 
 import asyncio
-import re
 
 from planner.lexer import tokens
 from proxy.asker import Part
@@ -13,13 +12,13 @@ from proxy.client_text import ClientText
 from proxy.held import Held, Portal, Statement
 from proxy.questions import How, Questions
 from proxy.shadow.answers import DESCRIPTION, ERROR, NOTHING, ROWS, Ending, Expected
-from proxy.shadow.exchange import PART, Exchange, ShadowFailed, described
+from proxy.shadow.exchange import PART, Exchange
+from proxy.shadow.findings import ShadowFailed, described
 from proxy.shadow.relay import Relay
 from proxy.wire.frontend import Bind, Describe, Execute, Query, Sync
 
 UNNAMED = b""
 _SYNC = Sync().encode()
-_WORD = re.compile(r"[A-Za-z]+")
 _ENDS_TRANSACTION = frozenset({"abort", "commit", "end", "rollback"})
 _SHOWN_WHOLE = frozenset({"execute", "explain", "fetch", "show"})  # described once their result is there
 
@@ -76,14 +75,15 @@ class Script:
             if several and ended:
                 self._exchange.enter_block()
             if not part.text.isascii():
-                await self._exchange.settle()  # an earlier statement may have changed the encoding
+                await self._exchange.settle()
+                await self._text.refresh()  # an earlier statement may have changed the encoding
             if _takes_parameters(part):
                 await self._run_in_vain(part)
             if await self._questions.meant(part):
                 await self._ask_at_once(part, How.TOGETHER if several else How.ALONE)
             else:
                 self._run_part(part)
-            ended = first_word(part) in _ENDS_TRANSACTION
+            ended = part.first_word in _ENDS_TRANSACTION
 
     def _run_part(self, part: Part) -> None:
         """Run one statement of several that the shadow can answer, as a simple query would."""
@@ -91,7 +91,7 @@ class Script:
         self._exchange.parse(PART, self._text.encode(part.text), offset=at)
         self._exchange.close(b"P", PART)
         self._exchange.bind(Bind(PART, PART, (), (), ()), offset=at)
-        late = first_word(part) in _SHOWN_WHOLE
+        late = part.first_word in _SHOWN_WHOLE
         description = Expected(Ending.DESCRIBE, shown=DESCRIPTION, offset=at, late=late)
         self._relay.send(Describe(b"P", PART).encode(), description)
         self._relay.send(Execute(PART, 0).encode(), Expected(Ending.EXECUTE, shown=ROWS, offset=at))
@@ -111,7 +111,7 @@ class Script:
         expected = self._exchange.describe(b"S", PART)
         await self._exchange.settle()
         bound = Bind(PART, PART, (), (), ())
-        portal = Portal(Statement(part, text, described(expected), PART, text), bound)
+        portal = Portal(Statement(part, part.text, described(expected), PART, part.text), bound)
         await self._questions.answer(portal, Execute(PART, 0), how=how)
         self._exchange.close(b"P", PART)
 
@@ -119,12 +119,6 @@ class Script:
 def _takes_parameters(part: Part) -> bool:
     return (
         "$" in part.text
-        and first_word(part) != "prepare"
+        and part.first_word != "prepare"
         and any(token.kind == "parameter" for token in tokens(part.text))
     )
-
-
-def first_word(part: Part) -> str:
-    """The word that a statement begins with, in lower case."""
-    found = _WORD.match(part.text)
-    return "" if found is None else found.group().lower()

@@ -7,27 +7,30 @@ import asyncio
 import secrets
 import socket
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
 from hmac import compare_digest
+from itertools import count
 from ssl import SSLError
 
 import structlog
 
-from planner.catalog import Analyst, Catalog
+from planner.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy import ServerLimitsSection
-from proxy.asker import Asker
+from proxy.backing import Backing
 from proxy.cancelling import Siblings
 from proxy.handshake import hold
-from proxy.limits import IDLE, IDLE_IN_TRANSACTION, STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
+from proxy.limits import STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
 from proxy.login import UTF8, ClientGone, ClientStream, log_in
 from proxy.logs import fault
 from proxy.reports import fatal, refusal, violation
 from proxy.session import Session
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.relay import Refused, Relay
+from proxy.shadow.link import Refused
+from proxy.shadow.relay import Relay
 from proxy.telemetry import Face, Telemetry, TurnedAway
 from proxy.tls import Tls
+from proxy.watching import Open, Watch
 from proxy.wire.backend import BackendKeyData, ParameterStatus, ReadyForQuery
 from proxy.wire.frontend import Cancel, Terminate
 from proxy.wire.server import ServerConnection
@@ -39,56 +42,44 @@ log = structlog.get_logger("keyhole.endpoint")
 
 LOGIN_TIMEOUT_S = 10.0
 STOP_GRACE_S = 5.0
-WATCH_INTERVAL_S = 0.5
 _STOP_INTERVAL_S = 0.01
 _BACKLOG = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """An open session, as cancelling, the watch on sessions, stopping and a reload of the policy see it.
-
-    `analyst` is who logged in, as the policy had it then.
-    """
-
-    secret: bytes
-    relay: Relay
-    session: Session
-    analyst: Analyst | None
-    visitor: Visitor
+_AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one read
 
 
 class Endpoint:
     """PostgreSQL on a socket. Each connection is one task; questions run in `workers` threads beside the loop.
 
-    `shadow` must already show `catalog`. `statement_timeout_ms` of the catalog bounds what the shadow may run, whatever
-    a session sets. Without `tls` everything travels in the clear; without `limits` they are the policy's defaults.
+    `statement_timeout_ms` of the catalog bounds what the shadow may run, whatever a session sets. Without `tls`
+    everything travels in the clear; without `limits` they are the policy's defaults.
     """
 
     def __init__(
         self,
-        catalog: Catalog,
+        backing: Backing,
         *,
-        asker: Asker,
-        shadow: ShadowAddress,
         tls: Tls | None = None,
         limits: ServerLimitsSection | None = None,
         workers: int = 8,
         telemetry: Telemetry | None = None,
         siblings: Siblings | None = None,
     ) -> None:
-        self._catalog = catalog
-        self._asker = asker
-        self._shadow = shadow
+        self._backing = backing
         self._tls = tls
         self._limits = limits or ServerLimitsSection()
         self._connected = Connections(self._limits)
         self._stopping = False
         self._telemetry = telemetry or Telemetry()
         self._workers = WorkerPool(workers, telemetry=self._telemetry)
+        self._readers = WorkerPool(1, telemetry=self._telemetry)
         self._server: asyncio.Server | None = None
-        self._watch: asyncio.Task[None] | None = None
         self._open: dict[int, Open] = {}
+        self._watch = Watch(
+            self._connected,
+            sessions=lambda: self.sessions,
+            limits=lambda: self._limits,
+            longest_s=lambda: self._backing.catalog.statement_timeout_ms / 1000,
+        )
         self._siblings = siblings or Siblings()
         self._next_process = secrets.choice(self._siblings.numbers)
 
@@ -100,7 +91,7 @@ class Endpoint:
             # one connection at a time, or the first process to wake would take all that wait
             self._server = await asyncio.start_server(self._accept, sock=shared, backlog=1)
             shared.listen(_BACKLOG)
-        self._watch = asyncio.create_task(self._watch_sessions())
+        self._watch.start()
 
     @property
     def port(self) -> int:
@@ -120,13 +111,25 @@ class Endpoint:
         """How many clients are connected, logged in or not."""
         return len(self._connected)
 
-    def take(self, catalog: Catalog) -> int:
-        """Go on with another policy over the same tables; how many sessions end because their login holds no more."""
-        self._catalog = catalog
-        gone = [one for one in self.sessions if not self._is_known(one.analyst)]
-        for one in gone:
+    def take(self, backing: Backing, limits: ServerLimitsSection) -> int:
+        """Open sessions on `backing` from here on; how many end because their login holds no more.
+
+        `limits` are those of new connections, and for how long all may do nothing.
+        """
+        self._backing, self._limits = backing, limits
+        self._connected.take(limits)
+        return self._end([one for one in self.sessions if not self._is_known(one.analyst)])
+
+    def leave(self, shadow: ShadowAddress) -> int:
+        """End the sessions on a shadow; how many there are."""
+        return self._end([one for one in self.sessions if one.shadow == shadow])
+
+    @staticmethod
+    def _end(gone: list[Open]) -> int:
+        still_there = [one for one in gone if not one.visitor.last_words]
+        for one in still_there:
             one.visitor.send_away(STOPPED)
-        return len(gone)
+        return len(still_there)
 
     async def stop(self, *, grace_s: float = STOP_GRACE_S) -> None:
         """Accept nothing more, let running statements end for `grace_s`, then hang up; whoever is idle goes at once.
@@ -136,8 +139,7 @@ class Endpoint:
         self._stopping = True
         if self._server is not None:
             self._server.close()
-        if self._watch is not None:
-            self._watch.cancel()
+        self._watch.stop()
         deadline = asyncio.get_running_loop().time() + grace_s
         while True:
             late = asyncio.get_running_loop().time() >= deadline
@@ -149,7 +151,8 @@ class Endpoint:
                 break
             await asyncio.sleep(_STOP_INTERVAL_S)
         await asyncio.gather(*(visitor.task for visitor in self._connected.all), return_exceptions=True)
-        await asyncio.to_thread(self._workers.shutdown, wait=True)
+        for pool in (self._workers, self._readers):
+            await asyncio.to_thread(pool.shutdown, wait=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Coroutine[None, None, None]:
         watch_over(writer.get_extra_info("socket"), self._limits)
@@ -197,56 +200,57 @@ class Endpoint:
                 await stream.hang_up(grace_s=0 if visitor.pressed_out else STOP_GRACE_S)
             finally:
                 self._connected.leave(visitor)
+                if visitor.lingering:
+                    self._watch.outlive(visitor)
 
     async def _serve(self, stream: ClientStream, visitor: Visitor, *, address: str | None) -> None:
         if self._stopping:
             raise TooMany(STOPPING)
-        async with asyncio.timeout(LOGIN_TIMEOUT_S):
-            catalog = self._catalog
-            login = await log_in(stream, catalog, self._tls, check=self._connected.check)
-            if isinstance(login, Cancel):
-                await self.cancel(login)
-                await self._siblings.forward(login)
-                return
-            self._connected.log_in(visitor, login.user)
-            relay = await Relay.open(self._shadow, self._shadow_settings(login), stream.writer)
-        session = Session(
-            stream.connection,
-            relay=relay,
-            client=stream.writer,
-            asker=self._asker,
-            analyst=login.user,
-            workers=self._workers,
-            statements=self._limits.statements,
-            portals=self._limits.portals,
-            telemetry=self._telemetry,
-        )
-        analyst = catalog.analyst(login.user)
-        secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
-        process = self._register(Open(secret, relay, session, analyst, visitor))
+        with ExitStack() as staying:
+            async with asyncio.timeout(LOGIN_TIMEOUT_S):
+                catalog = self._backing.catalog
+                login = await log_in(stream, catalog, self._tls, check=self._connected.check)
+                if isinstance(login, Cancel):
+                    await self.cancel(login)
+                    await self._siblings.forward(login)
+                    return
+                self._connected.log_in(visitor, login.user)
+                backing = self._backing  # another one by now, if the policy was read again during the login
+                staying.enter_context(backing.using())
+                relay = await Relay.open(backing.shadow, backing.settings(login), stream.writer)
+            session = Session(
+                stream.connection,
+                relay=relay,
+                client=stream.writer,
+                asker=backing.asker,
+                analyst=login.user,
+                workers=self._workers,
+                readers=self._readers,
+                statements=self._limits.statements,
+                portals=self._limits.portals,
+                telemetry=self._telemetry,
+            )
+            secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
+            opened = Open(secret, stream, relay, session, catalog.analyst(login.user), visitor, backing.shadow)
+            await self._stay(opened, login, address=address)
+
+    async def _stay(self, opened: Open, login: Login, *, address: str | None) -> None:
+        """A session from its greeting to its end."""
+        process, stream, relay = self._register(opened), opened.stream, opened.relay
         structlog.contextvars.bind_contextvars(session=process)
         try:
-            if not self._is_known(analyst):  # the policy was read again during the login
+            if not self._is_known(opened.analyst):  # the policy was read again during the login
                 raise asyncio.CancelledError
             with self._telemetry.session(analyst=login.user, address=address):
-                stream.writer.write(_greeting(relay.parameters, process, secret))
+                stream.writer.write(_greeting(relay.parameters, process, opened.secret))
                 stream.connection.ready()
                 await stream.writer.drain()
-                await _converse(stream, relay, session)
+                await _converse(stream, relay, opened.session)
         finally:
             del self._open[process]
             await relay.end()
-
-    def _shadow_settings(self, login: Login) -> dict[str, str]:
-        """The shadow session's startup: role, database, defaults of `keyhole.*`, then what the client brought."""
-        timeout = str(self._catalog.statement_timeout_ms)
-        return {
-            "user": login.user,
-            "database": self._catalog.database,
-            "statement_timeout": timeout,
-            **self._asker.settings,
-            **dict(login.settings),
-        }
+            if not relay.answers.settled:
+                opened.visitor.lingering = relay.process
 
     def _register(self, opened: Open) -> int:
         numbers = self._siblings.numbers
@@ -259,7 +263,7 @@ class Endpoint:
 
     def _is_known(self, analyst: Analyst | None) -> bool:
         """Whether that analyst could log in now as then."""
-        now = None if analyst is None else self._catalog.analyst(analyst.name)
+        now = None if analyst is None else self._backing.catalog.analyst(analyst.name)
         if analyst is None or now is None:
             return False
         return (now.verifier, now.certificate_name) == (analyst.verifier, analyst.certificate_name)
@@ -270,24 +274,6 @@ class Endpoint:
         right = compare_digest(known.secret if known is not None else secrets.token_bytes(4), request.secret)
         if known is not None and right:
             await known.session.cancel()
-
-    async def _watch_sessions(self) -> None:
-        """Cancel what runs too long in the shadow, and end sessions that do nothing for too long."""
-        while True:
-            await asyncio.sleep(WATCH_INTERVAL_S)
-            longest_s = self._catalog.statement_timeout_ms / 1000
-            now = asyncio.get_running_loop().time()
-            for one in self.sessions:
-                if one.relay.busy_for(now) > longest_s:
-                    await one.relay.cancel()
-                most, report = self._longest_idle(one.session)
-                if most and one.session.idle_for(now) > most:
-                    one.visitor.send_away(report)
-
-    def _longest_idle(self, session: Session) -> tuple[int, bytes]:
-        if session.in_transaction:
-            return self._limits.idle_in_transaction_timeout_s, IDLE_IN_TRANSACTION
-        return self._limits.idle_timeout_s, IDLE
 
 
 def _address(writer: asyncio.StreamWriter) -> str | None:
@@ -317,12 +303,20 @@ async def _converse(stream: ClientStream, relay: Relay, session: Session) -> Non
 
 
 async def _statements(stream: ClientStream, session: Session, relay: Relay) -> None:
-    """Handle the client's messages one by one until it says good-bye, none before it has read what is behind."""
-    while True:
+    """Handle the client's messages one by one until it says good-bye, none before it has read what is behind.
+
+    A client that sends without end lets the others have their turn.
+    """
+    for number in count(1):
+        if number % _AT_A_TIME == 0:
+            await asyncio.sleep(0)
         await relay.keep_pace()
         received = stream.connection.next_message()
         if received is None:
             received = await stream.next()
         if isinstance(received.message, Terminate):
             return
+        stream.handled_bytes = 0 if received.frame is None else len(received.frame.raw)
+        relay.gathers = stream.connection.has_more
         await session.handle(received)
+        stream.handled_bytes = 0

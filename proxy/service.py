@@ -1,10 +1,12 @@
 """An open policy: catalog, source, ledger, data versions and noise, as the pipeline needs them."""
 
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from accountant.dependencies import Knowledge, nothing_known
 from accountant.errors import LedgerError
@@ -21,36 +23,53 @@ from proxy.charging import limits
 from proxy.dependencies import dependencies
 from proxy.failures import SourceFailures
 from proxy.pins import pinned_catalog, pins_path
-from proxy.sources import Source, open_source
+from proxy.shared_source import SharedSource
 from proxy.telemetry import Stage, Telemetry
+from proxy.usage import GivenUp, Usage
 from proxy.versions import Versions
 
 OWNER = Analyst(name="owner", verifier="", token_hash=None, per_predicate=None, per_unit=None)
 
 
+class Serving(Protocol):
+    """Knows which open service answers now."""
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """What the operator sees of all of them."""
+
+    def using(self) -> "AbstractContextManager[Service]":
+        """That service, which stays open while the block runs."""
+
+
 class Service:
-    """Everything that answering needs, open; safe to share between threads. Close it, or use `with`."""
+    """Everything that answering needs, open; safe to share between threads. Close it, or use `with`.
+
+    Another may follow it (`successor`): then it is retired, begins nothing more, and ends what it has begun.
+    """
 
     def __init__(
         self,
         *,
         catalog: Catalog,
-        source: Source,
+        source: SharedSource,
         ledger: Ledger,
         versions: Versions,
         noise: Noise,
         telemetry: Telemetry,
+        failures: SourceFailures,
         ledger_open_s: float = 0.0,
-        workers: int = 1,
     ) -> None:
         self.catalog = catalog
-        self.source = source
+        self.source = source.source
         self.ledger = ledger
         self.noise = noise
         self.telemetry = telemetry
         self.ledger_open_s = ledger_open_s
-        self.failures = SourceFailures(workers=workers)
+        self.failures = failures
+        self._shared = source
         self._versions = versions
+        self._usage = Usage()
 
     @classmethod
     def open(cls, policy_path: Path, *, telemetry: Telemetry | None = None) -> "Service":
@@ -60,29 +79,67 @@ class Service:
     @classmethod
     def over(cls, policy: Policy, *, telemetry: Telemetry | None = None, workers: int = 1) -> "Service":
         """The same over a policy that was read already, in one of so many `workers`. Raises KH003 to KH010."""
-        source = open_policy_source(policy)
+        source = SharedSource(policy)
         try:
-            catalog = pinned_catalog(policy, source)
-            started = time.monotonic()
-            ledger = open_ledger(policy, knowledge=dependencies(catalog))
-            ledger_open_s = time.monotonic() - started
+            return cls._on(source, policy, telemetry=telemetry or Telemetry(), failures=SourceFailures(workers=workers))
         except BaseException:
-            source.close()
+            source.leave()
             raise
+
+    @classmethod
+    def _on(cls, source: SharedSource, policy: Policy, *, telemetry: Telemetry, failures: SourceFailures) -> "Service":
+        catalog = pinned_catalog(policy, source.source)
+        started = time.monotonic()
+        ledger = open_ledger(policy, knowledge=dependencies(catalog))
         return cls(
             catalog=catalog,
             source=source,
             ledger=ledger,
             versions=Versions(pins_path(policy)),
             noise=system_noise(),
-            telemetry=telemetry or Telemetry(),
-            ledger_open_s=ledger_open_s,
-            workers=workers,
+            telemetry=telemetry,
+            failures=failures,
+            ledger_open_s=time.monotonic() - started,
         )
 
+    def successor(self, policy: Policy) -> "Service":
+        """Another one over a policy that follows this one's, with the same ledger; close both.
+
+        They share the source where both policies name it alike: an engine in this process opens its file once. What
+        failed in the source before counts on. Raises KH003 to KH010.
+        """
+        source = self._shared.following(policy)
+        try:
+            return self._on(source, policy, telemetry=self.telemetry, failures=self.failures)
+        except BaseException:
+            source.leave()
+            raise
+
+    def clashes_with(self, policy: Policy) -> bool:
+        """Whether the source of `policy` can be opened once this one's is closed, and not before."""
+        return self._shared.clashes_with(policy)
+
+    def retire(self, then: Callable[[], None]) -> None:
+        """Let nobody begin anything here, as another service answers from now on. Call `then` when nobody uses this
+        one, in the thread of whoever is last.
+
+        A question that has its turn at the source goes on and is committed; one that waits for it is refused unspent.
+        """
+        self._usage.give_up(then)
+
+    @contextmanager
+    def using(self) -> "Iterator[Service]":
+        """It stays open while the block runs. Raises KH411 where another one answers by now."""
+        with ExitStack() as holding:
+            try:
+                holding.enter_context(self._usage.using())
+            except GivenUp:
+                raise superseded() from None
+            yield self
+
     def close(self) -> None:
-        """Close source and ledger. What is open in the ledger stays reserved."""
-        self.source.close()
+        """Close ledger and, unless another service uses it, source. What is open in the ledger stays reserved."""
+        self._shared.leave()
         self.ledger.close()
 
     def __enter__(self) -> "Service":
@@ -101,9 +158,13 @@ class Service:
         """Measure the block as one stage of a question."""
         return self.telemetry.stage(stage)
 
-    def turn(self, *, timeout_ms: int) -> AbstractContextManager[None]:
-        """The source's `turn`, which says what it raises; how many wait for one is counted."""
-        return self.telemetry.turn(self.source.turn(timeout_ms=timeout_ms))
+    @contextmanager
+    def turn(self, *, timeout_ms: int) -> Iterator[None]:
+        """The source's `turn`, which says what it raises; how many wait for one is counted. Raises KH411 too."""
+        with self.telemetry.turn(self.source.turn(timeout_ms=timeout_ms)):
+            if self._usage.is_given_up:
+                raise superseded()
+            yield
 
     def analyst(self, name: str | None) -> Analyst:
         """The analyst of that name; without a name the policy's first, or the owner where there is none."""
@@ -145,15 +206,13 @@ class Service:
             raise ledger_unavailable() from None
 
 
-def open_policy_source(policy: Policy) -> Source:
-    """The source that a policy names. Raises KH008."""
-    source = policy.source
-    return open_source(
-        source.url,
-        directory=policy.directory,
-        rollups=source.rollups,
-        rollup_rows=source.rollup_rows,
-        scratch=source.scratch,
+def superseded() -> KeyholeError:
+    """What is told where an earlier policy's tables are asked about."""
+    return KeyholeError(
+        "KH411",
+        "the data owner has changed the tables",
+        detail="This session began before, and still shows the tables of then. Nothing was spent.",
+        hint="Connect again and ask there.",
     )
 
 

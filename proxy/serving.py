@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import socket
-import tempfile
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -16,23 +15,19 @@ from pathlib import Path
 import structlog
 import uvicorn
 
-from planner.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.policy import Policy, RestSection, ServerLimitsSection
 from proxy import rest_server
-from proxy.answering import Answering
 from proxy.cancelling import Siblings
-from proxy.limits import shadow_connections
+from proxy.generations import Generation, Generations, first_generation, prepared_shadow
 from proxy.logs import to_standard_error
 from proxy.operations import operations, readings
 from proxy.readiness import Readiness, readiness
 from proxy.reloading import Reloading
 from proxy.rest import create_app
 from proxy.server import Endpoint
-from proxy.service import Service
+from proxy.service import Service, Serving
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import EmbeddedShadow
-from proxy.shadow.schema import build_schema
 from proxy.systemd import READY, STOPPING, notify
 from proxy.telemetry import Telemetry
 from proxy.tls import Tls, exposure
@@ -57,6 +52,7 @@ class Addresses:
     rest_port: int
     database: str
     metrics_port: int | None = None
+    rest_scheme: str = "http"
 
     @property
     def postgresql(self) -> str:
@@ -66,7 +62,7 @@ class Addresses:
     @property
     def rest(self) -> str:
         """The base URL of REST."""
-        return f"http://{self.host}:{self.rest_port}"
+        return f"{self.rest_scheme}://{self.host}:{self.rest_port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,26 +88,10 @@ def sockets(*, host: str, port: int, rest_port: int) -> Iterator[Sockets]:
         yield Sockets(postgresql, rest)
 
 
-@contextmanager
-def prepared_shadow(
-    catalog: Catalog, *, limits: ServerLimitsSection | None = None, workers: int = 1
-) -> Iterator[ShadowAddress]:
-    """A shadow that shows `catalog` while the block runs, for so many workers with these limits each."""
-    connections = workers * shadow_connections(limits or ServerLimitsSection())
-    # it holds no data, so it lives in a folder of its own that goes away with it
-    with (
-        tempfile.TemporaryDirectory(prefix="keyhole-") as folder,
-        EmbeddedShadow(Path(folder) / "shadow", connections=connections) as shadow,
-    ):
-        build_schema(shadow.address, catalog)
-        yield shadow.address
-
-
 @asynccontextmanager
 async def running(
-    service: Service,
+    generations: Generations,
     *,
-    shadow: ShadowAddress,
     accepting: Sockets,
     tls: Tls | None = None,
     limits: ServerLimitsSection | None = None,
@@ -119,28 +99,23 @@ async def running(
     metrics: Place | None = None,
     siblings: Siblings | None = None,
 ) -> AsyncIterator[Running]:
-    """Serve until the block ends. `tls` and `limits` are PostgreSQL's alone, `rest` limits REST.
+    """Serve over the newest generation until the block ends. `limits` are PostgreSQL's alone, `rest` limits REST.
 
     Without `metrics` there is no port for the operator. With `siblings` other processes accept on the same sockets,
-    over the same shadow.
+    over the same shadows.
     """
     siblings = siblings or Siblings()
-    seen, ready = service.telemetry, readiness(service, shadow)
-    endpoint = Endpoint(
-        service.catalog,
-        asker=Answering(service),
-        shadow=shadow,
-        tls=tls,
-        limits=limits,
-        telemetry=seen,
-        siblings=siblings,
-    )
-    seen.watch(*readings(service, endpoint, shadow, ready))
+    seen, newest = generations.telemetry, generations.newest
+    ready = readiness(generations, lambda: generations.newest.shadow)
+    rest_tls = tls if tls is not None and tls.covers_rest else None
+    endpoint = Endpoint(newest.backing, tls=tls, limits=limits, telemetry=seen, siblings=siblings)
+    seen.watch(*readings(generations, endpoint, ready))
     await endpoint.start(shared=accepting.postgresql)
+    stopping: asyncio.Task[None] | None = None
     try:
         async with (
             siblings.listening(endpoint.cancel),
-            _rest(service, ready, accepting=accepting.rest, limits=rest or RestSection()),
+            _rest(generations, ready, accepting=accepting.rest, limits=rest or RestSection(), tls=rest_tls),
             _metrics(seen, ready, place=metrics) as metrics_port,
         ):
             host, port = accepting.postgresql.getsockname()[:2]
@@ -148,12 +123,17 @@ async def running(
                 host=host,
                 port=port,
                 rest_port=accepting.rest.getsockname()[1],
-                database=service.catalog.database,
+                database=newest.service.catalog.database,
                 metrics_port=metrics_port,
+                rest_scheme="http" if rest_tls is None else "https",
             )
-            yield Running(addresses, endpoint)
+            try:
+                yield Running(addresses, endpoint)
+            finally:
+                # beside REST, whose last request may take long: nobody may log in meanwhile
+                stopping = asyncio.create_task(endpoint.stop())
     finally:
-        await endpoint.stop()
+        await (stopping or endpoint.stop())
 
 
 class _Server(uvicorn.Server):
@@ -181,9 +161,9 @@ def bound(place: Place) -> Iterator[socket.socket]:
 
 @asynccontextmanager
 async def _rest(
-    service: Service, ready: Readiness, *, accepting: socket.socket, limits: RestSection
+    serving: Serving, ready: Readiness, *, accepting: socket.socket, limits: RestSection, tls: Tls | None
 ) -> AsyncIterator[None]:
-    async with _http(rest_server.config(create_app(service, limits, ready), limits), accepting=accepting):
+    async with _http(rest_server.config(create_app(serving, limits, ready), limits, tls=tls), accepting=accepting):
         yield
 
 
@@ -224,6 +204,8 @@ def run(
 ) -> None:
     """Serve in the foreground until SIGINT or SIGTERM; SIGHUP reads the policy again. Raises KeyholeError for what is
     wrong with the policy."""
+    changed = threading.Event()
+    signal.signal(signal.SIGHUP, lambda *_: changed.set())  # while it starts: to be seen to when it serves
     policy = Policy.load(policy_path)
     to_standard_error(policy.server.log_level)
     section, tls = policy.server, Tls.of(policy)
@@ -240,56 +222,55 @@ def run(
         if several > 1:
             from proxy.workers import supervise
 
-            supervise(policy, accepting=accepting, metrics=metrics, workers=several)
+            supervise(policy, accepting=accepting, metrics=metrics, workers=several, changed=changed)
             return
-        with (
-            Service.over(policy, telemetry=Telemetry(log=structlog.get_logger())) as service,
-            prepared_shadow(service.catalog, limits=section.limits) as shadow,
-        ):
-            asyncio.run(
-                _until_told(service, policy=policy, shadow=shadow, accepting=accepting, tls=tls, metrics=metrics)
-            )
+        first = first_generation(policy, telemetry=Telemetry(log=structlog.get_logger()))
+        asyncio.run(_until_told(first, policy=policy, accepting=accepting, tls=tls, metrics=metrics, changed=changed))
 
 
 async def _until_told(
-    service: Service,
+    first: Generation,
     *,
     policy: Policy,
-    shadow: ShadowAddress,
     accepting: Sockets,
     tls: Tls | None,
     metrics: Place | None,
+    changed: threading.Event,
 ) -> None:
     told, again = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told.set)
     loop.add_signal_handler(signal.SIGHUP, again.set)
-    async with running(
-        service,
-        shadow=shadow,
-        accepting=accepting,
-        tls=tls,
-        limits=policy.server.limits,
-        rest=policy.server.rest,
-        metrics=metrics,
-    ) as up:
-        reloading = Reloading(service, up.endpoint, policy=policy, shadow=shadow)
+    if changed.is_set():
+        again.set()
+    async with (
+        Generations(first) as generations,
+        running(
+            generations,
+            accepting=accepting,
+            tls=tls,
+            limits=policy.server.limits,
+            rest=policy.server.rest,
+            metrics=metrics,
+        ) as up,
+    ):
+        reloading = Reloading(generations, up.endpoint, policy=policy)
 
         async def reload() -> None:
             if tls is not None:
                 tls.reload()
             await reloading.reload()
 
-        with each_time(again, reload):
+        async with each_time(again, reload):
             announce(up.addresses, metrics_ports=(up.addresses.metrics_port,))
             await told.wait()
             say_goodbye()
 
 
-@contextmanager
-def each_time(event: asyncio.Event, work: Callable[[], Awaitable[None]]) -> Iterator[None]:
-    """Do `work` whenever `event` is set while the block runs, one after the other."""
+@asynccontextmanager
+async def each_time(event: asyncio.Event, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Do `work` whenever `event` is set while the block runs, one after the other; at the end it is cancelled."""
 
     async def wait() -> None:
         while True:
@@ -302,6 +283,7 @@ def each_time(event: asyncio.Event, work: Callable[[], Awaitable[None]]) -> Iter
         yield
     finally:
         waiting.cancel()
+        await asyncio.wait({waiting})
 
 
 def announce(addresses: Addresses, *, metrics_ports: Sequence[int | None]) -> None:
@@ -337,7 +319,10 @@ def in_background(
 
     async def serve(shadow: ShadowAddress, accepting: Sockets) -> None:
         try:
-            async with running(service, shadow=shadow, accepting=accepting, tls=tls, rest=rest, metrics=metrics) as up:
+            async with (
+                Generations(Generation.lent(service, shadow)) as generations,
+                running(generations, accepting=accepting, tls=tls, rest=rest, metrics=metrics) as up,
+            ):
                 started.set_result(up.addresses)
                 await asyncio.to_thread(stop.wait)
         except BaseException as error:

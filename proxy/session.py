@@ -6,27 +6,25 @@ portal. Describe, Close, row limits, transactions and their status are the shado
 """
 
 import asyncio
-import codecs
 from concurrent.futures import Executor
 from dataclasses import replace
-from functools import partial
-
-import structlog
 
 from planner.errors import KeyholeError
+from planner.session_statement import own_name_refused
 from proxy.asker import Asker, Part
 from proxy.client_text import ClientText
 from proxy.counted import Counted
 from proxy.held import Held, Portal, Statement
-from proxy.logs import fault
 from proxy.questions import How, Questions
-from proxy.reports import refusal
-from proxy.script import UNNAMED, Script, first_word
+from proxy.reading import Reading
+from proxy.refusing import Refusing
+from proxy.script import UNNAMED, Script
 from proxy.shadow.answers import NOTHING, Ending, Expected
-from proxy.shadow.exchange import OWN_NAMES, Exchange, ShadowFailed, described
-from proxy.shadow.relay import Relay, is_failed_transaction, is_syntax_error
-from proxy.telemetry import Face, Telemetry
-from proxy.wire.encodings import codec
+from proxy.shadow.exchange import OWN_NAMES, STAND_IN, Exchange
+from proxy.shadow.findings import READ_BY, ShadowFailed, described
+from proxy.shadow.parameter import all_mean_the_same
+from proxy.shadow.relay import Relay
+from proxy.telemetry import Telemetry
 from proxy.wire.frontend import (
     Bind,
     Close,
@@ -43,10 +41,6 @@ from proxy.wire.frontend import (
 from proxy.wire.server import Received, ServerConnection, State
 from proxy.withdrawal import Work
 
-log = structlog.get_logger("keyhole.session")
-
-_LONG_BYTES = 2 * 1024
-_OWN_NAME = KeyholeError("KH404", 'names of statements that start with "keyhole." are Keyhole\'s own')
 _SYNC = Sync().encode()
 _ENDINGS: dict[type[FrontendMessage], Ending] = {
     Parse: Ending.PARSE,
@@ -59,7 +53,8 @@ _ENDINGS: dict[type[FrontendMessage], Ending] = {
 
 
 class Session:
-    """One client's statements, in order. `analyst` asks; blocking work runs in `workers`."""
+    """One client's statements, in order. `analyst` asks; blocking work runs in `workers`, reading long texts in
+    `readers`."""
 
     def __init__(
         self,
@@ -70,20 +65,26 @@ class Session:
         asker: Asker,
         analyst: str,
         workers: Executor,
+        readers: Executor,
         statements: int,
         portals: int,
         telemetry: Telemetry,
     ) -> None:
         self._connection = connection
         self._relay = relay
-        self._client = client
-        self._asker = asker
-        self._analyst = analyst
         self._work = Work(workers)
-        self._telemetry = telemetry
         self._exchange = Exchange(relay, setting_names=tuple(asker.settings))
-        self._held = Held(self._exchange)
-        self._text = ClientText(relay)
+        self._text = ClientText(relay, self._exchange)
+        self._held = Held(self._exchange, self._text)
+        self._reading = Reading(asker, text=self._text, held=self._held, work=self._work, readers=readers)
+        self._refusing = Refusing(
+            relay,
+            client=client,
+            exchange=self._exchange,
+            text=self._text,
+            telemetry=telemetry,
+            analyst=analyst,
+        )
         self._questions = Questions(
             relay,
             client=client,
@@ -102,7 +103,7 @@ class Session:
             text=self._text,
             questions=self._questions,
         )
-        self._counted = Counted(self._exchange, statements=statements, portals=portals)
+        self._counted = Counted(relay, self._exchange, self._held, statements=statements, portals=portals)
         self._readies = 0
         self._begun = False
         self._handling = False
@@ -116,7 +117,7 @@ class Session:
         except ShadowFailed:
             self._connection.failed()
         except KeyholeError as error:
-            await self._refuse(error)
+            await self._refusing.tell(error)
             self._connection.failed()
         finally:
             self._handling = False
@@ -150,18 +151,18 @@ class Session:
                 await self._parse(message, received)
             case Bind() as message:
                 await self._bind(message, received)
-            case Execute(portal=name) as message if name in self._held.portals:
+            case Execute() as message if await self._text.name(message.portal) in self._held.portals:
                 await self._execute(message, received)
-            case Close(what=b"S", name=name) if name in self._held.statements:
+            case Close(what=b"S") as message if await self._text.name(message.name) in self._held.statements:
                 await self._exchange.settle()  # what is skipped after an error closes nothing
                 self._pass(received)
-                self._held.forget(name)
+                self._held.forget(await self._text.name(message.name))
             case Close(what=b"P", name=name):
-                self._counted.close(name)
+                self._counted.close(await self._text.name(name))
                 self._pass(received)
             case FunctionCall():
                 await self._exchange.settle()
-                await self._refuse(KeyholeError("KH404", "function calls by protocol message are not served"))
+                await self._refusing.tell(KeyholeError("KH404", "function calls by protocol message are not served"))
                 self._relay.send(_SYNC, Expected(Ending.SYNC))
             case Copy():
                 pass
@@ -180,9 +181,14 @@ class Session:
             self._begun = False
             return
         answers = self._relay.answers
-        if not self._begun and answers.settled and answers.status != b"E" and self._held.outdated(answers.forgotten):
-            await self._held.check(answers.forgotten)
-            self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
+        if not self._begun and answers.settled and answers.status != b"E":
+            outdated, full = self._held.outdated(answers.forgotten), self._counted.nearly_full
+            if outdated:
+                await self._held.check(answers.forgotten)
+            if full:
+                await self._counted.look()
+            if outdated or full:
+                await self._exchange.step_back()
         self._begun = True
 
     # --- simple query
@@ -192,21 +198,22 @@ class Session:
         parts: tuple[Part, ...] = ()
         refusal: KeyholeError | None = None
         try:
-            parts = await self._read(message.sql)
+            parts = await self._reading.parts(message.sql)
         except KeyholeError as error:
             refusal = error
         in_batch = self._connection.state is State.EXTENDED
         concerned = refusal is not None or self._script.may_concern(parts)
-        if concerned or UNNAMED in self._held.statements:
+        fetched = self._held.fetched_by(parts)
+        if concerned or fetched is not None or UNNAMED in self._held.statements:
             await self._exchange.settle()  # a query that is skipped after an error forgets nothing and says nothing
-            self._held.statements.pop(UNNAMED, None)
+            self._held.forget(UNNAMED)
         try:
-            if refusal is None and _prepares(parts):
-                await self._insist_on_room()
-                if not in_batch:
-                    self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
+            if refusal is None and await self._counted.make_room(parts) and not in_batch:
+                self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
+            if fetched is not None:
+                await self._open(fetched)
             if refusal is not None:
-                await self._refuse(refusal, message.sql)
+                await self._refusing.tell(refusal, message.sql)
             elif not (concerned and await self._script.concerns(parts, in_batch=in_batch)):
                 self._relay.send(_raw(received), Expected(Ending.QUERY))
                 return
@@ -215,80 +222,93 @@ class Session:
         except ShadowFailed:
             pass
         except KeyholeError as error:
-            await self._refuse(error)
+            await self._refusing.tell(error)
         self._relay.send(_SYNC, Expected(Ending.SYNC))
 
-    async def _insist_on_room(self) -> None:
-        """Before a statement gets a name. Raises KH410."""
-        if self._counted.has_room():
-            return
-        await self._exchange.settle()
-        if self._relay.answers.status != b"E":  # where nothing can be looked up, nothing can be prepared
-            await self._counted.look()
-
-    def _transactions(self) -> int:
-        """Changes whenever no portal of before can be left."""
-        answers = self._relay.answers
-        return answers.readies if answers.status == b"I" else self._counted.transactions
+    async def _open(self, name: bytes) -> None:
+        """Answer the question of a portal that FETCH or MOVE is about to read, as drivers do with their cursors."""
+        self._forget_portals()
+        portal = self._held.portals.pop(name, None)
+        if portal is not None:
+            await self._questions.open(portal, self._text.encode(name.decode("utf-8", "replace")))
 
     # --- extended query
 
     async def _parse(self, message: Parse, received: Received) -> None:
         if message.statement.startswith(OWN_NAMES):
-            raise _OWN_NAME
-        if message.statement in self._held.statements:
+            raise own_name_refused()
+        name = await self._text.name(message.statement)
+        if name in self._held.statements:
             await self._exchange.settle()  # what is skipped after an error replaces nothing
         try:
-            parts = await self._read(message.sql)
+            parts = await self._reading.parts(message.sql)
+            await self._counted.make_room(parts, name)
             for part in parts:
                 executing = None if part.executing is None else part.executing.name
-                self._held.check_parse(message.statement, first_word(part), executing)
-            if message.statement or _prepares(parts):
-                await self._insist_on_room()
+                self._held.check_parse(name, part.first_word, executing)
         except KeyholeError as error:
             await self._exchange.settle()
             if message.statement == UNNAMED:
                 self._held.forget(UNNAMED)
                 self._exchange.close(b"S", UNNAMED)
-            await self._refuse(error, message.sql)
+            await self._refusing.tell(error, message.sql)
             raise ShadowFailed from None
-        if len(parts) > 1 or not any([await self._questions.meant(part) for part in parts]):
+        meant = len(parts) == 1 and await self._questions.meant(parts[0])
+        if len(parts) == 1 and parts[0].executing is not None and self._held.may_be_question(parts[0].executing.name):
+            await self._exchange.step_back()
+        if not meant:
             self._pass(received)
-            if message.statement == UNNAMED:
-                self._held.forget(UNNAMED)
-            elif message.statement in self._held.statements or self._held.may_be_prepared(message.statement):
+            if name != UNNAMED and (name in self._held.statements or self._held.may_be_prepared(name)):
                 # succeeds only if the shadow has lost the old one, by DEALLOCATE or DISCARD
                 await self._exchange.settle()
-                self._held.replaced(message.statement)
+            self._held.replaced(name, parts)
             return
         self._pass(received)
         expected = self._exchange.describe(b"S", message.statement)
         await self._exchange.settle()
         like = described(expected)
-        stand_in = await self._exchange.stand_in(message.statement, message.sql, like)
-        self._held.statements[message.statement] = Statement(parts[0], message.sql, like, *stand_in)
+        text = await self._text.read(message.sql)
+        # DECLARE gives no rows, and can be bound itself: PostgreSQL checks its privileges when it runs
+        stand_in, stand_in_text = message.statement, text
+        if like.rows is not None:
+            stand_in = self._exchange.new_stand_in()
+            stand_in_text = self._text.decode(await self._exchange.stand_in(stand_in, like))
+        self._held.keep(name, Statement(parts[0], text, like, stand_in, stand_in_text))
 
     async def _bind(self, message: Bind, received: Received) -> None:
-        if message.statement.startswith(OWN_NAMES):
-            raise _OWN_NAME
-        if message.statement in self._held.statements:
+        if message.statement.startswith(OWN_NAMES) or message.portal.startswith(OWN_NAMES):
+            raise own_name_refused()
+        name, portal = await self._text.name(message.statement), await self._text.name(message.portal)
+        if name in self._held.statements:
             self._exchange.describe(b"S", message.statement)  # insists that there is one, whatever it is by now
             await self._exchange.settle()
-            await self._held.check(self._relay.answers.forgotten)
-        if message.portal:
-            self._counted.bind(message.portal, transactions=self._transactions())
-        statement = self._held.statements.get(message.statement) or await self._prepared_in_sql(message.statement)
+            if self._held.outdated(self._relay.answers.forgotten):
+                await self._held.check(self._relay.answers.forgotten)
+                await self._exchange.step_back()
+        if portal:
+            self._counted.bind(portal)
+        statement = self._held.statements.get(name) or await self._prepared_in_sql(message.statement, name)
         if statement is None or len(message.values) != len(statement.described.types):
-            if message.portal in self._held.portals:
+            if portal in self._held.portals:
                 await self._exchange.settle()  # what is skipped after an error replaces nothing
-                del self._held.portals[message.portal]
+                del self._held.portals[portal]
             self._pass(received)  # a wrong number of values is an error that names the client's own statement
             return
         bound = replace(message, statement=statement.stand_in)
         self._relay.send(bound.encode(), Expected(Ending.BIND))
         await self._exchange.settle()
         self._forget_portals()
-        self._held.portals[message.portal] = Portal(statement, message, executed=statement.in_sql)
+        read_by = await self._read_by(message, statement.described.types)
+        self._held.portals[portal] = Portal(statement, message, read_by, executed=statement.in_sql)
+
+    async def _read_by(self, message: Bind, types: tuple[int, ...]) -> tuple[bytes, ...] | None:
+        """The settings by which the parameters of a portal were read; None if they mean the same by all."""
+        if all_mean_the_same(message, types):
+            return None
+        answers = self._relay.answers
+        if answers.executed != answers.told:
+            return await self._exchange.reading()
+        return tuple(self._relay.parameters.get(name.encode(), b"") for name in READ_BY)
 
     def _forget_portals(self) -> None:
         """Forget those whose transaction is over."""
@@ -297,69 +317,33 @@ class Session:
             self._held.portals.clear()
         self._readies = answers.readies
 
-    async def _prepared_in_sql(self, name: bytes) -> Statement | None:
+    async def _prepared_in_sql(self, sent: bytes, name: bytes) -> Statement | None:
         """What the client binds by a name that PREPARE gave to a question; None for everything else."""
         if not name or not self._held.may_be_prepared(name):
             return None
         await self._exchange.settle()
-        found = await self._exchange.held(name)
+        if self._relay.answers.failed:
+            return None  # nothing can be looked up, and the shadow says what is wrong
+        found = await self._exchange.held(sent)
+        await self._exchange.step_back()
         question = None if found is None else self._questions.inside(found)
         if found is None or found.name != name or question is None:
             return None
-        expected = self._exchange.describe(b"S", name)
+        expected = self._exchange.describe(b"S", sent)
         await self._exchange.settle()
         like = described(expected)
-        stand_in = await self._exchange.stand_in(name, found.text, like)
-        return Statement(Part(question, offset=0, intercepted=True), found.text, like, *stand_in, in_sql=True)
+        # its portal keeps what it needs of the stand-in, so the next may have the same name
+        stand_in = self._text.decode(await self._exchange.stand_in(STAND_IN, like))
+        part = Part(question, offset=0, intercepted=True)
+        return Statement(part, question, like, STAND_IN, stand_in, in_sql=True)
 
     async def _execute(self, message: Execute, received: Received) -> None:
         await self._exchange.settle()
         self._forget_portals()
-        portal = self._held.portals.pop(message.portal, None)
+        portal = self._held.portals.pop(await self._text.name(message.portal), None)
         how = How.PORTAL_AFTER if self._relay.answers.ran else How.PORTAL_FIRST
         if portal is None or not await self._questions.answer(portal, message, how=how):
             self._pass(received)
-
-    async def _refuse(self, error: KeyholeError, text: bytes | None = None) -> None:
-        """Tell the client, and fail the shadow's transaction by an error of its own.
-
-        What PostgreSQL's grammar has against the refused text, and that a transaction has failed before, comes first:
-        the shadow parses the text to tell, and never runs it.
-        """
-        await self._relay.settle()
-        if self._relay.answers.skipping:
-            return  # an earlier error of the batch was first, and has been told
-        if text is not None:
-            expected = self._exchange.fail(text)
-            await self._relay.settle()
-            for frame in expected.kept:
-                if is_syntax_error(frame) or is_failed_transaction(frame):
-                    self._client.write(frame.raw)
-                    return
-        self._exchange.fail()
-        self._telemetry.refused(error.code, face=Face.POSTGRESQL, analyst=self._analyst)
-        self._client.write(refusal(error, codec=codec(self._text.encoding) or codecs.lookup("utf-8")))
-
-    # --- text
-
-    async def _read(self, sql: bytes) -> tuple[Part, ...]:
-        text = await self._text.read(sql)
-        if len(sql) > _LONG_BYTES:
-            parts = await self._work.run(partial(self._asker.read, text))
-        else:
-            try:
-                parts = self._asker.read(text)
-            except KeyholeError:
-                raise
-            except Exception as error:
-                log.error("internal error", **fault(error))
-                raise KeyholeError("KH900", "internal error") from None
-        for part in parts:
-            if part.prepares is not None:
-                self._held.prepared(part.prepares)
-            if part.executing is not None:
-                self._held.check_execute(part.executing.name, position=part.offset + 1)
-        return parts
 
     def _pass(self, received: Received) -> None:
         ending = _ENDINGS.get(type(received.message))
@@ -370,8 +354,3 @@ def _raw(received: Received) -> bytes:
     if received.frame is None:
         raise RuntimeError("a message before the login cannot be passed on")
     return received.frame.raw
-
-
-def _prepares(parts: tuple[Part, ...]) -> bool:
-    """Whether a text may make a prepared statement."""
-    return any(first_word(part) == "prepare" for part in parts)

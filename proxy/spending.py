@@ -199,6 +199,9 @@ def commit(
     except LedgerError:
         pass
     else:
+        charge = reservation.charge
+        cost_nano = lost.to_everybody(charge).epsilon_nano
+        service.telemetry.charged(charge.family.table, epsilon=cost_nano / NANO)
         return
     raise ledger_unavailable()
 

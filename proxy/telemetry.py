@@ -109,6 +109,12 @@ class Telemetry:
             ["table"],
             registry=registry,
         )
+        self._charged = Counter(
+            "keyhole_epsilon_charged",
+            "Epsilon that committed questions cost the group that lost most",
+            ["table"],
+            registry=registry,
+        )
         self._opened = Counter("keyhole_sessions_opened", "Sessions that logged in", registry=registry)
         self._turned_away = Counter(
             "keyhole_connections_turned_away", "Connections that were ended", ["reason"], registry=registry
@@ -175,6 +181,11 @@ class Telemetry:
     def reserved(self, table: str, *, epsilon: float) -> None:
         """A question reserved at most `epsilon` of every group that it asks about."""
         self._reserved.labels(table=table).inc(epsilon)
+        self._charged.labels(table=table)
+
+    def charged(self, table: str, *, epsilon: float) -> None:
+        """A question that had reserved was committed; the group that lost most lost `epsilon` to everybody."""
+        self._charged.labels(table=table).inc(epsilon)
 
     def refused(self, code: str, *, face: Face, analyst: str | None = None, address: str | None = None) -> None:
         """A client was told the error `code`. `analyst` is one of the policy's, or None before the login."""

@@ -1,10 +1,11 @@
-"""The endpoint's certificate: read from the policy's files, and read again when they change.
+"""The certificate of both endpoints: read from the policy's files, and read again when they change.
 
-Guarantee: TLS 1.2 or newer, without compression, renegotiation or session tickets. Files that cannot be used never
+Guarantee: TLS 1.2 or newer, without compression, renegotiation or resumed sessions. Files that cannot be used never
 replace ones that could.
 """
 
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ from planner.policy import Policy, TlsSection
 log = structlog.get_logger("keyhole.tls")
 
 ALPN = "postgresql"
+HTTP_ALPN = "http/1.1"
 _SOON = timedelta(days=14)
 _LOOPBACK = frozenset({"localhost", "::1"})
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
@@ -32,11 +34,14 @@ _State = tuple[tuple[int, int, int] | None, ...]
 class Credentials:
     """What a handshake needs, as it was when the files were read.
 
+    `context` is for PostgreSQL and `http` for REST, which asks nobody for a certificate. Both know the other's protocol
+    too, so that a client who was led to the wrong port with the right certificate can be told from one who names none.
     `end_point` is the certificate's hash for channel binding (tls-server-end-point), or None where its signature has
     none. `valid_from` and `valid_to` are the certificate's.
     """
 
     context: ssl.SSLContext
+    http: ssl.SSLContext
     end_point: bytes | None
     valid_from: datetime
     valid_to: datetime
@@ -47,6 +52,7 @@ class Tls:
 
     def __init__(self, policy: Policy, section: TlsSection) -> None:
         self.required = section.require
+        self.covers_rest = policy.server.rest.tls
         self._policy = policy
         self._section = section
         self._state = self._stat()
@@ -59,8 +65,13 @@ class Tls:
 
     def current(self) -> Credentials:
         """What the next handshake uses; read again if a file is not the one that was read last."""
+        found = self._credentials
         if self._stat() != self._state:
             self.reload()
+        elif found.context.session_stats()["number"] or found.http.session_stats()["number"]:
+            # OpenSSL keeps sessions of TLS 1.2 and Python cannot forbid it: a new context knows none
+            with suppress(KeyholeError):
+                self._credentials = self._load()
         return self._credentials
 
     def reload(self) -> None:
@@ -90,7 +101,7 @@ class Tls:
         return tuple(said)
 
     def _path(self, name: str) -> Path:
-        return self._policy.directory / name
+        return self._policy.path.resolve().parent / name  # a link may lead to newer files by now
 
     def _stat(self) -> _State:
         section = self._section
@@ -104,11 +115,24 @@ class Tls:
     def _load(self) -> Credentials:
         section = self._section
         leaf = self._certificate()
+        context, http = self._context(ALPN, HTTP_ALPN), self._context(HTTP_ALPN, ALPN)
+        if section.client_ca is not None:
+            self._accept_clients(context, section.client_ca)
+        return Credentials(
+            context=context,
+            http=http,
+            end_point=end_point(leaf),
+            valid_from=leaf.not_valid_before_utc,
+            valid_to=leaf.not_valid_after_utc,
+        )
+
+    def _context(self, *protocols: str) -> ssl.SSLContext:
+        section = self._section
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = _VERSIONS[section.minimum]
         context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
         context.num_tickets = 0
-        context.set_alpn_protocols([ALPN])
+        context.set_alpn_protocols(protocols)
         try:
             # without a password OpenSSL would ask for one at the terminal
             context.load_cert_chain(self._path(section.certificate), self._path(section.key), password="")
@@ -117,14 +141,7 @@ class Tls:
         except OSError as error:
             hint = "Name the file with the private key, relative to the policy, and let Keyhole's user read it."
             raise self._refuse("key", f"cannot be read ({type(error).__name__})", hint=hint) from None
-        if section.client_ca is not None:
-            self._accept_clients(context, section.client_ca)
-        return Credentials(
-            context=context,
-            end_point=end_point(leaf),
-            valid_from=leaf.not_valid_before_utc,
-            valid_to=leaf.not_valid_after_utc,
-        )
+        return context
 
     def _certificate(self) -> x509.Certificate:
         try:
@@ -169,11 +186,13 @@ def end_point(certificate: x509.Certificate) -> bytes | None:
 
 def exposure(host: str, tls: Tls | None, *, now: datetime) -> tuple[str, ...]:
     """What an owner who listens on `host` should know, one sentence each."""
-    if tls is not None:
-        return tls.warnings(now)
-    if host in _LOOPBACK or host.startswith("127."):
-        return ()
-    return (f"{host} is not loopback and there is no [server.tls]: questions and answers travel unencrypted.",)
+    local = host in _LOOPBACK or host.startswith("127.")
+    if tls is None:
+        clear = "" if local else "there is no [server.tls]: tokens, questions and answers travel unencrypted."
+    else:
+        clear = "" if local or tls.covers_rest else "server.rest.tls is false: tokens of REST travel unencrypted."
+    said = () if tls is None else tls.warnings(now)
+    return (*said, f"{host} is not loopback and {clear}") if clear else said
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:

@@ -1,18 +1,18 @@
 """Several processes that serve on the same ports, over one shadow and one ledger, and the one that keeps them running.
 
-The parent binds the ports, keeps the shadow, and serves nobody. Workers accept from the same sockets, so whoever is
-free takes the next connection, and what waits while a worker is started anew is taken by the others. Each has a service
-of its own: connections to source and ledger, threads, counters, metrics. A pipe tells a worker what to do; its end
-tells it that the parent is gone.
+The parent binds the ports, keeps the shadows, and serves nobody. Workers (`proxy/worker.py`) accept from the same
+sockets, so whoever is free takes the next connection, and what waits while a worker is started anew is taken by the
+others. A pipe tells a worker what to do; its end tells it that the parent is gone.
 """
 
 import asyncio
 import multiprocessing
 import signal
+import tempfile
+import threading
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, replace
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
@@ -20,25 +20,16 @@ import structlog
 
 from planner.catalog import Catalog
 from planner.errors import KeyholeError
-from planner.policy import Policy, RestSection
-from proxy.cancelling import Siblings
+from planner.policy import Policy
+from proxy.generations import oldest_of_few, prepared_shadow
 from proxy.logs import fault, to_standard_error
-from proxy.reloading import Reloading, RestartNeeded, compatible, log_refusal
-from proxy.service import Service, open_policy_source
-from proxy.serving import (
-    Addresses,
-    Place,
-    Sockets,
-    announce,
-    each_time,
-    prepared_shadow,
-    running,
-    say_goodbye,
-)
-from proxy.shadow.address import ShadowAddress
+from proxy.pins import pinned_catalog
+from proxy.reloading import InForce, NotTaken, log_refusal, unless_cancelled
+from proxy.service import Service
+from proxy.serving import Addresses, Place, Sockets, announce, each_time, say_goodbye
 from proxy.shadow.schema import update_roles
-from proxy.telemetry import Telemetry
-from proxy.tls import Tls
+from proxy.shared_source import open_policy_source
+from proxy.worker import Failed, Left, Open, Opened, Order, Ready, Reload, Shown, Stop, Take, Task, Word, work
 
 log = structlog.get_logger("keyhole.workers")
 
@@ -46,142 +37,164 @@ FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
 STEADY_S = 60.0
 """A worker that lived so long did not die of how it starts: the next pause is the first one again."""
-_DIVIDED = (
-    "requests_per_minute",
-    "requests_per_minute_per_address",
-    "failed_logins_per_minute",
-    "concurrent_requests",
-    "concurrent_requests_per_analyst",
-    "connections",
-)
+VOTE_S = 300.0
+"""A worker that has not opened a generation by then is taken to have failed: it may be stopped."""
+_DIED: dict[str, object] = {"why": "a worker died while it opened it"}
+_LATE: dict[str, object] = {"why": "a worker did not open it in time"}
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a worker is started with. `policy` is the accepted one, whatever its file says now."""
-
-    worker: int
-    workers: int
-    policy: Policy
-    digest: str
-    shadow: ShadowAddress
-    accepting: Sockets
-    metrics: Place | None
-    folder: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A worker serves."""
-
-    addresses: Addresses
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A worker could not start."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reload:
-    """Go on with another policy."""
-
-    policy: Policy
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """End, as gracefully as one process alone would."""
-
-
-def supervise(policy: Policy, *, accepting: Sockets, metrics: Place | None, workers: int) -> None:
+def supervise(
+    policy: Policy, *, accepting: Sockets, metrics: Place | None, workers: int, changed: threading.Event
+) -> None:
     """Serve with so many processes until SIGINT or SIGTERM. The metrics of worker i are on the i-th port from
-    `metrics` on. Raises KeyholeError for what is wrong with the policy, and where a worker cannot start at first."""
+    `metrics` on. `changed`: a SIGHUP came since the policy was read. Raises KeyholeError for what is wrong with the
+    policy, and where a worker cannot start at first."""
     with Service.over(policy) as service:  # checked once, and the ledger brought to this version by one process alone
         catalog = service.catalog
-    with prepared_shadow(catalog, limits=policy.server.limits, workers=workers) as shadow:
-        folder = shadow.directory.parent / "workers"
-        folder.mkdir(mode=0o700)
-        made = _Supervisor(
-            policy, catalog, shadow=shadow, accepting=accepting, metrics=metrics, workers=workers, folder=folder
+    with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
+        supervisor = _Supervisor(
+            policy, catalog, accepting=accepting, metrics=metrics, workers=workers, folder=Path(folder)
         )
-        asyncio.run(made.run())
+        try:
+            asyncio.run(supervisor.run(changed))
+        finally:
+            supervisor.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A generation as workers are told of it, with a shadow that runs until `close`."""
+
+    shown: Shown
+    close: Callable[[], None]
+
+
+def _made(number: int, policy: Policy, catalog: Catalog, *, workers: int) -> _Made:
+    with ExitStack() as opened:
+        limits = policy.server.limits
+        shadow = opened.enter_context(prepared_shadow(catalog, limits=limits, workers=workers))
+        return _Made(Shown(number, policy, catalog.digest, shadow), opened.pop_all().close)
 
 
 class _Worker:
-    """A worker's process, as its parent sees it."""
+    """A worker's process, as its parent sees it. `ready` is what becomes of its start; `uses` are the generations
+    whose shadows it may have sessions on. `left` is called whenever these become fewer."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, *, left: Callable[[], None]) -> None:
         context = multiprocessing.get_context("spawn")  # no threads and no event loop of the parent's come along
         self._pipe, theirs = context.Pipe()
-        self.process: SpawnProcess = context.Process(target=_work, args=(task, theirs), daemon=True)
-        self.process.start()
+        self._process: SpawnProcess = context.Process(target=work, args=(task, theirs), daemon=True)
+        self._process.start()
         theirs.close()
+        self._left = left
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._pipe.fileno(), self._hear)
+        self._vote: asyncio.Future[dict[str, object] | None] = self._loop.create_future()
+        self._asked = 0
+        self.ready: asyncio.Future[Ready | Failed] = self._loop.create_future()
+        self.uses = {task.shown.number}
 
-    async def report(self) -> Ready | Failed:
-        """What becomes of its start."""
-        await _readable(self._pipe.fileno())
-        with suppress(EOFError, OSError):
-            said = self._pipe.recv()
-            if isinstance(said, Ready | Failed):
-                return said
-        return Failed("KH406", "a worker could not be started")
-
-    def tell(self, message: Reload | Stop) -> None:
+    def tell(self, order: Order) -> None:
         """Tell it, if it still hears."""
         with suppress(OSError):
-            self._pipe.send(message)
+            self._pipe.send(order)
+
+    async def opened(self, shown: Shown) -> dict[str, object] | None:
+        """Have it open a generation; why it cannot, if so. One that dies before it has ever served is of no account."""
+        self._vote, self._asked = self._loop.create_future(), shown.number
+        if self._pipe.closed:  # it is ending, or has ended
+            self._vote.set_result(None)
+        else:
+            self.uses.add(shown.number)
+            self.tell(Open(shown))
+        return await self._vote
 
     async def ended(self) -> int | None:
         """Wait until the process is gone; its exit status."""
-        await _readable(self.process.sentinel)
-        self.process.join()
+        await _readable(self._process.sentinel)
+        self._process.join()
+        if not self._pipe.closed:
+            self._hung_up()
+        return self._process.exitcode
+
+    def _hear(self) -> None:
+        try:
+            word: Word = self._pipe.recv()
+        except (EOFError, OSError):
+            self._hung_up()
+            return
+        match word:
+            case Ready() | Failed():
+                if not self.ready.done():  # it may fail at its very end
+                    self.ready.set_result(word)
+            case Opened(number=number, why=why):
+                if number == self._asked and not self._vote.done():
+                    self._vote.set_result(why)
+            case Left(number=number):
+                self.uses.discard(number)
+                self._left()
+
+    def _hung_up(self) -> None:
+        self._loop.remove_reader(self._pipe.fileno())
         self._pipe.close()
-        return self.process.exitcode
+        if not self._vote.done():
+            self._vote.set_result(_DIED if self._has_served else None)
+        if not self.ready.done():
+            self.ready.set_result(Failed("KH406", "a worker could not be started"))
+        self.uses.clear()
+        self._left()
+
+    @property
+    def _has_served(self) -> bool:
+        return self.ready.done() and isinstance(self.ready.result(), Ready)
 
 
 class _Supervisor:
-    """The parent's event loop."""
+    """The parent's event loop, and the shadows of all generations that a worker may use."""
 
     def __init__(
         self,
         policy: Policy,
         catalog: Catalog,
         *,
-        shadow: ShadowAddress,
         accepting: Sockets,
         metrics: Place | None,
         workers: int,
         folder: Path,
+        vote_s: float = VOTE_S,
     ) -> None:
-        self._policy = policy
-        self._catalog = catalog
-        self._shadow = shadow
         self._accepting = accepting
+        self._vote_s = vote_s
         self._metrics = metrics
         self._number = workers
         self._folder = folder
+        self._newest = _made(1, policy, catalog, workers=workers)
+        self._made = {1: self._newest}
+        self._opening: set[int] = set()
+        self._now = InForce.of(policy, catalog.digest)
+        self._last_number = 1
         self._workers: dict[int, _Worker] = {}
+        self._changing = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
         self._told = asyncio.Event()
         self._again = asyncio.Event()
 
-    async def run(self) -> None:
-        """Start the workers, keep them running, stop them."""
+    async def run(self, changed: threading.Event) -> None:
+        """Start the workers, keep them running, stop them and the shadows."""
         loop = asyncio.get_running_loop()
         for ending in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(ending, self._told.set)
         loop.add_signal_handler(signal.SIGHUP, self._again.set)
+        if changed.is_set():
+            self._again.set()
         keeping: list[asyncio.Task[None]] = []
         try:
             for number in range(self._number):
-                self._workers[number] = _Worker(self._task(number))
-            reports = await asyncio.gather(*(worker.report() for worker in self._workers.values()))
+                self._start(number)
+            reports = await asyncio.gather(*(worker.ready for worker in self._workers.values()))
             ready = [_insisted(report) for report in reports]
             keeping = [asyncio.create_task(self._keep(number)) for number in self._workers]
-            with each_time(self._again, self._reload):
+            async with each_time(self._again, self._reload):
                 announce(ready[0], metrics_ports=[one.metrics_port for one in ready])
                 await self._told.wait()
                 say_goodbye()
@@ -191,29 +204,37 @@ class _Supervisor:
                 worker.tell(Stop())
             await asyncio.gather(*keeping)
             await asyncio.gather(*(worker.ended() for worker in self._workers.values()))
+            if self._closing:
+                await asyncio.wait(self._closing)
+            await asyncio.to_thread(self.close)  # while signals are still seen to
 
-    def _task(self, number: int) -> Task:
+    def close(self) -> None:
+        """Stop the shadows that are left."""
+        while self._made:
+            _closed(self._made.popitem()[1])
+
+    def _start(self, number: int) -> None:
         place = self._metrics
         if place is not None and place.port:
             place = Place(place.host, place.port + number)
-        return Task(
+        task = Task(
             worker=number,
             workers=self._number,
-            policy=self._policy,
-            digest=self._catalog.digest,
-            shadow=self._shadow,
+            shown=self._newest.shown,
             accepting=self._accepting,
             metrics=place,
             folder=self._folder,
         )
+        self._workers[number] = _Worker(task, left=self._close_unused)
 
     async def _keep(self, number: int) -> None:
         """Start a worker anew whenever it ends, after pauses that grow, until everything ends."""
         loop, pause_s = asyncio.get_running_loop(), FIRST_PAUSE_S
         while True:
-            started = loop.time()
-            status = await self._workers[number].ended()
-            del self._workers[number]
+            started, status = loop.time(), None
+            if (worker := self._workers.get(number)) is not None:
+                status = await worker.ended()
+                del self._workers[number]
             if self._told.is_set():
                 return
             pause_s = FIRST_PAUSE_S if loop.time() - started > STEADY_S else pause_s
@@ -222,111 +243,101 @@ class _Supervisor:
                 await asyncio.wait_for(self._told.wait(), pause_s)
                 return
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            self._workers[number] = _Worker(self._task(number))
+            async with self._changing:
+                if self._told.is_set():
+                    return
+                with suppress(OSError):  # the system has no process left: it is tried again
+                    self._start(number)
 
     async def _reload(self) -> None:
+        level = self._now.policy.server.log_level
         try:
-            policy = Policy.load(self._policy.path)
-            catalog = await asyncio.to_thread(self._compiled, policy)
+            policy = Policy.load(self._now.policy.path)
+            found = await unless_cancelled(lambda: self._found(policy), undo=_undo)
+            if isinstance(found, _Made):
+                await self._take(found)
         except Exception as error:
             log_refusal(error)
             return
-        self._policy, self._catalog = policy, catalog
-        for worker in self._workers.values():
-            worker.tell(Reload(policy))
+        if isinstance(found, Catalog):
+            self._now = self._now.with_catalog(policy)
+            self._newest = replace(self._newest, shown=replace(self._newest.shown, policy=policy))
+            for worker in self._workers.values():
+                worker.tell(Reload(policy))
+        if policy.server.log_level != level:
+            to_standard_error(policy.server.log_level)
 
-    def _compiled(self, policy: Policy) -> Catalog:
-        source = open_policy_source(self._policy)
-        try:
-            catalog = compatible(self._policy, policy, digest=self._catalog.digest, source=source)
-        finally:
-            source.close()
-        update_roles(self._shadow, catalog)
-        return catalog
+    def _found(self, policy: Policy) -> Catalog | _Made:
+        """The catalog of a policy that the newest shadow can go on with, which has its analysts then; or a new one."""
+        self._now.insist_no_restart(policy)
+        with closing(open_policy_source(self._now.policy)) as source:
+            catalog = self._now.catalog_of(policy, source)
+        if catalog is not None:
+            update_roles(self._newest.shown.shadow, catalog)
+            return catalog
+        with closing(open_policy_source(policy)) as source:
+            catalog = pinned_catalog(policy, source)
+        self._last_number += 1
+        return _made(self._last_number, policy, catalog, workers=self._number)
+
+    async def _take(self, made: _Made) -> None:
+        """Let all workers open a generation, and take it when all have. Raises NotTaken, and none has it then."""
+        number = made.shown.number
+        self._made[number] = made
+        self._opening.add(number)  # it is needed, whoever dies meanwhile
+        async with self._changing:  # no worker is started meanwhile, who would know of neither
+            asked = tuple(self._workers.values())
+            try:
+                async with asyncio.timeout(self._vote_s):
+                    votes = await asyncio.gather(*(worker.opened(made.shown) for worker in asked))
+                for vote in votes:
+                    if vote is not None:
+                        raise NotTaken(vote)
+            except TimeoutError:
+                self._give_up(number, asked)
+                raise NotTaken(_LATE) from None
+            except BaseException:
+                self._give_up(number, asked)
+                raise
+            self._opening.discard(number)
+            self._newest, self._now = made, InForce.of(made.shown.policy, made.shown.digest)
+            for worker in asked:
+                worker.tell(Take(number, oldest=oldest_of_few(self._made)))
+        self._close_unused()
+
+    def _give_up(self, number: int, asked: tuple[_Worker, ...]) -> None:
+        """Nobody is to have a generation that was opened."""
+        for worker in asked:
+            worker.tell(Take(number, oldest=None))
+            worker.uses.discard(number)
+        self._opening.discard(number)
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        """Stop the shadows of generations that nobody uses any more."""
+        used = self._opening.union({self._newest.shown.number}, *(worker.uses for worker in self._workers.values()))
+        for number in self._made.keys() - used:
+            stopping = asyncio.create_task(asyncio.to_thread(_closed, self._made.pop(number)))
+            self._closing.add(stopping)
+            stopping.add_done_callback(self._closing.discard)
+
+
+def _closed(made: _Made) -> None:
+    try:
+        made.close()
+    except Exception as error:
+        log.error("generation not closed", generation=made.shown.number, **fault(error))
+
+
+def _undo(found: Catalog | _Made) -> None:
+    if isinstance(found, _Made):
+        found.close()
 
 
 def _insisted(report: Ready | Failed) -> Addresses:
     if isinstance(report, Failed):
         raise KeyholeError(report.code, report.message)
     return report.addresses
-
-
-def _work(task: Task, pipe: Connection) -> None:
-    """A worker's whole life, in its own process."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # a terminal tells everybody; the parent decides
-    to_standard_error(task.policy.server.log_level)
-    structlog.contextvars.bind_contextvars(worker=task.worker)
-    seen = Telemetry(log=structlog.get_logger())
-    try:
-        tls = Tls.of(task.policy)
-        with Service.over(task.policy, telemetry=seen, workers=task.workers) as service:
-            if service.catalog.digest != task.digest:
-                raise RestartNeeded(("tables",))
-            asyncio.run(_serve(task, pipe, service, tls=tls))
-    except KeyholeError as error:
-        log.error("worker failed", code=error.code, why=error.message)
-        _say(pipe, Failed(error.code, error.message))
-        raise SystemExit(1) from None
-    except Exception as error:
-        log.error("worker failed", **fault(error))
-        _say(pipe, Failed("KH406", "a worker could not be started"))
-        raise SystemExit(1) from None
-
-
-async def _serve(task: Task, pipe: Connection, service: Service, *, tls: Tls | None) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, stopping.set)
-    siblings = Siblings(task.worker, task.folder)
-    rest = divided(task.policy.server.rest, task.workers)
-    async with running(
-        service,
-        shadow=task.shadow,
-        accepting=task.accepting,
-        tls=tls,
-        limits=task.policy.server.limits,
-        rest=rest,
-        metrics=task.metrics,
-        siblings=siblings,
-    ) as up:
-        wanted: asyncio.Queue[Policy] = asyncio.Queue()
-        loop.add_reader(pipe.fileno(), lambda: _hear(pipe, wanted.put_nowait, stopping.set))
-        reloading = Reloading(service, up.endpoint, policy=task.policy)
-
-        async def reload() -> None:
-            while True:
-                policy = await wanted.get()
-                if tls is not None:
-                    tls.reload()
-                await reloading.reload(policy)
-
-        reloads = asyncio.create_task(reload())
-        _say(pipe, Ready(up.addresses))
-        await stopping.wait()
-        reloads.cancel()
-        loop.remove_reader(pipe.fileno())
-
-
-def _hear(pipe: Connection, take: Callable[[Policy], None], stop: Callable[[], None]) -> None:
-    try:
-        message = pipe.recv()
-    except (EOFError, OSError):
-        message = Stop()  # the parent is gone
-    if isinstance(message, Reload):
-        take(message.policy)
-    else:
-        stop()
-
-
-def _say(pipe: Connection, message: Ready | Failed) -> None:
-    with suppress(OSError):
-        pipe.send(message)
-
-
-def divided(limits: RestSection, workers: int) -> RestSection:
-    """One worker's part of what REST admits, rounded up."""
-    return limits.model_copy(update={name: -(-getattr(limits, name) // workers) for name in _DIVIDED})
 
 
 async def _readable(descriptor: int) -> None:

@@ -41,7 +41,8 @@ ERROR = frozenset({ord("E")})
 ROWS = frozenset(map(ord, "DCIEN"))
 DESCRIPTION = frozenset(map(ord, "TEN"))
 _RESULT = frozenset(map(ord, "DC"))
-_TRANSACTIONS = (b"BEGIN", b"START TRANSACTION", b"COMMIT", b"ROLLBACK")
+_RUN = frozenset(map(ord, "Cs"))
+_TRANSACTIONS = (b"BEGIN", b"START TRANSACTION", b"COMMIT", b"ROLLBACK", b"DISCARD ALL")  # the last commits at once
 _FORGET = (b"DEALLOCATE", b"DISCARD ALL")
 _ALWAYS = frozenset(map(ord, "SA"))  # ParameterStatus, NotificationResponse
 
@@ -74,8 +75,9 @@ class Answers:
 
     `status` is the last ReadyForQuery's; `readies` counts them, `errors` the errors seen, `completed` the answers, and
     `forgotten` the commands that make the shadow forget prepared statements. `ran`: since the last ReadyForQuery the
-    client has executed something to its end in the transaction that is open, so that PostgreSQL takes what follows for
-    a part of a transaction block.
+    client has executed something in the transaction that is open, to its end or not, so that PostgreSQL takes what
+    follows for a part of a transaction block; `bound`, that it has made portals. `executed` counts what it has executed
+    in batches; beyond `told`, settings may have changed of which the shadow tells only with the next ReadyForQuery.
     """
 
     def __init__(self) -> None:
@@ -84,10 +86,24 @@ class Answers:
         self.readies = 0
         self.forgotten = 0
         self.ran = False
+        self.bound = False
+        self.executed = 0
+        self.told = 0
         self.errors = 0
         self.completed = 0
         self._description = b""
         self._queue: deque[Expected] = deque()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether a Sync now would end nothing of the client's: it has neither run nor bound anything since the last,
+        or since the end of a transaction."""
+        return not (self.ran or self.bound)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the transaction had failed at the last ReadyForQuery, and nothing was run since that could end it."""
+        return self.status == b"E" and self.executed == self.told
 
     @property
     def settled(self) -> bool:
@@ -119,6 +135,12 @@ class Answers:
             self.forgotten += 1
         if frame.kind == ord("C") and current.ending is Ending.EXECUTE and frame.kind in current.shown:
             self.ran = not frame.payload.startswith(_TRANSACTIONS)
+            self.bound = self.bound and self.ran
+        if current.ending is Ending.BIND and frame.kind in current.shown:
+            self.bound = True
+        if frame.kind in _RUN and current.ending is Ending.EXECUTE and frame.kind in current.shown:
+            self.executed += 1
+            self.ran = self.ran or frame.kind == ord("s")
         if frame.kind == ord("E"):
             self._fail(current)
         elif frame.kind in _LETTERS[current.ending]:
@@ -128,7 +150,8 @@ class Answers:
             if frame.kind == ord("Z"):
                 self.status = frame.raw[5:6]
                 self.readies += 1
-                self.ran = False
+                self.ran = self.bound = False
+                self.told = self.executed
         return shown
 
     def _shown(self, current: Expected, frame: Frame) -> bytes:

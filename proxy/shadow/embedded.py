@@ -6,27 +6,37 @@ from types import TracebackType
 
 from planner.errors import KeyholeError
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import postgres_server, start_limited, stop_at_once
 
 OWNER = "postgres"
 _LONGEST_SOCKET_PATH = 103
 
 CONFIGURATION = {
-    "fsync": "off",  # nothing here is worth a sync: it is rebuilt from the policy
-    "synchronous_commit": "off",
+    # nothing here is worth a sync: it is rebuilt from the policy. It is written at each commit all the same: when a
+    # session is killed the server starts anew, and needs it whole
+    "fsync": "off",
     "full_page_writes": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
+    "min_wal_size": "32MB",
+    "max_wal_size": "64MB",
     "shared_buffers": "32MB",
+    "max_locks_per_transaction": "128",  # so that all sessions together can lock all there is, and stop nobody
     "unix_socket_permissions": "0700",
     "jit": "off",
     "max_parallel_workers_per_gather": "0",
-    "temp_file_limit": "1GB",
     "client_connection_check_interval": "500ms",  # whoever hangs up leaves nothing running
     "log_statement": "none",
     "log_min_error_statement": "panic",  # a failed statement's text is the analyst's own business
     "log_min_messages": "fatal",
     "log_parameter_max_length_on_error": "0",
+    # What is left is what no setting silences: whenever memory is short, a list of what holds it, pieces of statements
+    # among them, as long and as often as an analyst likes. The collector throws away what comes after the start.
+    "logging_collector": "on",
+    "log_directory": "/dev",
+    "log_filename": "null",
+    "log_rotation_age": "0",
+    "log_rotation_size": "0",
     "track_activity_query_size": "100B",
     "track_activities": "off",
     "password_encryption": "scram-sha-256",
@@ -37,13 +47,15 @@ class EmbeddedShadow:
     """A PostgreSQL server in `directory`, started on entry and stopped on exit unless another process uses it too.
 
     The parent of `directory` must exist. As root the server runs as the operating-system user `pgserver`, which is
-    created, and every folder above `directory` is made traversable. It admits `connections` at once. The socket lies
+    created, and every folder above `directory` is made traversable. It admits `connections` at once, each of which may
+    have `session_memory_mb` of memory, and as much again of temporary files. The socket lies
     inside the data directory, which its owner alone may enter: that is the only access control the shadow's `trust`
     authentication relies on, so a path too long for a socket is refused (KH406) instead of moving the socket elsewhere.
     """
 
-    def __init__(self, directory: Path, *, connections: int = 300) -> None:
+    def __init__(self, directory: Path, *, connections: int = 300, session_memory_mb: int = 512) -> None:
         self._connections = connections
+        self._session_memory_mb = session_memory_mb
         self._directory = directory.expanduser().resolve()
         if len(str(self._directory / ".s.PGSQL.5432")) > _LONGEST_SOCKET_PATH:
             raise KeyholeError(
@@ -58,14 +70,18 @@ class EmbeddedShadow:
         """Initialise the data directory if it is new, and start the server if nobody has."""
         self._server.ensure_pgdata_inited()
         self._forget_dead_users()
-        configuration = {**CONFIGURATION, "max_connections": str(self._connections)}
+        configuration = {
+            **CONFIGURATION,
+            "max_connections": str(self._connections),
+            "temp_file_limit": f"{self._session_memory_mb}MB",
+        }
         lines = "".join(f"{name} = '{value}'\n" for name, value in configuration.items())
         (self._directory / "postgresql.auto.conf").write_text(lines, encoding="ascii")
-        self._server.start()
+        start_limited(self._server, process_memory_mb=self._session_memory_mb)
 
     def stop(self) -> None:
         """Stop the server, unless another process has started it too."""
-        self._server.cleanup()
+        stop_at_once(self._server)
 
     def __enter__(self) -> "EmbeddedShadow":
         self.start()

@@ -7,21 +7,31 @@ is an error of the batch. Names that start with `keyhole.` are Keyhole's.
 import codecs
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from planner import session_statement
 from planner.catalog import Value
 from planner.errors import KeyholeError
 from proxy.shadow.answers import ERROR, NOTHING, Ending, Expected
 from proxy.shadow.array import TEXT_ARRAY, text_array
+from proxy.shadow.findings import (
+    READ_BY,
+    Described,
+    Kept,
+    SessionState,
+    ShadowFailed,
+    described,
+    is_utc,
+    kept,
+    read_by,
+    row,
+    rows_of,
+)
 from proxy.shadow.parameter import value, values_sql
 from proxy.shadow.relay import Relay
 from proxy.shadow.schema import UNANSWERED
-from proxy.wire import backend
-from proxy.wire.backend import DataRow, ParameterDescription, RowDescription
-from proxy.wire.frames import FrameReader
-from proxy.wire.frontend import Bind, Close, Describe, Execute, Parse
+from proxy.wire.frontend import Bind, Close, Describe, Execute, Parse, Sync
 
-OWN_NAMES = b"keyhole."
+OWN_NAMES = session_statement.OWN_NAMES.encode()
 OUTER = b"keyhole.outer"
 REHEARSAL = b"keyhole.rehearsal"
 STATE = b"keyhole.state"
@@ -31,58 +41,21 @@ TYPES = b"keyhole.types"
 HELD = b"keyhole.held"
 ARGUMENTS = b"keyhole.arguments"
 GIVEN = b"keyhole.given"
-STAND_IN = b"keyhole.for."
+STAND_IN = b"keyhole.for"
 PART = b"keyhole.part"
 NAMES = b"keyhole.names"
 BLOCK = b"keyhole.block"
+ENCODING = b"keyhole.encoding"
+READING = b"keyhole.reading"
 MOST_PARAMETERS = 65_535
 _TEXT = 25
-_HELD_SQL = (
-    b"SELECT name, statement, from_sql FROM pg_catalog.pg_prepared_statements"
-    b" WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.name::pg_catalog.text"
+_ALL_HELD_SQL = (  # as UTF-8, whatever the client's encoding is and lacks
+    b"SELECT pg_catalog.convert_to(name, 'UTF8'), pg_catalog.convert_to(statement, 'UTF8'), from_sql"
+    b" FROM pg_catalog.pg_prepared_statements"
 )
+_HELD_SQL = _ALL_HELD_SQL + b" WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.name::pg_catalog.text"
+_HELD_FORMATS = (1, 1, 0)
 _GIVEN_SQL = b'EXECUTE "' + ARGUMENTS + b'"'
-
-
-class ShadowFailed(Exception):
-    """The shadow reported an error, which the client has seen; the batch is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """What a statement takes and gives. `rows` is None where it gives no rows."""
-
-    types: tuple[int, ...]
-    rows: RowDescription | None
-
-    @property
-    def signature(self) -> tuple[tuple[bytes, int], ...]:
-        """Names and types of the columns."""
-        return () if self.rows is None else tuple((field.name, field.type) for field in self.rows.fields)
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A prepared statement as the shadow has it. `in_sql`: by PREPARE, which is part of the text."""
-
-    name: bytes
-    text: bytes
-    in_sql: bool
-
-
-def _utc(zone: bytes | None) -> bool:
-    return zone is not None and zone.lower() in (b"utc", b"etc/utc", b"gmt", b"etc/gmt")
-
-
-@dataclass(frozen=True, slots=True)
-class SessionState:
-    """What the session has set: `keyhole.*` values (None or empty means unset), and whether it wants notices, and
-    whether its TimeZone is UTC. `portal` is the text of the statement behind the portal that was asked about."""
-
-    settings: dict[str, str | None]
-    wants_notices: bool
-    utc: bool
-    portal: bytes | None
 
 
 class Exchange:
@@ -92,20 +65,29 @@ class Exchange:
         self._relay = relay
         self._names = setting_names
         columns = [
-            f"pg_catalog.current_setting('{name}', true)"
-            for name in (*setting_names, "client_min_messages", "TimeZone")
+            f"pg_catalog.current_setting('{name}', true)" for name in (*setting_names, "client_min_messages", *READ_BY)
         ]
         columns.append(
-            "(SELECT statement FROM pg_catalog.pg_cursors"
-            " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text LIMIT 1)"
+            "(SELECT pg_catalog.convert_to(statement, 'UTF8') FROM pg_catalog.pg_cursors"
+            " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.name::pg_catalog.text LIMIT 1)"
         )
         self._state_sql = f"SELECT {', '.join(columns)}".encode()
+        self._state_formats = (0,) * (len(columns) - 1) + (1,)
+        self._stand_ins = 0
+        self._types: dict[tuple[int, int], bytes] = {}
 
     async def settle(self) -> None:
         """Wait for all answers. Raises ShadowFailed if the batch has failed."""
         await self._relay.settle()
         if self._relay.answers.skipping:
             raise ShadowFailed
+
+    async def step_back(self) -> None:
+        """After something of Keyhole's own was run: what the client runs next is still the first of its batch, if it
+        would have been. Raises ShadowFailed."""
+        await self.settle()
+        if self._relay.answers.fresh:
+            self._relay.send(Sync().encode(), Expected(Ending.SYNC, shown=NOTHING))
 
     def parse(self, statement: bytes, sql: bytes, types: tuple[int, ...] = (), *, offset: int | None = None) -> None:
         """Prepare a statement, first closing what had its name."""
@@ -133,35 +115,49 @@ class Exchange:
         self.parse(REHEARSAL, sql, offset=offset)
         self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()))
 
+    async def encoding(self) -> str:
+        """The client's encoding now; it takes no snapshot, so that isolation levels can still be set."""
+        self.parse(ENCODING, b"SHOW client_encoding")
+        answer = self._run(Bind(ENCODING, ENCODING, (), (), ()))
+        await self.settle()
+        (name,) = row(answer)
+        return (name or b"").decode("ascii")
+
     async def count_held(self) -> int:
         """How many prepared statements the client has."""
+        return await self._count(b"pg_prepared_statements")
+
+    async def count_cursors(self) -> int:
+        """How many cursors and named portals the client has."""
+        return await self._count(b"pg_cursors")
+
+    async def _count(self, view: bytes) -> int:
         self.parse(
             NAMES,
-            b"SELECT pg_catalog.count(*) FROM pg_catalog.pg_prepared_statements"
-            b" WHERE NOT pg_catalog.starts_with(name, '" + OWN_NAMES + b"')",
+            b"SELECT pg_catalog.count(*) FROM pg_catalog." + view + b" WHERE name OPERATOR(pg_catalog.<>) ''"
+            b" AND NOT pg_catalog.starts_with(name, '" + OWN_NAMES + b"')",
         )
         answer = self._run(Bind(NAMES, NAMES, (), (), ()))
         await self.settle()
-        (count,) = _row(answer)
+        (count,) = row(answer)
         return int(count or b"0")
 
     async def all_held(self) -> tuple[Kept, ...]:
         """All prepared statements of the session."""
-        self.parse(NAMES, b"SELECT name, statement, from_sql FROM pg_catalog.pg_prepared_statements")
-        answer = self._run(Bind(NAMES, NAMES, (), (), ()))
+        self.parse(NAMES, _ALL_HELD_SQL)
+        answer = self._run(Bind(NAMES, NAMES, (), (), _HELD_FORMATS))
         await self.settle()
-        return tuple(
-            Kept(name=name or b"", text=text or b"", in_sql=in_sql == b"t") for name, text, in_sql in _rows(answer)
-        )
+        return tuple(map(kept, rows_of(answer)))
 
     def describe(self, what: bytes, name: bytes) -> Expected:
         """Ask what a statement or portal is; after `settle`, `described` reads it."""
         return self._hidden(Describe(what, name).encode(), Ending.DESCRIBE)
 
     def read_state(self, portal: bytes) -> Expected:
-        """Ask for the session's settings, and what a portal runs; after `settle`, `state` reads them."""
+        """Ask for the session's settings, and what a portal runs; after `settle`, `state` reads them, and
+        `encoding_of` how to."""
         self.parse(STATE, self._state_sql, (_TEXT,))
-        return self._run(Bind(STATE, STATE, (), (portal,), ()))
+        return self._run(Bind(STATE, STATE, (), (portal,), self._state_formats))
 
     def read_values(self, bound: Bind, types: tuple[int, ...]) -> Expected:
         """Ask for the parameters of a bound portal as canonical text; after `settle`, `values` reads them."""
@@ -171,13 +167,9 @@ class Exchange:
     async def held(self, name: bytes) -> Kept | None:
         """The statement that EXECUTE finds under a name; None if there is none."""
         self.parse(HELD, _HELD_SQL, (_TEXT,))
-        answer = self._run(Bind(HELD, HELD, (), (name,), ()))
+        answer = self._run(Bind(HELD, HELD, (), (name,), _HELD_FORMATS))
         await self.settle()
-        if answer.find("D") is None:
-            return None
-        found, text, in_sql = _row(answer)
-        assert found is not None
-        return None if text is None else Kept(name=found, text=text, in_sql=in_sql == b"t")
+        return None if answer.find("D") is None else kept(row(answer))
 
     async def arguments(self, given: bytes, types: tuple[int, ...], *, given_at: int) -> tuple[bytes | None, ...]:
         """What EXECUTE's arguments are, in binary, by PostgreSQL's own rules for them. Raises ShadowFailed.
@@ -190,29 +182,34 @@ class Exchange:
         self.parse(GIVEN, _GIVEN_SQL + given, offset=offset)
         answer = self._run(Bind(GIVEN, GIVEN, (), (), (1,)), offset=offset)
         await self.settle()
-        return _row(answer)
+        return row(answer)
 
-    async def stand_in(self, statement: bytes, sql: bytes, like: Described) -> tuple[bytes, bytes]:
-        """Prepare what portals of a question with the text `sql` are bound to until it is answered: its name and text.
+    def new_stand_in(self) -> bytes:
+        """A name for a stand-in that is kept: not made of the client's name, which may be too long for that."""
+        self._stand_ins += 1
+        return b"%b.%d" % (STAND_IN, self._stand_ins)
+
+    async def stand_in(self, name: bytes, like: Described) -> bytes:
+        """Prepare what portals of a question that gives rows are bound to until it is answered; its text.
 
         Same parameters, same columns, and an error if it is ever run. The original itself cannot be bound: PostgreSQL
-        checks privileges when it makes a portal. DECLARE gives no rows and can be: it checks them when it runs.
+        checks privileges when it makes a portal.
         """
-        if like.rows is None:
-            return statement, sql
-        fields = like.rows.fields
-        types = ", ".join(f"pg_catalog.format_type({field.type}, {field.modifier})" for field in fields)
-        self.parse(TYPES, f"SELECT {types}".encode())
-        answer = self._run(Bind(TYPES, TYPES, (), (), ()))
-        await self.settle()
+        assert like.rows is not None
+        wanted = {(field.type, field.modifier) for field in like.rows.fields}
+        if unknown := sorted(wanted - self._types.keys()):
+            types = ", ".join(f"pg_catalog.format_type({oid}, {modifier})" for oid, modifier in unknown)
+            self.parse(TYPES, f"SELECT {types}".encode())
+            answer = self._run(Bind(TYPES, TYPES, (), (), ()))
+            await self.step_back()
+            self._types |= {known: name or b"text" for known, name in zip(unknown, row(answer), strict=True)}
         columns = b", ".join(
-            b"NULL::" + (declared or b"text") + b' AS "' + field.name.replace(b'"', b'""') + b'"'
-            for field, declared in zip(fields, _row(answer), strict=True)
+            b"NULL::" + self._types[field.type, field.modifier] + b' AS "' + field.name.replace(b'"', b'""') + b'"'
+            for field in like.rows.fields
         )
-        name = STAND_IN + statement
         text = b"SELECT " + columns + b" FROM " + UNANSWERED.encode() + b"()"
         self.parse(name, text, like.types)
-        return name, text
+        return text
 
     async def prepare(self, sql: bytes, types: tuple[int, ...], *, arrays: int, like: Described) -> None:
         """Prepare what will run in place of a question, and insist that it gives the same columns.
@@ -267,23 +264,42 @@ class Exchange:
     def fail(self, text: bytes = b"Keyhole refuses the statement") -> Expected:
         """Make the shadow's transaction fail by a real error, which the client does not see.
 
-        With a text of the client's, only if PostgreSQL cannot prepare it: it is parsed, and never run.
+        With a text of the client's, only if PostgreSQL cannot prepare it: it is parsed, never run, and not kept, or
+        EXECUTE could run it.
         """
         expected = Expected(Ending.PARSE, shown=NOTHING)
         self._relay.send(Parse(REFUSED, text).encode(), expected)
+        self._relay.send(Close(b"S", REFUSED).encode(), Expected(Ending.CLOSE, shown=NOTHING))
         return expected
 
     def state(self, expected: Expected, codec: codecs.CodecInfo) -> SessionState:
         """What `read_state` brought."""
-        *settings, notices, zone, portal = _row(expected)
+        found = row(expected)
+        *settings, notices = found[: -len(READ_BY) - 1]
+        zone, portal = found[-3], found[-1]
         texts = [None if text is None else codec.decode(text)[0] for text in settings]
         named = {name: text or None for name, text in zip(self._names, texts, strict=True)}
         wanted = notices not in (b"warning", b"error")
-        return SessionState(settings=named, wants_notices=wanted, utc=_utc(zone), portal=portal)
+        running = None if portal is None else portal.decode("utf-8", "replace")
+        return SessionState(
+            settings=named, wants_notices=wanted, utc=is_utc(zone), portal=running, read_by=read_by(found[:-1])
+        )
+
+    def encoding_of(self, expected: Expected) -> str:
+        """The client's encoding as `read_state` brought it."""
+        return (row(expected)[-2] or b"").decode("ascii")
+
+    async def reading(self) -> tuple[bytes, ...]:
+        """By which settings PostgreSQL reads parameters in text now, in the order of `READ_BY`."""
+        columns = ", ".join(f"pg_catalog.current_setting('{name}')" for name in READ_BY)
+        self.parse(READING, f"SELECT {columns}".encode())
+        answer = self._run(Bind(READING, READING, (), (), ()))
+        await self.settle()
+        return read_by(row(answer))
 
     def values(self, expected: Expected, types: tuple[int, ...], codec: codecs.CodecInfo) -> dict[int, Value | None]:
         """What `read_values` brought, numbered from 1."""
-        (document,) = _row(expected)
+        (document,) = row(expected)
         texts = json.loads(codec.decode(document or b"[]")[0])
         return {number: value(text, oid) for number, (text, oid) in enumerate(zip(texts, types, strict=True), start=1)}
 
@@ -298,38 +314,3 @@ class Exchange:
         expected = Expected(ending, shown=ERROR, offset=offset)
         self._relay.send(raw, expected)
         return expected
-
-
-def described(expected: Expected) -> Described:
-    """What `Exchange.describe` brought."""
-    types: tuple[int, ...] = ()
-    rows: RowDescription | None = None
-    for frame in expected.kept:
-        match backend.decode(frame):
-            case ParameterDescription(types=types):
-                pass
-            case RowDescription() as rows:
-                pass
-    return Described(types=types, rows=rows)
-
-
-def _row(expected: Expected) -> tuple[bytes | None, ...]:
-    frame = expected.find("D")
-    message = None if frame is None else backend.decode(frame)
-    if not isinstance(message, DataRow):
-        raise ShadowFailed
-    return message.values
-
-
-def _rows(expected: Expected) -> list[tuple[bytes | None, ...]]:
-    """All rows, which may come as runs of frames."""
-    found: list[tuple[bytes | None, ...]] = []
-    for frame in expected.kept:
-        if frame.kind == ord("D"):
-            reader = FrameReader(limit_bytes=1 << 30, merges_rows=False)
-            reader.feed(frame.raw)
-            while (single := reader.typed()) is not None:
-                message = backend.decode(single)
-                if isinstance(message, DataRow):
-                    found.append(message.values)
-    return found

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from planner.catalog import Value
 from planner.real_numbers import nearest_real
+from proxy.wire.frontend import Bind
 
 _BOOLEAN = 16
 _INTEGERS = frozenset({20, 21, 23, 26})
@@ -13,6 +14,10 @@ _NUMBERS = frozenset({700, 701, 1700})
 _REAL = 700
 _DATE = 1082
 _TIMESTAMPS = frozenset({1114, 1184})
+_UUID = 2950
+_TEXTS = frozenset({18, 19, 25, 1042, 1043})
+_PLAIN = _INTEGERS | _NUMBERS | _TEXTS | {_BOOLEAN, _UUID}  # written in one way, whatever is set
+_FIXED = _INTEGERS | _NUMBERS | _TIMESTAMPS | {_BOOLEAN, _DATE, _UUID}  # the same in binary, whatever is set
 
 
 def values_sql(count: int) -> str:
@@ -23,6 +28,14 @@ def values_sql(count: int) -> str:
     """
     texts = ", ".join(f"pg_catalog.to_jsonb(${number}) OPERATOR(pg_catalog.#>>) '{{}}'" for number in _to(count))
     return f"SELECT pg_catalog.to_jsonb(ARRAY[{texts}])::pg_catalog.text"
+
+
+def all_mean_the_same(bound: Bind, types: tuple[int, ...]) -> bool:
+    """Whether no setting, and no encoding, changes what the values of a portal mean."""
+    return all(
+        raw is None or (oid in _FIXED if bound.format_of(index) else oid in _PLAIN and raw.isascii())
+        for index, (raw, oid) in enumerate(zip(bound.values, types, strict=True))
+    )
 
 
 def value(text: str | None, oid: int) -> Value | None:

@@ -6,62 +6,55 @@ from contextlib import suppress
 from planner.errors import KeyholeError
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.answers import Answers, Expected
+from proxy.shadow.link import Link, Refused
 from proxy.wire import backend
 from proxy.wire.backend import Report
-from proxy.wire.client import ClientConnection, ClientState
 from proxy.wire.frames import Frame
 from proxy.wire.frontend import Cancel, Flush, Parse, Sync, Terminate
 
-_CHUNK_BYTES = 64 * 1024
 _CANCELLED_S = 5.0
 MOST_UNANSWERED = 1000
+_GATHERED_BYTES = 64 * 1024
+_FLUSH = Flush().encode()
 _PARSED = frozenset(map(ord, "1E"))
 _GRAMMAR_FILES = frozenset((b"scan.l", b"scansup.c", b"gram.y", b"parser.c"))
 _NOT_IN_ENCODING = b"22021"
 
 
-class Refused(Exception):
-    """The shadow refused the login; its own report says why."""
-
-    def __init__(self, report: Report) -> None:
-        super().__init__("the shadow refused the login")
-        self.report = report
-
-
 class Relay:
-    """Sends messages to the shadow; a pump brings the answers back and gives the client what it asked for.
+    """Sends messages to the shadow; what comes back goes to the client, as far as the client asked for it, at once.
 
-    Back-pressure runs through: the pump waits for the client to read before it reads on from the shadow.
+    Back-pressure runs through: nothing more is read from the shadow while the client is behind with reading.
+
+    Whoever has more to send at once sets `gathers`; it then goes out together, in the same turn of the loop.
     """
 
     def __init__(
         self,
-        connection: ClientConnection,
+        link: Link,
         *,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
         address: ShadowAddress,
         settings: dict[str, str],
         client: asyncio.StreamWriter,
     ) -> None:
         self.answers = Answers()
-        self.parameters = connection.parameters
+        self.gathers = False
+        self.parameters = link.connection.parameters
         self.settings = settings
-        self._connection = connection
-        self._reader = reader
-        self._writer = writer
+        self._link = link
         self._address = address
         self._client = client
         self._waiting: asyncio.Future[None] | None = None
-        self._ended = False
+        self._gathered = bytearray()
+        self._attention = asyncio.Event()  # for the pump: the shadow is gone, or the client is behind
+        self._high_water_bytes = client.transport.get_write_buffer_limits()[1]
         self._busy_since: float | None = None
         self.settled_at = asyncio.get_running_loop().time()
 
     @staticmethod
     async def open(address: ShadowAddress, settings: dict[str, str], client: asyncio.StreamWriter) -> "Relay":
         """Log in. Raises Refused, or KH406 when the shadow cannot be reached."""
-        connection, reader, writer = await _logged_in(address, settings)
-        return Relay(connection, reader=reader, writer=writer, address=address, settings=settings, client=client)
+        return Relay(await Link.open(address, settings), address=address, settings=settings, client=client)
 
     async def syntax_error(self, text: bytes) -> bytes | None:
         """What PostgreSQL's grammar has against a text of several statements, as its ErrorResponse; nothing is run.
@@ -70,18 +63,16 @@ class Relay:
         """
         encoding = self.parameters.get(b"client_encoding", b"UTF8").decode("ascii")
         try:
-            connection, reader, writer = await _logged_in(self._address, {**self.settings, "client_encoding": encoding})
+            link = await Link.open(self._address, {**self.settings, "client_encoding": encoding})
         except Refused:
             raise KeyholeError("KH406", "the shadow database has no connection left") from None
         try:
-            writer.write(Parse(b"", text).encode() + Sync().encode())
-            while (frame := connection.next_frame()) is None or frame.kind not in _PARSED:
+            link.transport.write(Parse(b"", text).encode() + Sync().encode())
+            while (frame := link.connection.next_frame()) is None or frame.kind not in _PARSED:
                 if frame is None:
-                    if not (data := await reader.read(_CHUNK_BYTES)):
-                        raise KeyholeError("KH406", "the shadow database ended the connection")
-                    connection.receive(data)
+                    await link.more()
         finally:
-            writer.close()
+            link.transport.close()
         return frame.raw if is_syntax_error(frame) else None
 
     def send(self, raw: bytes, expected: Expected | None = None) -> None:
@@ -90,35 +81,55 @@ class Relay:
             self.answers.expect(expected)
             if self._busy_since is None and not self.answers.settled:
                 self._busy_since = asyncio.get_running_loop().time()
-        self._writer.write(raw)
+        if not self.gathers and not self._gathered:
+            self._link.transport.write(raw)
+            return
+        if not self._gathered:
+            asyncio.get_running_loop().call_soon(self._send_gathered)
+        self._gathered += raw
+        if not self.gathers or len(self._gathered) > _GATHERED_BYTES:
+            self._send_gathered()
 
     async def keep_pace(self) -> None:
         """Wait while the client is behind with reading, or the shadow with reading or answering."""
-        await self._client.drain()
-        await self._writer.drain()
+        transport = self._client.transport
+        if transport.is_closing() or transport.get_write_buffer_size():
+            await self._client.drain()
+        if not self._link.is_writable:
+            await self._link.writable()
         if self.answers.waiting >= MOST_UNANSWERED:
             await self.settle()
 
     async def settle(self) -> None:
         """Wait until everything sent so far has been answered. Raises ConnectionError when the shadow is gone."""
+        self._send_gathered()
         if not self.answers.settled:
-            self._writer.write(Flush().encode())
+            self._link.transport.write(_FLUSH)
         while not self.answers.settled:
-            if self._ended:
+            if self._link.is_over:
                 raise ConnectionResetError("the shadow ended the connection")
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
 
     async def pump(self) -> None:
-        """Bring answers back until the shadow ends the connection."""
+        """Bring answers back until the shadow ends the connection. Raises ConnectionError when the client is gone."""
+        self._link.listen(arrived=self._arrived, ended=self._over)
         try:
-            while data := await self._reader.read(_CHUNK_BYTES):
-                self._connection.receive(data)
-                self._forward()
+            while not self._link.is_over:
+                await self._attention.wait()
+                self._attention.clear()
                 await self._client.drain()
+                self._link.transport.resume_reading()
         finally:
-            self._ended = True
             self._wake()
+        if self._link.failure is not None:
+            raise self._link.failure
+
+    @property
+    def process(self) -> int:
+        """The number of the shadow's process for this session."""
+        key = self._link.connection.key
+        return 0 if key is None else key.process
 
     @property
     def unread_bytes(self) -> int:
@@ -134,7 +145,7 @@ class Relay:
 
         Otherwise it might hear when the session's next statement runs already.
         """
-        if (key := self._connection.key) is None:
+        if (key := self._link.connection.key) is None:
             return
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CANCELLED_S):
@@ -147,18 +158,35 @@ class Relay:
 
     async def end(self) -> None:
         """Hang up, and leave nothing running in the shadow."""
-        if self._writer.transport.get_write_buffer_size():
-            self._writer.transport.abort()  # it may never read on: it waits for us to read
-        elif not self._writer.is_closing():
-            self._writer.write(Terminate().encode())
-            self._writer.close()
+        transport = self._link.transport
+        self._gathered.clear()
+        if transport.get_write_buffer_size():
+            transport.abort()  # it may never read on: it waits for us to read
+        elif not transport.is_closing():
+            transport.write(Terminate().encode())
+            transport.close()
         if not self.answers.settled:
             await self.cancel()
+
+    def _send_gathered(self) -> None:
+        if self._gathered:
+            self._link.transport.write(bytes(self._gathered))
+            self._gathered.clear()
+
+    def _arrived(self) -> None:
+        self._forward()
+        if self._client.transport.is_closing() or self.unread_bytes > self._high_water_bytes:
+            self._link.transport.pause_reading()
+            self._attention.set()
+
+    def _over(self) -> None:
+        self._attention.set()
+        self._wake()
 
     def _forward(self) -> None:
         shown: list[bytes] = []
         completed = self.answers.completed
-        while (frame := self._connection.next_frame()) is not None:
+        while (frame := self._link.connection.next_frame()) is not None:
             if frame.kind == ord("S"):
                 name, _, rest = frame.payload.partition(b"\0")
                 self.parameters[name] = rest[:-1]
@@ -188,26 +216,3 @@ def is_failed_transaction(frame: Frame) -> bool:
     """Whether a frame is the ErrorResponse to everything that cannot be done in a failed transaction."""
     report = backend.decode(frame) if frame.kind == ord("E") else None
     return isinstance(report, Report) and report.field(b"C") == b"25P02"
-
-
-async def _logged_in(
-    address: ShadowAddress, settings: dict[str, str]
-) -> tuple[ClientConnection, asyncio.StreamReader, asyncio.StreamWriter]:
-    try:
-        reader, writer = await asyncio.open_unix_connection(address.socket)
-    except OSError:
-        raise KeyholeError("KH406", "the shadow database does not answer") from None
-    connection = ClientConnection()
-    try:
-        writer.write(connection.startup(settings))
-        while not connection.log_in():
-            if not (data := await reader.read(_CHUNK_BYTES)):
-                raise KeyholeError("KH406", "the shadow database ended the connection")
-            connection.receive(data)
-    except BaseException:
-        writer.close()
-        raise
-    if connection.state is ClientState.CLOSED and connection.refusal is not None:
-        writer.close()
-        raise Refused(connection.refusal)
-    return connection, reader, writer

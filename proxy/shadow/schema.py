@@ -1,7 +1,7 @@
 """The shadow's schema, built from the catalog: private tables empty, public tables with rows, a role per analyst.
 
-Guarantee: the analysts' roles can name every exposed relation and read none but the public ones; they can create
-nothing, not even temporarily, so a name cannot come to mean something else.
+Guarantee: the analysts' roles can name every exposed relation and read none but the public ones: what else they may
+SELECT raises. They can create nothing, not even temporarily, so a name cannot come to mean something else.
 """
 
 import re
@@ -22,7 +22,10 @@ from proxy.shadow.embedded import OWNER
 GROUP = "keyhole_analyst"
 UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 """A function that raises: what a portal runs whose question Keyhole has not answered."""
-_LAYOUT = "5"
+_UNQUALIFIED = f"{VIRTUAL_SCHEMA}.unqualified"
+"""Another: what the views under `keyhole.` read, which Keyhole fills where they are named in full."""
+_SCHEMA_COMMENT = "what Keyhole tells of your session: budget, queries, settings, errors"
+_LAYOUT = "7"
 _RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
 _TYPE = re.compile(r'[a-z_"][a-z0-9_ ".]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?[a-z ]*(\[\])*', re.IGNORECASE)
 
@@ -30,10 +33,18 @@ FORBIDDEN_FUNCTIONS = (
     r"^(lo_.*|lo(read|write)|pg_notify|pg_logical_emit_message|pg_export_snapshot"
     r"|(query|table|schema|database|cursor)_to_xml(schema|_and_xmlschema)?|ts_stat|ts_rewrite"
     r"|pg_(terminate|cancel)_backend|pg_read_.*|pg_ls_.*|pg_stat_file|pg_import_system_collations"
-    r"|pg_stat_reset.*|pg_create_.*|pg_drop_.*|pg_(try_)?advisory_(xact_)?lock.*|pg_lock_status)$"
+    r"|pg_stat_reset.*|pg_create_.*|pg_drop_.*|pg_(try_)?advisory_(xact_)?lock.*|pg_lock_status"
+    # what PostgreSQL itself refuses to most, each by a check of its own
+    r"|binary_upgrade_.*|brin_(de)?summarize_.*|gin_clean_pending_list|currtid2|pg_(clear|restore)_.*_stats"
+    r"|pg_copy_.*|pg_logical_slot_.*|pg_replication_.*|pg_sync_replication_slots|pg_extension_config_dump"
+    r"|pg_nextoid|pg_stop_making_pinned_objects|pg_get_sequence_data|pg_get_multixact_members"
+    # the machine, and how busy another session is
+    r"|pg_control_.*|pg_get_loaded_modules|pg_.*wal_summar.*|pg_isolation_test_session_is_blocked"
+    r"|pg_stat_get_backend_(activity.*|io|subxact|wait_event.*|wal|xact_start))$"
 )
 """Functions that write, reach or look beyond the session, or run SQL given as text: nobody but the owner may call them.
-What another session has locked would tell which tables it asks about."""
+What another session has locked would tell which tables it asks about. The others are reviewed one by one
+(tests/attacks/reviewed_functions.txt)."""
 
 
 def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
@@ -47,7 +58,7 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
     stamp = sha256(f"{_LAYOUT}:{catalog.digest}".encode()).hexdigest()
     with psycopg.connect(address.conninfo(user=OWNER, database=catalog.database)) as connection:
         built = connection.execute(
-            "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s", [VIRTUAL_SCHEMA]
+            "SELECT obj_description(to_regprocedure(%s), 'pg_proc')", [f"{UNANSWERED}()"]
         ).fetchone()
         if built == (stamp,):
             return False
@@ -55,9 +66,7 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
             connection.execute(statement)
         for public in catalog.public_tables:
             _fill(connection, public)
-        connection.execute(
-            sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(VIRTUAL_SCHEMA), sql.Literal(stamp))
-        )
+        connection.execute(sql.SQL("COMMENT ON FUNCTION {} () IS {}").format(_dotted(UNANSWERED), sql.Literal(stamp)))
     return True
 
 
@@ -101,15 +110,11 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
     for public in catalog.public_tables:
         yield from _relation(("public", public.name), public.columns, comment=public.comment or "public table")
         yield _grant("SELECT", "public", public.name)
-    for relation in VIRTUAL_RELATIONS:
-        columns = sql.SQL(", ").join(_column(name, declared) for name, declared in relation.columns)
-        name = sql.Identifier(VIRTUAL_SCHEMA, relation.name)
-        yield sql.SQL("CREATE TABLE {} ({})").format(name, columns)
-        yield _grant("REFERENCES", VIRTUAL_SCHEMA, relation.name)
     yield sql.SQL(
         "CREATE FUNCTION {} () RETURNS SETOF integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
         "RAISE EXCEPTION 'KH103: this portal''s question was not answered' USING ERRCODE = '42501'; END $$"
-    ).format(sql.Identifier(*UNANSWERED.split(".")))
+    ).format(_dotted(UNANSWERED))
+    yield from _virtual_relations()
     yield from _median()
     for stored in catalog.stored_questions:
         yield from _stored_question(stored)
@@ -121,6 +126,35 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
         [FORBIDDEN_FUNCTIONS],
     ).fetchall():
         yield sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(sql.SQL(function))
+    yield sql.SQL("REVOKE UPDATE ON {} FROM PUBLIC").format(sql.Identifier("pg_catalog", "pg_settings"))  # a SET too
+
+
+def _virtual_relations() -> Iterator[sql.Composed]:
+    """Views that clients may choose, and that raise: they are known by their full names, which Keyhole replaces.
+
+    Tools offer what a role may SELECT, so that right is granted.
+    """
+    yield sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(VIRTUAL_SCHEMA), sql.Literal(_SCHEMA_COMMENT))
+    yield sql.SQL(
+        "CREATE FUNCTION {} (relation text) RETURNS SETOF integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
+        "RAISE EXCEPTION 'KH103: \"%\" is answered by its full name alone', relation USING ERRCODE = '42501', "
+        "HINT = 'Write " + VIRTUAL_SCHEMA + ".' || relation || '.'; END $$"
+    ).format(_dotted(_UNQUALIFIED))
+    for relation in VIRTUAL_RELATIONS:
+        columns = sql.SQL(", ").join(
+            sql.SQL("NULL::{} AS {}").format(sql.SQL(declared), sql.Identifier(name))
+            for name, declared in relation.columns
+        )
+        name = sql.Identifier(VIRTUAL_SCHEMA, relation.name)
+        yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS SELECT {} FROM {}({})").format(
+            name, columns, _dotted(_UNQUALIFIED), sql.Literal(relation.name)
+        )
+        yield sql.SQL("COMMENT ON VIEW {} IS {}").format(name, sql.Literal(relation.comment))
+        yield _grant("SELECT", VIRTUAL_SCHEMA, relation.name)
+
+
+def _dotted(name: str) -> sql.Identifier:
+    return sql.Identifier(*name.split("."))
 
 
 def _median() -> Iterator[sql.Composed]:

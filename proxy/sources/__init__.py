@@ -35,8 +35,7 @@ def open_source(
         KeyholeError: KH008 when the URL is of another kind or nothing answers there.
     """
     if url.startswith(_DUCKDB):
-        path = url[len(_DUCKDB) :].removeprefix("/")
-        database = None if path in ("", ":memory:") else directory / path
+        database = database_file(url, directory=directory)
         directories = (directory,) if database is None else (directory, database.parent)
         return DuckDBSource(
             database, directories=directories, settings=settings or {}, rollups=rollups, rollup_rows=rollup_rows
@@ -55,3 +54,11 @@ def open_source(
         "source.url is neither a DuckDB nor a PostgreSQL one",
         hint="Write duckdb:///file.duckdb, duckdb:// or postgresql://user@host/database.",
     )
+
+
+def database_file(url: str, *, directory: Path) -> Path | None:
+    """The database file that a `source.url` names; None where it names none."""
+    if not url.startswith(_DUCKDB):
+        return None
+    path = url[len(_DUCKDB) :].removeprefix("/")
+    return None if path in ("", ":memory:") else directory / path

@@ -200,7 +200,8 @@ def _run(connection: psycopg.Connection[tuple[Any, ...]], sql: str) -> list[tupl
 
 def _reach(url: str) -> None:
     try:
-        psycopg.connect(url, connect_timeout=int(_OPENING_S)).close()
+        with psycopg.connect(url, connect_timeout=int(_OPENING_S)) as connection:
+            encoding = connection.info.parameter_status("server_encoding")
     except psycopg.Error as error:
         raise KeyholeError(
             "KH008",
@@ -208,3 +209,10 @@ def _reach(url: str) -> None:
             detail=str(error).split("\n")[0],
             hint="Check source.url in keyhole.toml, the network and the reader's password.",
         ) from None
+    if encoding == "SQL_ASCII":
+        raise KeyholeError(
+            "KH008",
+            "the PostgreSQL source does not say which letters its text has",
+            detail="The database's encoding is SQL_ASCII: its text is bytes of any encoding, or of several.",
+            hint="Dump it, create a database with ENCODING 'UTF8', and restore it there.",
+        )

@@ -5,25 +5,27 @@ from proxy.wire.violation import ProtocolViolation
 
 
 class Cursor:
-    """A position in a payload. Every method raises ProtocolViolation where the payload is too short."""
+    """A position in a payload, which begins at `at`. Every method raises ProtocolViolation where it is too short."""
 
-    def __init__(self, payload: bytes) -> None:
+    __slots__ = ("_at", "_payload")
+
+    def __init__(self, payload: bytes, at: int = 0) -> None:
         self._payload = payload
-        self._at = 0
+        self._at = at
 
     def int16(self) -> int:
         """A signed 16-bit integer."""
-        value: int = INT16.unpack(self.take(2))[0]
+        value: int = INT16.unpack_from(self._payload, self._skip(2))[0]
         return value
 
     def int32(self) -> int:
         """A signed 32-bit integer."""
-        value: int = INT32.unpack(self.take(4))[0]
+        value: int = INT32.unpack_from(self._payload, self._skip(4))[0]
         return value
 
     def uint32(self) -> int:
         """An unsigned 32-bit integer, such as an OID."""
-        value: int = UINT32.unpack(self.take(4))[0]
+        value: int = UINT32.unpack_from(self._payload, self._skip(4))[0]
         return value
 
     def count(self) -> int:
@@ -41,12 +43,8 @@ class Cursor:
 
     def take(self, size: int) -> bytes:
         """Exactly `size` bytes."""
-        end = self._at + size
-        if size < 0 or end > len(self._payload):
-            raise ProtocolViolation("insufficient data left in message")
-        value = self._payload[self._at : end]
-        self._at = end
-        return value
+        begin = self._skip(size)
+        return self._payload[begin : self._at]
 
     def value(self) -> bytes | None:
         """A length-prefixed value; length -1 is NULL."""
@@ -59,12 +57,15 @@ class Cursor:
         """All that is left."""
         return self.take(len(self._payload) - self._at)
 
-    @property
-    def at_end(self) -> bool:
-        """Whether everything has been read."""
-        return self._at == len(self._payload)
+    def _skip(self, size: int) -> int:
+        begin = self._at
+        end = begin + size
+        if size < 0 or end > len(self._payload):
+            raise ProtocolViolation("insufficient data left in message")
+        self._at = end
+        return begin
 
     def end(self) -> None:
         """Insist that everything has been read."""
-        if not self.at_end:
+        if self._at != len(self._payload):
             raise ProtocolViolation("invalid message format")

@@ -4,6 +4,7 @@ import codecs
 
 CODECS: dict[str, str] = {
     "UTF8": "utf-8",
+    "UNICODE": "utf-8",  # the one alias that PostgreSQL keeps as it was given
     "SQL_ASCII": "utf-8",  # no conversion: the bytes are the server's, which is UTF8
     "LATIN1": "iso8859-1",
     "LATIN2": "iso8859-2",

@@ -1,7 +1,8 @@
 """Frames: a type byte, a four-byte length that counts itself, a payload. The startup packet has no type byte."""
 
-from dataclasses import dataclass
+from collections.abc import Container
 from struct import Struct
+from typing import NamedTuple
 
 from proxy.wire.violation import ProtocolViolation
 
@@ -16,9 +17,11 @@ MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024
 DATA_ROW = ord("D")
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One message as it travels, header included; or, from a merging reader, a run of DataRow messages."""
+class Frame(NamedTuple):
+    """One message as it travels, header included; or, from a merging reader, a run of DataRow messages.
+
+    A tuple, as `Received` is: two are made for every message.
+    """
 
     kind: int
     raw: bytes
@@ -60,6 +63,12 @@ class FrameReader:
         """Bytes received and not yet handed out."""
         return len(self._buffer) - self._start
 
+    @property
+    def has_frame(self) -> bool:
+        """Whether a whole message with a type byte has come, whatever it is worth."""
+        available = len(self._buffer) - self._start
+        return available >= 5 and available > UINT32.unpack_from(self._buffer, self._start + 1)[0]
+
     def untyped(self) -> bytes | None:
         """The payload of the next packet without a type byte (startup, cancel, encryption requests), if complete."""
         if self.buffered < 4:
@@ -73,28 +82,28 @@ class FrameReader:
         self._start += length
         return payload
 
-    def typed(self, allowed: frozenset[int] | None = None) -> Frame | None:
+    def typed(self, allowed: Container[int] | None = None) -> Frame | None:
         """The next frame, if complete. A type that is not `allowed` is refused before its payload is awaited."""
-        begin = self._start
-        end = self._end_of_frame(begin, allowed)
+        buffer, begin = self._buffer, self._start
+        if len(buffer) == begin:
+            return None
+        kind = buffer[begin]
+        if allowed is not None and kind not in allowed:
+            raise ProtocolViolation(f"invalid message type {kind} in this state")
+        end = self._end_of_frame(begin)
         if end is None:
             return None
-        kind = self._buffer[begin]
         if self._merges_rows and kind == DATA_ROW:
-            while (following := self._end_of_frame(end, None)) is not None and self._buffer[end] == DATA_ROW:
+            while end < len(buffer) and buffer[end] == DATA_ROW and (following := self._end_of_frame(end)) is not None:
                 end = following
         self._start = end
-        return Frame(kind=kind, raw=bytes(self._buffer[begin:end]))
+        return Frame(kind, bytes(buffer[begin:end]))
 
-    def _end_of_frame(self, begin: int, allowed: frozenset[int] | None) -> int | None:
+    def _end_of_frame(self, begin: int) -> int | None:
         available = len(self._buffer) - begin
-        if available < 1:
-            return None
-        if allowed is not None and self._buffer[begin] not in allowed:
-            raise ProtocolViolation(f"invalid message type {self._buffer[begin]} in this state")
         if available < 5:
             return None
-        (length,) = UINT32.unpack_from(self._buffer, begin + 1)
+        length: int = UINT32.unpack_from(self._buffer, begin + 1)[0]
         if not 4 <= length <= self.limit_bytes:
             raise ProtocolViolation("invalid message length")
         return begin + 1 + length if available > length else None

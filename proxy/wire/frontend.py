@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from proxy.wire.cursor import Cursor
@@ -251,13 +252,25 @@ def decode_untyped(payload: bytes) -> Startup | EncryptionRequest | Cancel:
 
 def decode(received: Frame) -> FrontendMessage:
     """The message in a frame. Raises ProtocolViolation."""
-    reader = _READERS.get(received.kind)
+    raw = received.raw
+    if len(raw) <= _SHORT_BYTES and received.kind in _ALIKE:
+        return _decode_again(raw)
+    return _decode(raw)
+
+
+def _decode(raw: bytes) -> FrontendMessage:
+    reader = _READERS.get(raw[0])
     if reader is None:
-        raise ProtocolViolation(f"invalid frontend message type {received.kind}")
-    cursor = Cursor(received.payload)
+        raise ProtocolViolation(f"invalid frontend message type {raw[0]}")
+    cursor = Cursor(raw, 5)
     message = reader(cursor)
     cursor.end()
     return message
+
+
+_ALIKE = frozenset(map(ord, "DESH"))  # a batch ends in the same few of them each time, and they hold names at most
+_SHORT_BYTES = 24
+_decode_again = lru_cache(maxsize=256)(_decode)
 
 
 def _count(number: int) -> bytes:
@@ -265,17 +278,17 @@ def _count(number: int) -> bytes:
 
 
 def _formats(cursor: Cursor) -> tuple[int, ...]:
-    return tuple(cursor.int16() for _ in range(cursor.count()))
+    return tuple([cursor.int16() for _ in range(cursor.count())])
 
 
 def _parse(cursor: Cursor) -> Parse:
     statement, sql = cursor.string(), cursor.string()
-    return Parse(statement=statement, sql=sql, types=tuple(cursor.uint32() for _ in range(cursor.count())))
+    return Parse(statement=statement, sql=sql, types=tuple([cursor.uint32() for _ in range(cursor.count())]))
 
 
 def _bind(cursor: Cursor) -> Bind:
     portal, statement, formats = cursor.string(), cursor.string(), _formats(cursor)
-    values = tuple(cursor.value() for _ in range(cursor.count()))
+    values = tuple([cursor.value() for _ in range(cursor.count())])
     return Bind(portal=portal, statement=statement, formats=formats, values=values, result_formats=_formats(cursor))
 
 

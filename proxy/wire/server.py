@@ -1,7 +1,7 @@
 """The server's side of a connection as a state machine: which message may come when, in one table."""
 
-from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from proxy.wire import frontend
 from proxy.wire.frames import LOGIN_LIMIT_BYTES, MESSAGE_LIMIT_BYTES, Frame, FrameReader
@@ -46,12 +46,10 @@ TRANSITIONS: dict[State, dict[int, State]] = {
     },
     State.CLOSED: {},
 }
-_ALLOWED = {state: frozenset(row) for state, row in TRANSITIONS.items()}
 _PASSES_SKIPPING = frozenset(map(ord, "SX"))
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(NamedTuple):
     """A message, and for those after the login the frame it came in, so that it can be relayed as it is."""
 
     message: FrontendMessage
@@ -69,25 +67,35 @@ class ServerConnection:
         self._reader = FrameReader(limit_bytes=LOGIN_LIMIT_BYTES, merges_rows=False)
         self._encryption_asked: set[bool] = set()
 
+    @property
+    def buffered(self) -> int:
+        """Bytes of messages that are not complete, or not asked for yet."""
+        return self._reader.buffered
+
     def receive(self, data: bytes) -> None:
         """Give it bytes from the client."""
         self._reader.feed(data)
         if self.state in (State.STARTUP, State.AUTHENTICATING, State.OPENING):
             self._limit_unauthenticated()
 
+    @property
+    def has_more(self) -> bool:
+        """Whether another message has come already. For an open session."""
+        return self._reader.has_frame
+
     def next_message(self) -> Received | None:
         """The next message that counts, or None until more bytes come."""
         try:
             if self.state is State.STARTUP:
                 return self._first()
-            while self.state not in (State.OPENING, State.CLOSED):
-                received = self._reader.typed(_ALLOWED[self.state])
+            while (state := self.state) is not State.OPENING and state is not State.CLOSED:
+                following = TRANSITIONS[state]
+                received = self._reader.typed(following)
                 if received is None:
                     return None
-                skipped = self.state is State.SKIPPING and received.kind not in _PASSES_SKIPPING
-                self.state = TRANSITIONS[self.state][received.kind]
-                if not skipped:
-                    return Received(message=frontend.decode(received), frame=received)
+                self.state = following[received.kind]
+                if state is not State.SKIPPING or received.kind in _PASSES_SKIPPING:
+                    return Received(frontend.decode(received), received)
         except ProtocolViolation:
             self.state = State.CLOSED
             raise

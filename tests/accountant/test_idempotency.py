@@ -106,6 +106,16 @@ def test_a_refusal_that_spent_nothing_frees_the_key(ledger: Ledger) -> None:
     assert (found.state, found.response) == (State.ENDED, b"failed")
 
 
+def test_a_refusal_hides_no_answer_that_was_committed(ledger: Ledger) -> None:
+    """The storage failed, as far as the one who asked could tell, and had written all the same."""
+    attempt = begun(ledger)
+    reservation = ledger.reserve(CHARGE, LIMITS, attempt=attempt)
+    ledger.commit(reservation, Spent.uniform(500, unit_epsilon_nano=0), b"answer")
+    ledger.idempotency.fail(attempt, response=b"not available")
+    found = earlier(ledger)
+    assert (found.state, found.answer, found.response) == (State.ANSWERED, reservation.id, None)
+
+
 def test_a_key_stands_for_one_request_of_one_analyst(ledger: Ledger) -> None:
     begun(ledger)
     with pytest.raises(OtherRequest):
@@ -119,6 +129,26 @@ def test_keys_expire(ledger: Ledger, clock: Clock) -> None:
     assert earlier(ledger).reservation == reservation.id
     clock.now += timedelta(microseconds=1)
     begun(ledger)
+
+
+def test_a_clock_that_was_wrong_blocks_no_key(ledger: Ledger, clock: Clock) -> None:
+    """Begun in a year that has not come: taken for dead, and taken over. It can reserve nothing any more."""
+    clock.now += timedelta(days=3650)
+    late = begun(ledger)
+    clock.now -= timedelta(days=3650)
+    begun(ledger)
+    with pytest.raises(AttemptTaken):
+        ledger.reserve(CHARGE, LIMITS, attempt=late)
+    clock.now -= LEASE / 2
+    assert earlier(ledger).state is State.RUNNING
+
+
+def test_one_attempt_reserves_once(ledger: Ledger) -> None:
+    attempt = begun(ledger)
+    ledger.reserve(CHARGE, LIMITS, attempt=attempt)
+    with pytest.raises(AttemptTaken):
+        ledger.reserve(CHARGE, LIMITS, attempt=attempt)
+    assert ledger.verify() == 1
 
 
 def test_nobody_has_keys_without_end(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,13 @@ REFUSED = (
     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity",
     "SELECT pg_log_backend_memory_contexts(pg_backend_pid())",
     "SELECT pg_stat_reset()",
+    "SELECT pg_stat_get_backend_activity(pid) FROM pg_stat_activity",
+    "SELECT pg_get_loaded_modules()",
+    "SELECT * FROM pg_control_system()",
     "SELECT relation FROM pg_locks",
     "SELECT set_config('standard_conforming_strings', replace('onx', 'x', ''), false)",
+    "SELECT set_config('standard_conforming_strings', '1'::jsonb || '\"off\"'::jsonb ->> 1, false)",
+    "SELECT set_config('standard_conforming_strings', \"on\", false) FROM (VALUES ('off')) AS t(\"on\")",
     "SELECT set_config(setting_name => 'work_mem', new_value => '1GB', is_local => false)",
     "SELECT set_config('temp_file_limit', '-1', false)",
     "SET LOCAL ROLE bob",
@@ -73,7 +78,7 @@ def test_nobody_reads_the_statements_of_another(on_duckdb: House) -> None:
         bob.execute("DECLARE his CURSOR FOR SELECT 'a secret of bob'")
         bob.execute("SELECT 'a secret of bob'", prepare=True)
         for sql in (
-            "SELECT query, pg_stat_get_backend_activity(pid) FROM pg_stat_activity",
+            "SELECT query FROM pg_stat_activity",
             "SELECT name, statement FROM pg_prepared_statements WHERE name NOT LIKE 'keyhole.%'",
             "SELECT name, statement FROM pg_cursors",
             "SELECT name, setting FROM pg_settings WHERE setting LIKE '/%' AND name NOT LIKE 'ssl%'",

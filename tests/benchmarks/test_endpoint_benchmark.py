@@ -1,6 +1,7 @@
 """The benchmark runs at any size, and what it measures are questions that were really answered. Nothing is timed."""
 
 import json
+from itertools import product
 
 import pytest
 from rich.console import Console
@@ -39,3 +40,12 @@ def test_the_report_is_printed_and_is_a_document(report: endpoint.Report) -> Non
     document = json.loads(json.dumps(report.document()))
     assert len(document["measured"]) == len(report.measured)
     assert all(trips["keyhole_per_s"] > 0 for trips in document["round_trips"])
+
+
+def test_round_trips_cost_processor_time_of_the_processes_that_serve(report: endpoint.Report) -> None:
+    assert {(trips.sending, trips.workers, trips.connections) for trips in report.round_trips} == set(
+        product(("simple", "extended"), endpoint.WORKERS, (1, 50))
+    )
+    for trips in report.round_trips:
+        assert trips.processor_us > 0
+        assert 1 / (trips.workers + 2) <= trips.busiest <= 1  # the parent and a tracker may be processes, too

@@ -3,8 +3,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.clients import gallery
+from tests.clients.encrypted import MORE, Encrypted
 from tests.clients.served import Served, serving
 from tests.end_to_end.house import new_database
+from tests.proxy.certificates import Authority
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +17,18 @@ def clinic(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
         serving(gallery.installed(tmp_path_factory.mktemp("clinic"), url)) as served,
     ):
         yield served
+
+
+@pytest.fixture(scope="session")
+def encrypted(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Encrypted]:
+    """The same over TLS, which is required."""
+    directory, authority = tmp_path_factory.mktemp("encrypted"), Authority.new()
+    authority.identity.write(directory, "authority")
+    authority.issue("keyhole").write(directory, "server")
+    authority.issue("dashboard").write(directory, "dashboard")
+    Authority.new().identity.write(directory, "stranger")
+    with (
+        new_database(postgres_url) as url,
+        serving(gallery.installed(directory, url, more=MORE)) as served,
+    ):
+        yield Encrypted(served, directory)

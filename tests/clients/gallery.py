@@ -161,12 +161,12 @@ def about(key: str, *, threshold: str = "1000") -> str:
     return f"SELECT {key} FROM visits GROUP BY {key} HAVING count(*) > {threshold} ORDER BY {key}"
 
 
-def installed(directory: Path, url: str) -> Path:
-    """The gallery in an empty PostgreSQL database, and its policy, checked and pinned."""
+def installed(directory: Path, url: str, *, more: str = "") -> Path:
+    """The gallery in an empty PostgreSQL database, and its policy with `more` at the end, checked and pinned."""
     with psycopg.connect(url) as connection:
         for statement in STATEMENTS:
             connection.execute(statement.encode())
     path = directory / "keyhole.toml"
-    path.write_text(POLICY.format(source=url, verifier=VERIFIER), encoding="utf-8")
+    path.write_text(POLICY.format(source=url, verifier=VERIFIER) + more, encoding="utf-8")
     check(path, confirm=False)
     return path

@@ -20,7 +20,7 @@ from tests.end_to_end.house import PASSWORD
 USER = "ada"
 ROOT = Path(__file__).parents[2]
 _COMMAND = "import sys; from proxy.cli import main; main(sys.argv[1:])"
-_ADDRESS = re.compile(r"postgresql://([\w.]+):(\d+)/(\w+)")
+_ADDRESS = re.compile(r"postgresql://([\w.]+):(\d+)/(\w+), REST and docs (\S+)/docs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Served:
     host: str
     port: int
     database: str
+    rest: str
 
     @property
     def address(self) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def serving(policy: Path) -> Iterator[Served]:
 def _served(policy: Path, output: Iterator[str]) -> Served:
     for line in output:
         if found := _ADDRESS.search(line):
-            return Served(policy, host=found[1], port=int(found[2]), database=found[3])
+            return Served(policy, host=found[1], port=int(found[2]), database=found[3], rest=found[4])
     raise RuntimeError("keyhole serve ended before it said where it listens")
 
 

@@ -92,6 +92,8 @@ async def test_transactions_and_cursors(clinic: Served) -> None:
             assert [row["ward"] for row in await cursor.fetch(1)] == ["A"]
             assert await cursor.forward(1) == 1
             assert await cursor.fetch(1) == []
+            skipping = await connection.cursor(gallery.QUESTION)
+            assert await skipping.forward(1) == 1
         assert await connection.fetchval("SHOW keyhole.tolerance") == "10%"
 
 

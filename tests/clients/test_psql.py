@@ -44,7 +44,7 @@ def psql(request: pytest.FixtureRequest, clinic: Served) -> Psql:
 def test_describing(psql: Psql, clinic: Served) -> None:
     with unchanged(clinic):
         done = psql(
-            "\\d\n\\d visits\n\\d+ visits\n\\dt\n\\dt+\n\\dt keyhole.*\n\\dv\n\\dn\n\\du\n\\df\n\\dp\n\\di\n\\ds\n"
+            "\\d\n\\d visits\n\\d+ visits\n\\dt\n\\dt+\n\\dv+ keyhole.*\n\\dv\n\\dn\n\\du\n\\df\n\\dp\n\\di\n\\ds\n"
             "\\dT\n\\d kinds\n\\d+ busy_days\n\\dd\n\\dx\n\\conninfo\n\\encoding\n"
         )
     assert "ERROR" not in done.stderr, done.stderr
@@ -56,7 +56,7 @@ def test_describing(psql: Psql, clinic: Served) -> None:
         "key, public domain of 4 values",
         "one row per visit",
         "measure, clipped to 0..120",
-        "keyhole|budget|table|postgres",
+        "keyhole|budget|view|postgres|permanent|0 bytes|what you have spent at most, and what is left at least",
         "ada|",
         "median",
         "badge|uuid|||",

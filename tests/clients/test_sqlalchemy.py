@@ -62,7 +62,7 @@ def test_the_inspector(ask: Ask, clinic: Served) -> None:
             assert listed("visits") == []
         assert inspector.has_table("crowded")
         assert not inspector.has_table("nothing")
-        assert "budget" in inspector.get_table_names(schema="keyhole")
+        assert "budget" in inspector.get_view_names(schema="keyhole")
 
     with unchanged(clinic):
         ask(work)

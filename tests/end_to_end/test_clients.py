@@ -29,7 +29,7 @@ def psql(house: House, *commands: str, script: str | None = None) -> subprocess.
 
 
 def test_psql_describes_and_asks(on_postgres: House) -> None:
-    done = psql(on_postgres, r"\d", r"\d visits", r"\d+ sales", r"\d busy", r"\dt keyhole.*", shop.BUSY)
+    done = psql(on_postgres, r"\d", r"\d visits", r"\d+ sales", r"\d busy", r"\dv keyhole.*", shop.BUSY)
     assert done.returncode == 0, done.stderr
     for expected in ("stores", "busy", "numeric(10,2)", "key, public domain of 5 values", "budget", "(2 rows)"):
         assert expected in done.stdout

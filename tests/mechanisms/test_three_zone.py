@@ -1,6 +1,7 @@
 """The three-zone test: exact crossing probabilities, the contract per literal, and the privacy of stopping early."""
 
 import math
+import random
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -11,20 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.crossing import Crossing, Zone
+from mechanisms.crossing import MARGIN, Crossing, Zone
 from mechanisms.protocol import FunctionalTest
 from mechanisms.three_zone import (
     SCHEDULE,
     Schedule,
+    affordable,
     calibrate_three_zone,
     crossing_of,
     exact_acceptance,
+    exact_at,
     exact_rejection,
     expected_rate,
     missed,
     wrong,
 )
-from mechanisms.threshold_test import least_rate
+from mechanisms.threshold_test import calibrate_test, least_rate, rounded_up
 
 Floats = npt.NDArray[np.float64]
 
@@ -243,3 +246,23 @@ def test_far_values_stop_early_and_no_value_costs_more_than_the_last_look() -> N
         assert spent[2] <= 0.3 * one_shot
         assert spent[3] <= 0.1 * one_shot
         assert spent[4] == pytest.approx(float(test.looks[0].rate), rel=1e-6)
+
+
+def test_what_is_left_out_of_the_bisection_changes_no_rate() -> None:
+    """Wherever noise is many steps wide, the rate is the one that trying every step of the bisection ends at."""
+    drawn = random.Random(7)
+    for _ in range(60):
+        fnr, fpr = (math.exp(drawn.uniform(math.log(1e-5), math.log(0.3))) for _ in range(2))
+        tolerance = round(math.exp(drawn.uniform(math.log(400), math.log(1e6))))
+        least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
+        schedule = affordable(SCHEDULE, least)
+        kept = schedule.last * (1 - MARGIN)
+        union = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
+        low, high, best = least.rate, float(union.rate), union.rate
+        for _ in range(4):
+            middle = rounded_up(0.5 * (low + high))
+            if exact_at(middle, union, tolerance, fnr, fpr, schedule) is None:
+                low = float(middle)
+            else:
+                best, high = middle, float(middle)
+        assert calibrated(fnr, fpr, tolerance).rate == best

@@ -40,11 +40,13 @@ _LETTERS = {"x > t": "age > 65", "ORDER BY x) > t": "ORDER BY age) > 65", ">= m"
 # Hints that show nothing to type, by how they begin, each with what is to be done instead.
 PROSE = (
     "Add the same FILTER (WHERE x IS NOT NULL AND y IS NOT NULL) to both",
+    "An answer as a file, from psql: ",
     "Ask for example count(*) FILTER (WHERE ...) >= m, sum(x) > t or avg(x) > t.",
     "Ask one question per grouping; UNION ALL may join them.",
     "Ask the owner to expose",
     "Bind a value, or write the constant into the statement.",
     "Group by the key itself, and compute from it in the select list.",
+    "Choose another name.",
     "Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT.",
     "Compare ",
     "Connect as another analyst.",
@@ -60,6 +62,7 @@ PROSE = (
     "Multiply the constant instead: ",
     "Name the spellings: ",
     "Order ascending and take 1 - p:",
+    "Perhaps you meant ",
     "Put the question into a subquery and join its keys:",
     "Qualify its columns with ",
     "Rename it, or write public.",

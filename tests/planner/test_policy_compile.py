@@ -136,8 +136,23 @@ def test_the_digest_follows_what_answers_depend_on() -> None:
     assert compiled(changed(("reader@db/hospital", "reader@db/hospital?password=secret"))).digest == base
     assert compiled(changed(("reader@db/hospital", "reader@db/hospital?options=-crole"))).digest != base
     assert compiled(changed(("reader@db", "other@db"))).digest != base
-    for old, new in (("rows_per_unit = 20", "rows_per_unit = 21"), ("@db/", "@other/"), ('"C"]', '"D"]')):
-        assert compiled(changed((old, new))).digest != base
+    for old, new in (
+        ("rows_per_unit = 20", "rows_per_unit = 21"),
+        ("max_groups_per_unit = 3", "max_groups_per_unit = 4"),
+        ('privacy_unit = "patient_id"', 'privacy_unit = ["patient_id", "admitted"]'),
+        ("[tables.visits]\n", '[tables.visits]\nrelation = "other.visits"\n'),
+        ("[tables.visits]\n", '[tables.visits]\nseed = "another"\n'),
+        ("bounds = [0, 110]", "bounds = [0, 111]"),
+        ("grid = 1\n", "grid = 2\n"),
+        ("per_unit = [0, 2200]", "per_unit = [0, 2202]"),
+        ("daily 02:00", "daily 03:00"),
+        ('immutable = ["ward"]\n', ""),
+        ('["2025-12-01", "2026-02-01"]', '["2025-12-01", "2026-03-01"]'),
+        ("@db/", "@other/"),
+        ("/hospital", "/clinic"),
+        ('"C"]', '"D"]'),
+    ):
+        assert compiled(changed((old, new))).digest != base, new
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,10 @@ def test_values_are_read() -> None:
     [
         ("keyhole.fnr", "0"),
         ("keyhole.fnr", "0.5"),
+        ("keyhole.fnr", "5e-324"),
+        ("keyhole.fnr", "1e-400"),
+        ("keyhole.fnr", "0.49999999999999999999"),
+        ("keyhole.fpr", "9.9e-101"),
         ("keyhole.fnr", "nan"),
         ("keyhole.fpr", "often"),
         ("keyhole.fpr", "-0.1"),

@@ -11,6 +11,7 @@ import pytest
 
 from planner.catalog import Catalog
 from planner.policy import ServerLimitsSection
+from proxy.backing import Backing
 from proxy.server import Endpoint
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import EmbeddedShadow
@@ -96,7 +97,7 @@ def running(
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    endpoint = Endpoint(catalog, asker=asker, shadow=shadow, tls=tls, limits=limits)
+    endpoint = Endpoint(Backing(catalog, asker, shadow), tls=tls, limits=limits)
     running = Running(endpoint, asker, loop)
     try:
         running.run(endpoint.start("127.0.0.1", 0))

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -15,6 +14,7 @@ from planner.policy import RestSection
 from proxy import checking, rest_server
 from proxy.rest import create_app
 from proxy.service import Service
+from proxy.tls import Tls
 from tests.proxy.wards import TOKENS, install
 
 TOKEN = TOKENS["ada"]
@@ -33,7 +33,7 @@ def own_house(directory: Path) -> Iterator[Service]:
 
 
 @contextmanager
-def served(service: Service, limits: RestSection, *, tls: ssl.SSLContext | None = None) -> Iterator[int]:
+def served(service: Service, limits: RestSection, *, tls: Tls | None = None) -> Iterator[int]:
     """REST on a free port of loopback while the block runs."""
     listening = socket.create_server(("127.0.0.1", 0))
     ready: Future[asyncio.Event] = Future()

@@ -20,7 +20,9 @@ import pytest
 import typer.main
 import yaml
 
+from planner.policy import LimitsSection
 from proxy.cli import app as command
+from proxy.server import STOP_GRACE_S
 from proxy.shadow.wheel import postgres_server
 from tests.proxy.serving_process import COMMAND, ROOT, Served, served
 from tests.proxy.test_documentation import flags_of
@@ -126,6 +128,13 @@ def test_every_query_of_the_dashboard_finds_its_metric_and_labels(started: Serve
             assert labels <= names[name], (expression, names[name])
 
 
+def test_alerts_ask_for_metrics_that_there_are(started: Served) -> None:
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+    names = set(started.scrape())
+    for rule in rules:
+        assert set(re.findall(r"\b(?:keyhole|process)_\w+", rule["expr"])) <= names, rule
+
+
 def test_every_metric_of_keyhole_is_on_the_dashboard(started: Served) -> None:
     shown = " ".join(target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"])
     for name in started.scrape():
@@ -150,7 +159,10 @@ def test_the_dashboard_has_a_source_and_room_for_every_panel() -> None:
 
 
 def test_prometheus_scrapes_keyhole_where_it_listens() -> None:
-    (job,) = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())["scrape_configs"]
+    configuration = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    for name in configuration["rule_files"]:  # read from beside the configuration
+        assert (ROOT / "deploy/prometheus" / name).is_file()
+    (job,) = configuration["scrape_configs"]
     (targets,) = job["static_configs"]
     policy = tomllib.loads((ROOT / "deploy/compose/keyhole.toml").read_text(encoding="utf-8"))
     assert targets == {"targets": [f"keyhole:{policy['server']['metrics_port']}"]}
@@ -164,6 +176,38 @@ def test_everything_is_published_on_loopback_and_the_source_not_at_all() -> None
     assert not {"source", "sample"} & {name for name, service in SERVICES.items() if service.get("ports")}
     assert SERVICES["source"]["networks"] == ["inside"]
     assert COMPOSE["networks"]["inside"] == {"internal": True}
+
+
+def compose() -> list[str]:
+    """How Compose is called here: the plugin of docker, or the program of its own. Skips where there is neither."""
+    if shutil.which("docker") and subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0:
+        return ["docker", "compose"]
+    program = shutil.which("docker-compose")
+    if program is None:
+        pytest.skip("needs docker compose, or apt-get install docker-compose")
+    return [program]
+
+
+def test_compose_takes_the_file_and_reads_it_as_it_is_meant(tmp_path: Path) -> None:
+    """No engine is needed for that."""
+    here = [*compose(), "-f", str(ROOT / "docker-compose.yml"), "config"]
+    done = subprocess.run(here, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "WARN" not in done.stderr
+    read = yaml.safe_load(done.stdout)["services"]
+    assert set(read) == set(SERVICES)
+    for name, service in SERVICES.items():
+        environment = {key: defaults(str(text)) for key, text in service.get("environment", {}).items()}
+        assert {key: str(text) for key, text in (read[name].get("environment") or {}).items()} == environment
+
+
+def test_whoever_stops_keyhole_waits_for_its_longest_question() -> None:
+    """A question waits for its turn and then reads; who is idle or late hears that it ends."""
+    longest_s = 2 * LimitsSection().statement_timeout_ms / 1000 + 2 * STOP_GRACE_S
+    assert float(SERVICES["keyhole"]["stop_grace_period"].removesuffix("s")) > longest_s
+    unit = (ROOT / "deploy/systemd/keyhole.service").read_text(encoding="utf-8")
+    (waits_s,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    assert float(waits_s) > longest_s
 
 
 def test_what_the_file_refers_to_is_there() -> None:
@@ -235,3 +279,6 @@ def test_the_unit_is_one_that_systemd_accepts(tmp_path: Path) -> None:
         copy.write_text(unit.replace(program, "/bin/true"), encoding="utf-8")
         done = subprocess.run([analyse, "verify", str(copy)], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
+        most = ["--offline=true", "--threshold=15"]  # of 100: how much a break-in could reach beyond the service
+        done = subprocess.run([analyse, "security", *most, str(copy)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout

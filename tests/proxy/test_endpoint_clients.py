@@ -30,7 +30,7 @@ def psql(running: Running, *commands: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_psql_describes_and_asks(running: Running) -> None:
-    done = psql(running, r"\d", r"\d sales", r"\d+ sales", r"\dt keyhole.*", r"\du", r"\l", r"\dn", QUESTION)
+    done = psql(running, r"\d", r"\d sales", r"\d+ sales", r"\dv keyhole.*", r"\du", r"\l", r"\dn", QUESTION)
     assert done.returncode == 0, done.stderr
     for expected in ("regions", "busy", "numeric(10,2)", "key, public domain of 5 values", "budget", "(4 rows)"):
         assert expected in done.stdout

@@ -10,9 +10,9 @@ import pytest
 
 from planner.policy import ServerLimitsSection
 from proxy.shadow.relay import MOST_UNANSWERED
-from proxy.wire.backend import ReadyForQuery, Report
+from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frames import MESSAGE_LIMIT_BYTES
-from proxy.wire.frontend import Bind, Cancel, Close, Parse, Query, Startup, Sync
+from proxy.wire.frontend import Bind, Cancel, Close, Execute, Parse, Query, Startup, Sync
 from tests.proxy.conftest import Running
 from tests.proxy.endpoint_catalog import QUESTION
 from tests.proxy.raw_client import RawClient
@@ -186,6 +186,73 @@ def test_prepared_statements_are_counted_however_they_are_made(running: Running)
         for number in range(20):
             client.send(Close(b"S", b"four"), Parse(b"four", b"SELECT %d" % number), Sync())
             assert code(client) is None
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(statements=3)])
+def test_all_statements_that_one_text_prepares_are_counted(running: Running) -> None:
+    with RawClient(running.port) as client:
+        client.send(Query(b"; ".join(b"PREPARE p%d AS SELECT 1" % number for number in range(4))))
+        assert code(client) == b"54000"
+        client.send(Query(b"; ".join(b"PREPARE p%d AS SELECT 1" % number for number in range(3))))
+        assert code(client) is None
+        client.send(Query(b"DEALLOCATE ALL; PREPARE p AS SELECT 1"))  # what it would forget first does not count
+        assert code(client) == b"54000"
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(statements=3)])
+def test_a_failed_transaction_is_no_way_around_the_count_and_can_be_ended(running: Running) -> None:
+    with RawClient(running.port) as client:
+        for number in range(3):
+            client.send(Parse(b"s%d" % number, b"SELECT 1"), Sync())
+            assert code(client) is None
+        client.send(Query(b"BEGIN; SELECT 1/0"))
+        assert code(client) == b"22012"
+        codes = []
+        for number in range(20):
+            client.send(Parse(b"r%d" % number, b"ROLLBACK"), Sync())
+            codes.append(code(client))
+        assert codes == [None] * 3 + [b"54000"] * 17
+        client.send(Bind(b"", b"r0", (), (), ()), Execute(b"", 0), Sync())
+        assert code(client) is None
+        client.send(Query(b"SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'r%'"))
+        assert DataRow((b"3",)) in client.until_ready()
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(portals=3)])
+def test_cursors_are_counted(running: Running) -> None:
+    with RawClient(running.port) as client:
+        declare = b"DECLARE %b CURSOR WITH HOLD FOR SELECT 1"
+        client.send(Query(b"; ".join(declare % name for name in (b"a", b"b", b"c", b"d"))))
+        assert code(client) == b"54000"
+        client.send(Query(b"; ".join(declare % name for name in (b"a", b"b"))))
+        assert code(client) is None
+        for name, expected in ((b"c", None), (b"d", b"54000"), (b"d", b"54000")):
+            client.send(Parse(b"", declare % name), Bind(b"", b"", (), (), ()), Execute(b"", 0), Sync())
+            assert code(client) == expected
+        client.send(Query(b"CLOSE a"), Query(declare % b"d"))
+        assert (code(client), code(client)) == (None, None)
+        for _ in range(20):
+            client.send(Query(b"BEGIN; DECLARE e CURSOR FOR SELECT 1; ROLLBACK; CLOSE d"), Query(declare % b"d"))
+            assert (code(client), code(client)) == (b"54000", b"54000")
+            client.send(Query(b"CLOSE d"), Query(b"BEGIN; DECLARE e CURSOR FOR SELECT 1; ROLLBACK"))
+            assert (code(client), code(client)) == (None, None)
+            client.send(Query(declare % b"d"))
+            assert code(client) is None
+
+
+def test_what_keyhole_prepares_for_itself_does_not_pile_up(running: Running) -> None:
+    with RawClient(running.port) as client:
+        for number in range(10):
+            name = b"p%d" % number
+            client.send(Query(b"PREPARE %b AS %b" % (name, QUESTION.encode())), Bind(b"", name, (), (), ()), Sync())
+            client.send(Parse(b"q", QUESTION.encode()), Bind(b"", b"q", (), (), ()), Close(b"S", b"q"), Sync())
+            client.send(Parse(name + b"x", QUESTION.encode()), Sync(), Query(b"DEALLOCATE ALL"))
+            assert [code(client) for _ in range(5)] == [None] * 5
+        for _ in range(10):
+            client.send(Parse(b"", QUESTION.encode()), Sync(), Query(b"SELECT 1"))
+            assert [code(client), code(client)] == [None] * 2
+        client.send(Query(b"SELECT count(*) < 10 FROM pg_prepared_statements"))
+        assert DataRow((b"t",)) in client.until_ready()
 
 
 @pytest.mark.parametrize("limits", [ServerLimitsSection(portals=2)])

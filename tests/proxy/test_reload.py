@@ -1,16 +1,22 @@
 """The policy read again by SIGHUP, in one process and in several: open sessions go on, or end as they must."""
 
+import os
 import signal
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from planner.policy import Policy
+from proxy.reloading import InForce, RestartNeeded
+from proxy.service import ledger_url
 from proxy.wire.scram import verifier
 from tests.end_to_end import shop
 from tests.end_to_end.house import PASSWORD, VERIFIER, command, eventually, most_spent, write_policy
-from tests.proxy.serving_process import Served, served
+from tests.proxy.serving_process import COMMAND, ROOT, Served, served
 
 QUESTION = "SELECT store FROM sales GROUP BY store HAVING count(*) > {}"
 ANSWERS = {"policy reloaded", "policy not reloaded"}
@@ -100,8 +106,10 @@ def test_what_cannot_be_taken_changes_nothing(policy: Path) -> None:
             ("[budget]", "[budget"),
             ("epsilon_per_query", "epsilon_per_qeury"),
             ('tolerance = "5%"', 'tolerance = "many"'),
-            ('database = "shop"', 'database = "store"'),
-            ('immutable = ["store"]', "immutable = []"),
+            ('url = "sqlite:///keyhole.db"', 'url = "sqlite:///another.db"'),
+            ('database = "shop"', 'database = "shop"\nrest_port = 8433'),
+            ('"C", "D"', '"C", "D", "E"'),
+            ("[tables.visits.columns.cost]", "[tables.visits.columns.price]"),
         ):
             assert old in text
             policy.write_text(text.replace(old, new).replace("[analysts.bob]", "[analysts.eve]"), encoding="utf-8")
@@ -114,3 +122,53 @@ def test_what_cannot_be_taken_changes_nothing(policy: Path) -> None:
         policy.write_text(text, encoding="utf-8")
         assert reload(keyhole, answers=1) == ["policy reloaded"]
         assert ada.execute(QUESTION.format(1000).encode()).fetchall() == [("north",), ("south",)]
+
+
+def test_limits_and_the_level_of_the_log_hold_from_then_on(policy: Path) -> None:
+    text = policy.read_text(encoding="utf-8")
+    fewer = 'log_level = "error"\n\n[server.limits]\nconnections_per_analyst = 1\n'
+    with served(policy) as keyhole, log_in(keyhole) as ada:
+        policy.write_text(text.replace('database = "shop"\n', f'database = "shop"\n{fewer}'), encoding="utf-8")
+        assert reload(keyhole, answers=1) == ["policy reloaded"]
+        with pytest.raises(psycopg.OperationalError, match="too many connections"):
+            log_in(keyhole)
+        assert ada.execute(QUESTION.format(1000).encode()).fetchall() == [("north",), ("south",)]
+        logged = len(keyhole.events())
+        log_in(keyhole, "bob").close()
+        assert len(keyhole.events()) == logged
+
+
+def test_a_link_that_leads_elsewhere_names_another_ledger(tmp_path: Path) -> None:
+    """Both files say the same, relative to where they lie: what is spent stays with the ledger that is open."""
+    shop.fill_duckdb(tmp_path / "shop.duckdb")
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        write_policy(tmp_path / name, source=f"duckdb:///{tmp_path}/shop.duckdb")
+    link = tmp_path / "link"
+    link.symlink_to("first")
+    before = Policy.load(link / "keyhole.toml")
+    in_force = InForce.of(before, "digest")
+    in_force.insist_no_restart(Policy.load(link / "keyhole.toml"))
+    link.unlink()
+    link.symlink_to("second")
+    with pytest.raises(RestartNeeded) as refused:
+        in_force.insist_no_restart(Policy.load(link / "keyhole.toml"))
+    assert refused.value.changed == ("ledger",)
+    assert ledger_url(before) == f"sqlite:///{tmp_path}/first/keyhole.db"
+
+
+def test_a_hangup_while_it_starts_is_seen_to_when_it_serves(policy: Path) -> None:
+    log = policy.with_name("log")
+    arguments = [*COMMAND, "serve", "--policy", str(policy), "--port=0", "--rest-port=0"]
+    with (
+        tempfile.TemporaryDirectory(prefix="kh") as folder,
+        log.open("w") as errors,
+        subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT, env={**os.environ, "TMPDIR": folder}
+        ) as process,
+    ):
+        eventually(lambda: bool(list(Path(folder).glob("*/shadow"))))
+        process.send_signal(signal.SIGHUP)
+        eventually(lambda: process.poll() is not None or "policy reloaded" in log.read_text(encoding="utf-8"))
+        process.terminate()
+        assert process.wait() == 0

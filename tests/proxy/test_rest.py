@@ -300,6 +300,18 @@ def test_a_body_that_is_no_request_is_refused(app: FastAPI, body: bytes) -> None
     refused(send(app, "POST", "/v1/question", headers=headers, content=body), "KH408", status=400)
 
 
+def test_a_field_that_there_is_not_is_named_shortly(app: FastAPI) -> None:
+    document = refused(asked(app, "x", **{"f" * 900_000: 1}), "KH408", status=400)
+    assert document["title"] == f"body.{'f' * 100}: Extra inputs are not permitted"
+
+
+def test_a_setting_has_an_end(app: FastAPI) -> None:
+    """Reading a tolerance takes time with the square of its length."""
+    for name in ("tolerance", "public_knowledge", "mechanism", "reuse"):
+        document = refused(asked(app, QUESTION.format(1500), **{name: " " * 900_000 + "x"}), "KH402", status=400)
+        assert document["title"] == f"keyhole.{name} is longer than 10,000 characters"
+
+
 def test_numbers_beyond_any_database_are_refused(app: FastAPI) -> None:
     for number in (10**400, 1e300):
         refused(asked(app, QUESTION.format("$1"), parameters=[number]), "KH212", status=422)

@@ -6,21 +6,25 @@ import io
 import json
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.responses import StreamingResponse
 
-from proxy import checking
-from proxy.answers import KeySet
+from accountant.model import Spent, StoredAnswer
+from proxy import checking, rest_kept
+from proxy.answers import Denial, KeySet, from_bytes
 from proxy.rest import create_app
-from proxy.rest_answers import CSV, FORMS, JSON, LINES, Cut, Reply, form_of, response
+from proxy.rest_answers import CSV, FORMS, JSON, LINES, SLICE_KEYS, Cut, Reply, form_of, response
+from proxy.rest_kept import KeptKeys
 from proxy.service import Service
+from tests.accountant.test_idempotency import CHARGE
 from tests.proxy.rest_house import UNHURRIED
 from tests.proxy.test_rest import ADA, refused, send
 from tests.proxy.wards import TOKENS, install
@@ -66,6 +70,38 @@ def test_pages_together_are_the_answer_and_cost_nothing(app: FastAPI, service: S
     whole = ask(app).json()
     assert (whole["keys"], whole["next"]) == (keys, None)
     assert service.ledger.verify() == events
+
+
+def test_an_answer_that_pages_are_read_from_is_decoded_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    cursor = ask(app, "?page_size=10", threshold=43).json()["next"]
+    decoded: list[bytes] = []
+
+    def counting(stored: bytes) -> KeySet | Denial:
+        decoded.append(stored)
+        return from_bytes(stored)
+
+    monkeypatch.setattr(rest_kept, "from_bytes", counting)
+    pages = [page(app, cursor, 5) for _ in range(3)]
+    assert len(decoded) == 1
+    assert {answer.content for answer in pages} == {pages[0].content}
+    refused(page(app, cursor, 5, BOB), "KH408", status=404)  # being kept, it is nobody else's yet
+
+
+def stored(reservation: str, keys: int) -> StoredAnswer:
+    released = KeySet(("ward",), tuple((str(number),) for number in range(keys)))
+    return StoredAnswer(reservation, CHARGE, Spent.uniform(1, unit_epsilon_nano=0), released.to_bytes(), held=True)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=40))
+@settings(deadline=None)
+def test_of_kept_key_sets_there_are_never_too_many(reads: list[tuple[int, int]]) -> None:
+    kept, sizes = KeptKeys(most_keys=8), dict(reads)
+    for number, _ in reads:
+        found = kept.of(stored(str(number), sizes[number]))
+        assert found is not None
+        assert len(found.keys) == sizes[number]
+        assert len(kept) <= max(8, sizes[number])
+    assert kept.of(replace(stored("denied", 0), answer=Denial().to_bytes())) is None
 
 
 def test_a_page_says_where_the_next_one_is(app: FastAPI) -> None:
@@ -184,6 +220,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=20), st.integers(0, 10), st.none() | st.integers(1, 30))
+@example([("a\u2028b", "\x85"), ("\u2029", "c\n")], 0, None)
 @settings(deadline=None)
 def test_every_key_survives_every_form(keys: list[tuple[str, str]], start: int, size: int | None) -> None:
     start = min(start, max(0, len(keys) - 1))
@@ -192,7 +229,8 @@ def test_every_key_survives_every_form(keys: list[tuple[str, str]], start: int, 
     wanted = [list(key) for key in keys[start : None if size is None else start + size]]
     found = {form: response(reply, form=form, cut=Cut(start, size), headers={}) for form in FORMS}
     assert json.loads(body_of(found[JSON]))["keys"] == wanted
-    assert [json.loads(line) for line in body_of(found[LINES]).split(b"\n")[1:-1]] == wanted
+    # as Python and many a client count lines: U+2028 and its like end one
+    assert [json.loads(line) for line in body_of(found[LINES]).decode().splitlines()[1:]] == wanted
     assert list(csv.reader(io.StringIO(body_of(found[CSV]).decode(), newline="")))[1:] == wanted
     for answer in found.values():
         assert not any(b"\r" in value or b"\n" in value for _, value in answer.raw_headers)
@@ -215,6 +253,29 @@ def test_a_million_keys_take_no_memory_of_their_own(form: str, count: int) -> No
         tracemalloc.stop()
     assert sent > 20 * count
     assert peak < 3_000_000
+
+
+def test_a_long_answer_lets_others_have_their_turn() -> None:
+    """Sending waits for nothing where the client has gone, or reads at once."""
+    keys = KeySet(("customer",), tuple((str(number),) for number in range(20 * SLICE_KEYS)))
+    answer = response(Reply({"data_version": "v"}, keys, "0" * 32), form=LINES, cut=Cut(), headers={})
+    assert isinstance(answer, StreamingResponse)
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def consume() -> None:
+        neighbour = asyncio.create_task(other())
+        async for _ in answer.body_iterator:
+            pass
+        neighbour.cancel()
+
+    asyncio.run(consume())
+    assert turns >= 20
 
 
 def test_the_house_is_as_the_questions_think(tmp_path: Path) -> None:

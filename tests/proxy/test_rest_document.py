@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 
 from deploy.demo.build import install
 from planner.policy import RestSection
+from planner.settings import MOST_CHARACTERS
 from proxy import checking
 from proxy.cli import app as command
 from proxy.http_shell import MOST_HEAD_BYTES, MOST_HEADERS
 from proxy.rest import create_app
 from proxy.rest_answers import MOST_PAGE_KEYS
 from proxy.rest_gate import ALL_ADDRESSES, SHORT_TOKEN
-from proxy.rest_json import MOST_DEPTH
+from proxy.rest_json import MOST_DEPTH, MOST_TEXTS
 from proxy.rest_models import MOST_PARAMETERS, MOST_SQL_CHARACTERS
 from proxy.rest_refusals import MOST_BODY_BYTES
 from proxy.service import Service
@@ -93,6 +94,8 @@ def test_every_status_that_is_announced_is_explained(service: Service) -> None:
         (MOST_DEPTH, "nested 32 levels deep"),
         (MOST_SQL_CHARACTERS, "`sql` of 100,000 characters"),
         (MOST_PARAMETERS, "1,000 parameters"),
+        (MOST_TEXTS, "10,000 texts and brackets"),
+        (MOST_CHARACTERS, "10,000 characters of a setting"),
         (MOST_HEAD_BYTES, "16 kB"),
         (MOST_HEADERS, "100 headers"),
         (MOST_PAGE_KEYS, "at most 100,000"),

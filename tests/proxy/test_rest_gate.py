@@ -4,7 +4,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from tests.proxy.rest_house import UNHURRIED, own_house
 from tests.proxy.test_rest import ADA, refused, send
 from tests.proxy.wards import QUESTION, TOKENS, install
 
+MANY = b'{"sql": "x", "parameters": [' + b"[]," * 5000 + b"[]]}"
 EXPLAIN = {"sql": QUESTION.format(1500)}
 
 
@@ -164,39 +164,6 @@ def test_a_refused_request_costs_nothing_and_is_not_read(service: Service) -> No
     assert service.ledger.verify() == before
 
 
-def test_so_many_at_a_time_and_no_more() -> None:
-    gate = Gate(RestSection(concurrent_requests=3, concurrent_requests_per_analyst=2))
-    with ExitStack() as working:
-        for _ in range(2):
-            working.enter_context(gate.together())
-            working.enter_context(gate.together_of(ANALYSTS[0]))
-        with pytest.raises(KeyholeError, match="KH430"), gate.together_of(ANALYSTS[0]):
-            pass
-        with gate.together(), gate.together_of(ANALYSTS[1]), pytest.raises(KeyholeError, match="KH406"):  # noqa: SIM117
-            with gate.together():
-                pass
-    with gate.together(), gate.together_of(ANALYSTS[0]):
-        pass
-
-
-def test_the_place_of_a_request_is_free_once_it_is_answered(service: Service) -> None:
-    """Whatever it came to; and while it is worked on it is not."""
-    limits = UNHURRIED.model_copy(update={"concurrent_requests_per_analyst": 1, "concurrent_requests": 1})
-    app = create_app(service, limits)
-    for content in (b"{", json.dumps(EXPLAIN).encode(), b'{"sql": "DROP TABLE visits"}'):
-        for _ in range(3):
-            headers = ADA | {"Content-Type": "application/json"}
-            assert send(app, "POST", "/v1/explain", headers=headers, content=content).status_code in (200, 400, 403)
-
-    async def both() -> list[int]:
-        transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://keyhole", headers=ADA) as client:
-            answers = await asyncio.gather(*(client.post("/v1/explain", json=EXPLAIN) for _ in range(2)))
-            return sorted(answer.status_code for answer in answers)
-
-    assert asyncio.run(both()) == [200, 503]
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -226,7 +193,12 @@ def test_a_body_with_two_meanings_or_none_is_refused(app: FastAPI, service: Serv
 
 def test_what_is_wrong_with_a_body_is_said(app: FastAPI) -> None:
     headers = ADA | {"Content-Type": "application/json"}
-    for body, said in ((b'{"sql": "x", "sql": "y"}', "twice"), (b"[" * 40, "nested"), (b'{"sql": NaN}', "number")):
+    for body, said in (
+        (b'{"sql": "x", "sql": "y"}', "twice"),
+        (b"[" * 40, "nested"),
+        (b'{"sql": NaN}', "number"),
+        (MANY, "10,000 texts"),
+    ):
         assert said in send(app, "POST", "/v1/explain", headers=headers, content=body).json()["title"]
 
 

@@ -1,11 +1,13 @@
 """An Idempotency-Key: one question, one price, one answer, whatever breaks in between and whatever the data do."""
 
 import asyncio
+import json
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from accountant.errors import LedgerUnavailable
 from accountant.report import Question
 from proxy import checking
 from proxy.rest import create_app
@@ -119,6 +122,25 @@ def test_a_failure_after_the_reservation_is_told_again_and_not_paid_again(
         assert len(asked(service)) == 1
 
 
+def test_an_answer_is_told_though_its_commit_seemed_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger's database had written it, and its word of that was lost."""
+    with opened(live(tmp_path)) as service:
+        app = create_app(service, UNHURRIED)
+        commit = service.ledger.commit
+
+        def unheard(*given: Any, **named: Any) -> None:
+            commit(*given, **named)
+            raise LedgerUnavailable
+
+        with monkeypatch.context() as broken:
+            broken.setattr(service.ledger, "commit", unheard)
+            refused(ask(app, KEY), "KH502", status=503)
+        again = ask(app, KEY)
+        assert (again.status_code, again.json()["keys"]) == (200, [["A"]])
+        assert again.headers["idempotency-replayed"] == "true"
+        assert len(asked(service)) == 1
+
+
 def broken_source(*_: object, **__: object) -> None:
     raise ZeroDivisionError
 
@@ -143,7 +165,30 @@ def test_a_constant_answer_needs_no_ledger_entry(tmp_path: Path) -> None:
         ]
         assert answers[0].json()["keys"] == [["A"], ["B"], ["[bold]C"]]
         assert answers[1].content == answers[0].content
+        assert answers[1].headers["idempotency-replayed"] == "true"
         assert not asked(service)
+
+
+def test_a_key_keeps_no_groups(tmp_path: Path) -> None:
+    """An answer that costs nothing and is as long as the key domain would fill the ledger, key by key."""
+    path = live(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    more = json.dumps([sha256(bytes([number])).hexdigest() for number in range(99)])
+    path.write_text(text.replace('"[bold]C"]', more[1:]), encoding="utf-8")
+    checking.check(path, confirm=True)
+    sql = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 5 OR NOT count(*) > 5"
+    with opened(path) as service:
+        headers = ADA | {"Idempotency-Key": KEY}
+        answer = send(create_app(service), "POST", "/v1/question", headers=headers, json={"sql": sql})
+        assert len(answer.json()["keys"]) == 101
+    with closing(sqlite3.connect(path.parent / "keyhole.db")) as connection:
+        ((size,),) = connection.execute("SELECT length(response) FROM attempts").fetchall()
+    assert size < 1000
+    path.write_text(text, encoding="utf-8")
+    checking.check(path, confirm=True)
+    with opened(path) as service:
+        again = send(create_app(service), "POST", "/v1/question", headers=headers, json={"sql": sql})
+        assert "spent nothing" in refused(again, "KH432", status=409)["detail"]
 
 
 def test_many_at_once_spend_once(tmp_path: Path) -> None:

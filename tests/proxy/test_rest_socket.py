@@ -1,23 +1,26 @@
 """REST against clients that break HTTP's rules, or keep them very slowly: real sockets, bytes by hand."""
 
+import asyncio
 import json
 import re
 import socket
-import ssl
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
+from starlette.responses import StreamingResponse
 
 from planner.policy import Policy, RestSection
+from proxy import rest_server
 from proxy.http_shell import MOST_HEADERS
 from proxy.service import Service
-from tests.proxy.certificates import Authority
 from tests.proxy.rest_house import TOKEN, UNHURRIED, exchange, own_house, read_all, request, served
 from tests.proxy.wards import QUESTION, install
 
+MUCH = 1 << 30
 BODY = json.dumps({"sql": QUESTION.format(1500)}).encode()
 JSON_HEADER = b"Content-Type: application/json\r\n"
 
@@ -209,6 +212,51 @@ def test_a_client_that_does_not_read_is_cut_off(service: Service) -> None:
             write_for_ever(connection)
 
 
+def test_who_has_no_token_occupies_nobodys_place(service: Service) -> None:
+    """One request at a time is served; strangers leave bodies unfinished, and a page unread that they asked for."""
+    script = b"GET /static-offline-docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n\r\n" * 8
+    unfinished = b"POST /v1/question HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx"
+    limits = UNHURRIED.model_copy(update={"concurrent_requests": 1})
+    with served(service, limits) as port, ExitStack() as strangers:
+        for sent in (unfinished, unfinished, script):
+            stranger = strangers.enter_context(closing(socket.socket()))
+            stranger.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            stranger.settimeout(30)
+            stranger.connect(("127.0.0.1", port))
+            stranger.sendall(sent)
+        assert stranger.recv(1) == b"H"
+        assert statuses(exchange(port, request())) == [200]
+
+
+def test_no_reader_keeps_a_server_that_ends() -> None:
+    """An answer without end, read all the time: it is cut off."""
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b" " * 65536
+            await asyncio.sleep(0)
+
+    async def read() -> int:
+        listening, taken = socket.create_server(("127.0.0.1", 0)), 0
+        limits = UNHURRIED.model_copy(update={"send_timeout_ms": 100})
+        server = uvicorn.Server(rest_server.config(StreamingResponse(endless()), limits))
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        writer.write(request())
+        await reader.readuntil(b"\r\n\r\n")
+        server.should_exit = True
+        with suppress(ConnectionResetError):
+            while taken < MUCH and (piece := await reader.read(65536)):
+                taken += len(piece)
+        writer.transport.abort()
+        await serving
+        return taken
+
+    assert asyncio.run(read()) < MUCH
+
+
 def write_for_ever(connection: socket.socket) -> None:
     """Reads nothing; writing shows when the other side has gone."""
     while True:
@@ -259,17 +307,3 @@ def test_a_policy_says_which_limits_hold(tmp_path: Path) -> None:
         f'{text}\n[server.rest]\nconnections = 3\norigins = ["https://lab.example.org"]\n', encoding="utf-8"
     )
     assert Policy.load(path).server.rest.connections == 3
-
-
-def test_over_tls_where_a_context_is_given(service: Service, tmp_path: Path) -> None:
-    authority = Authority.new()
-    authority.issue("server").write(tmp_path, "server")
-    authority.identity.write(tmp_path, "authority")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
-    trusting = ssl.create_default_context(cafile=str(tmp_path / "authority.crt"))
-    with served(service, UNHURRIED, tls=context) as port:
-        with httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=trusting, trust_env=False) as client:
-            answer = client.get("/v1/budget", headers={"Authorization": f"Bearer {TOKEN}"})
-            assert answer.status_code == 200
-        assert statuses(exchange(port, request())) == []

@@ -12,10 +12,11 @@ import httpx
 import psycopg
 import pytest
 
+from accountant.errors import LedgerUnavailable
 from accountant.model import NANO
 from planner.errors import KeyholeError
 from proxy import checking
-from proxy.readiness import Readiness
+from proxy.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.service import Service
 from proxy.serving import Addresses, Place, in_background
 from proxy.systemd import READY, notify
@@ -102,7 +103,10 @@ def test_what_happened_is_counted(watched: Watched) -> None:
     assert gained("keyhole_refusals_total", face="postgresql", code="KH101") == 1
     (asked,) = watched.service.ledger.history()
     reserved = gained("keyhole_epsilon_reserved_total", table="visits")
-    assert reserved == pytest.approx(asked.charge.epsilon_nano / NANO)
+    assert round(reserved * NANO) == asked.charge.epsilon_nano
+    assert asked.spent is not None
+    charged = gained("keyhole_epsilon_charged_total", table="visits")
+    assert round(charged * NANO) == asked.spent.epsilon_nano <= round(reserved * NANO)
     assert labelled(after, "keyhole_ledger_events") == watched.service.ledger.verify() == 2
     assert labelled(after, "keyhole_sessions", state="idle") == 1
     assert labelled(after, "keyhole_connections") == labelled(after, "keyhole_shadow_connections") == 1
@@ -229,8 +233,13 @@ def test_what_is_gone_or_does_not_answer_is_missing_until_it_is_back(monkeypatch
 def test_a_ledger_that_is_asked_whether_it_can_be_written_is_not(watched: Watched) -> None:
     ledger = watched.service.ledger
     before = ledger.verify()
-    ledger.check_writable()
+    ledger.check_writable(room_bytes=LEDGER_ROOM_BYTES)
     assert ledger.verify() == ledger.size == before
+
+
+def test_a_ledger_whose_disk_has_no_room_left_is_missing(watched: Watched) -> None:
+    with pytest.raises(LedgerUnavailable):
+        watched.service.ledger.check_writable(room_bytes=1 << 62)
 
 
 def test_a_reading_that_fails_spoils_no_scrape(watched: Watched) -> None:

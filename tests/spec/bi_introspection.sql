@@ -31,7 +31,7 @@ SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY
 SELECT nspname, typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid IN (SELECT DISTINCT enumtypid FROM pg_enum e)
 --> (no rows)
 WITH privileges AS (SELECT t.schemaname AS schema, t.objectname AS "table", pg_catalog.has_any_column_privilege(current_user, '"' || replace(t.schemaname, '"', '""') || '"."' || replace(t.objectname, '"', '""') || '"', 'select') AS "select", pg_catalog.has_any_column_privilege(current_user, '"' || replace(t.schemaname, '"', '""') || '"."' || replace(t.objectname, '"', '""') || '"', 'insert') AS "insert", pg_catalog.has_table_privilege(current_user, '"' || replace(t.schemaname, '"', '""') || '"."' || replace(t.objectname, '"', '""') || '"', 'delete') AS "delete" FROM (SELECT schemaname, tablename AS objectname FROM pg_catalog.pg_tables UNION SELECT schemaname, viewname FROM pg_catalog.pg_views UNION SELECT schemaname, matviewname FROM pg_catalog.pg_matviews) t WHERE t.schemaname !~ '^pg_' AND t.schemaname <> 'information_schema' AND pg_catalog.has_schema_privilege(current_user, t.schemaname, 'usage')) SELECT p."table", p."insert", p."delete" FROM privileges p WHERE p."select" ORDER BY 1
---> busy | false | false; selling | false | false; stores | false | false
+--> budget | false | false; busy | false | false; errors | false | false; queries | false | false; selling | false | false; settings | false | false; stores | false | false
 SELECT "n"."nspname" AS "schema", "c"."relname" AS "name", CASE "c"."relkind" WHEN 'r' THEN 'TABLE' WHEN 'p' THEN 'PARTITIONED TABLE' WHEN 'v' THEN 'VIEW' WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE NULL END AS "type", "stat"."n_live_tup" IS NULL AS "estimated" FROM "pg_catalog"."pg_class" AS "c" INNER JOIN "pg_catalog"."pg_namespace" AS "n" ON "c"."relnamespace" = "n"."oid" LEFT JOIN "pg_catalog"."pg_description" AS "d" ON ("c"."oid" = "d"."objoid") AND ("d"."objsubid" = 0) AND ("d"."classoid" = 'pg_class'::regclass) LEFT JOIN "pg_stat_user_tables" AS "stat" ON ("n"."nspname" = "stat"."schemaname") AND ("c"."relname" = "stat"."relname") WHERE ("n"."nspname" !~ '^pg_') AND ("n"."nspname" <> 'information_schema') AND c.relkind in ('r', 'p', 'v', 'f', 'm') AND ("n"."nspname" IN ('public')) ORDER BY "type" ASC, "schema" ASC, "name" ASC
 --> public | sales | TABLE | false; public | stores | TABLE | false; public | visits | TABLE | false; public | busy | VIEW | true; public | selling | VIEW | true
 SELECT "c"."column_name" AS "name", CASE WHEN "c"."udt_schema" IN ('public', 'pg_catalog') THEN FORMAT('%s', "c"."udt_name") ELSE FORMAT('"%s"."%s"', "c"."udt_schema", "c"."udt_name") END AS "database-type", COL_DESCRIPTION(CAST(CAST(FORMAT('%I.%I', CAST("c"."table_schema" AS TEXT), CAST("c"."table_name" AS TEXT)) AS REGCLASS) AS OID), "c"."ordinal_position") AS "field-comment" FROM "information_schema"."columns" AS "c" WHERE c.table_schema !~ '^information_schema|catalog_history|pg_' AND "c"."table_name" IN ('visits') ORDER BY "c"."ordinal_position"
@@ -39,9 +39,15 @@ SELECT "c"."column_name" AS "name", CASE WHEN "c"."udt_schema" IN ('public', 'pg
 SELECT TRUE AS "_" FROM "public"."stores" WHERE 1 <> 1 LIMIT 0
 --> (no rows)
 SELECT TRUE AS "_" FROM "public"."sales" WHERE 1 <> 1 LIMIT 0
---> KH103
+--> (no rows)
 SELECT TRUE AS "_" FROM "public"."selling" WHERE 1 <> 1 LIMIT 0
 --> (no rows)
+SELECT TRUE AS "_" FROM "keyhole"."settings" WHERE 1 <> 1 LIMIT 0
+--> (no rows)
+SELECT "source"."name" AS "name", SUBSTRING("source"."meaning", 1, 1234) AS "meaning" FROM (SELECT "keyhole"."settings"."name" AS "name", "keyhole"."settings"."meaning" AS "meaning" FROM "keyhole"."settings") AS "source" LIMIT 10000
+--> some rows
+SELECT "keyhole"."errors"."sqlstate" AS "sqlstate" FROM "keyhole"."errors" GROUP BY "keyhole"."errors"."sqlstate" ORDER BY "keyhole"."errors"."sqlstate" ASC LIMIT 1000
+--> some rows
 SELECT "source"."store" AS "store", SUBSTRING("source"."note", 1, 1234) AS "note" FROM (SELECT "public"."sales"."store" AS "store", "public"."sales"."note" AS "note" FROM "public"."sales") AS "source" LIMIT 10000
 --> KH103
 SELECT "public"."sales"."note" AS "note" FROM "public"."sales" GROUP BY "public"."sales"."note" ORDER BY "public"."sales"."note" ASC LIMIT 1000
@@ -89,9 +95,21 @@ SELECT "SUBCOL" AS "COL" FROM (SELECT 1 AS "SUBCOL") "SUBQUERY" GROUP BY 1
 SELECT * FROM "public"."sales"
 --> KH103
 SELECT * FROM "public"."sales" WHERE 1=0
---> KH103
+--> (no rows)
 SELECT * FROM "public"."sales" LIMIT 0
---> KH103
+--> (no rows)
+SELECT * FROM (SELECT store, sum(amount) AS takings FROM sales GROUP BY store) "Custom SQL Query" LIMIT 0
+--> (no rows)
+BEGIN; DECLARE "SQL_CUR0x1" CURSOR WITH HOLD FOR SELECT * FROM "public"."sales" LIMIT 0; FETCH 10000 IN "SQL_CUR0x1"; CLOSE "SQL_CUR0x1"; COMMIT
+--> (no rows)
+SELECT 1 AS "one" FROM "public"."sales" HAVING COUNT(1)>0
+--> KH105
+SELECT "sales"."store" AS "store" FROM "public"."sales" "sales" GROUP BY 1 HAVING (COUNT(1) > 0) LIMIT 0
+--> (no rows)
+SELECT "selling"."store" AS "store", COUNT(1) FROM "public"."selling" "selling" JOIN "public"."sales" "sales" ON ("selling"."store" = "sales"."store") WHERE (1 = 0) GROUP BY 1
+--> (no rows)
+EXPLAIN (COSTS OFF) SELECT * FROM "public"."sales" WHERE 1=0
+--> Result;   One-Time Filter: (false AND false)
 SELECT * FROM "public"."selling" WHERE 1=0
 --> (no rows)
 SELECT * FROM "public"."selling" "selling" LIMIT 0

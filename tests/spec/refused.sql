@@ -331,3 +331,11 @@ SELECT country, month FROM sales GROUP BY GROUPING SETS ((country, month), (coun
 --> KH106
 SELECT month FROM sales GROUP BY GROUPING SETS (month, ROLLUP (country)) HAVING count(*) > 5
 --> KH106
+EXECUTE "keyhole.refused"
+--> KH404 "keyhole.refused"
+DECLARE "keyhole.part" CURSOR FOR SELECT 1
+--> KH404 "keyhole.part"
+WITH q AS (SELECT country FROM sales) SELECT FROM q
+--> KH103
+SELECT FROM (SELECT country FROM sales) AS q
+--> KH103

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.encrypted import Encrypted
 from tests.clients.served import USER, Served
 from tests.end_to_end.house import PASSWORD
 
@@ -39,7 +40,16 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_jdbc(classes: Path, clinic: Served, section: str) -> None:
-    url = f"jdbc:postgresql://{clinic.host}:{clinic.port}/{clinic.database}"
+    run(classes, clinic, section)
+
+
+@pytest.mark.parametrize("section", ["keys", "cancelling"])
+def test_jdbc_over_tls(classes: Path, encrypted: Encrypted, section: str) -> None:
+    run(classes, encrypted.served, section, f"?sslmode=verify-full&sslrootcert={encrypted.file('authority.crt')}")
+
+
+def run(classes: Path, clinic: Served, section: str, settings: str = "") -> None:
+    url = f"jdbc:postgresql://{clinic.host}:{clinic.port}/{clinic.database}{settings}"
     running = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{DRIVER}", "Clinic", url, USER, PASSWORD, section]
     done = subprocess.run(running, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == "done\n", done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.encrypted import Encrypted
 from tests.clients.served import USER, Served
 from tests.end_to_end.house import PASSWORD
 
@@ -16,6 +17,15 @@ SECTIONS = ("values", "keys", "parameters", "refusals", "transactions", "cursors
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_node(clinic: Served, section: str) -> None:
+    run(clinic, section)
+
+
+@pytest.mark.parametrize("section", ["keys", "timeouts"])
+def test_node_over_tls(encrypted: Encrypted, section: str) -> None:
+    run(encrypted.served, section, PGSSLMODE="verify-full", NODE_EXTRA_CA_CERTS=encrypted.file("authority.crt"))
+
+
+def run(clinic: Served, section: str, **environment: str) -> None:
     modules = os.environ.get("KEYHOLE_NODE_MODULES", "")
     node = shutil.which("node")
     if node is None or not (Path(modules) / "pg").is_dir():
@@ -30,6 +40,7 @@ def test_node(clinic: Served, section: str) -> None:
             "PGDATABASE": clinic.database,
             "PGUSER": USER,
             "PGPASSWORD": PASSWORD,
+            **environment,
         },
         capture_output=True,
         text=True,

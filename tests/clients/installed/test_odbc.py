@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.clients import gallery
+from tests.clients.encrypted import Encrypted
 from tests.clients.served import USER, Served, unchanged
 from tests.end_to_end.house import PASSWORD
 
@@ -45,6 +46,18 @@ def test_values_and_types(connection: Any) -> None:
     assert full.pop("badge").lower() == str(gallery.FULL_ROW["badge"])
     assert full == {name: gallery.FULL_ROW[name] for name in names if name in full}
     assert set(rows[2]) == {3, None}
+
+
+def test_tls(encrypted: Encrypted) -> None:
+    def verified(authority: str) -> dict[str, str]:
+        return {"SSLmode": "verify-full", "pqopt": f"{{sslrootcert={encrypted.file(authority)}}}"}
+
+    with connect(encrypted.served, **verified("authority.crt")) as connection:
+        assert [row[0] for row in connection.execute(gallery.QUESTION).fetchall()] == gallery.WARDS
+    with pytest.raises(pyodbc.Error, match="SSL error"):
+        connect(encrypted.served, **verified("stranger.crt"))
+    with pytest.raises(pyodbc.Error, match="KH407"):
+        connect(encrypted.served)
 
 
 @pytest.mark.parametrize("key", list(gallery.TYPED))

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from tests.clients import gallery
+from tests.clients.encrypted import Encrypted
 from tests.clients.served import USER, Served, unchanged
 from tests.end_to_end.house import PASSWORD, VERIFIER, notices
 
@@ -37,7 +38,7 @@ ignore_startup_parameters = extra_float_digits
 
 
 @contextmanager
-def bouncing(clinic: Served, *, mode: str, secret: str = VERIFIER) -> Iterator[Served]:
+def bouncing(clinic: Served, *, mode: str, secret: str = VERIFIER, authority: str = "") -> Iterator[Served]:
     """pgbouncer with one connection to Keyhole, in the place of Keyhole; it does not run as root."""
     if PROGRAM is None:
         pytest.skip("pgbouncer needs apt-get install pgbouncer")
@@ -49,9 +50,11 @@ def bouncing(clinic: Served, *, mode: str, secret: str = VERIFIER) -> Iterator[S
         configuration.write_text(
             CONFIGURATION.format(
                 database=clinic.database, host=clinic.host, port=clinic.port, listen=port, users=users, mode=mode
-            ),
+            )
+            + (f"server_tls_sslmode = verify-full\nserver_tls_ca_file = {folder}/authority.crt\n" if authority else ""),
             encoding="utf-8",
         )
+        (Path(folder) / "authority.crt").write_text(authority, encoding="ascii")
         Path(folder).chmod(0o755)
         user = "nobody" if os.geteuid() == 0 else None
         with subprocess.Popen([PROGRAM, configuration], user=user, stderr=subprocess.PIPE, text=True) as process:
@@ -96,6 +99,15 @@ def test_the_verifier_of_the_policy_is_passed_through(sessions: Served) -> None:
 
 def test_a_plain_password_in_the_list_does_as_well(clinic: Served) -> None:
     with bouncing(clinic, mode="session", secret=PASSWORD) as bouncer, bouncer.connect() as connection:
+        assert connection.execute(gallery.QUESTION).fetchall() == [("A",), ("B",)]
+
+
+def test_it_speaks_tls_with_keyhole(encrypted: Encrypted) -> None:
+    authority = Path(encrypted.file("authority.crt")).read_text(encoding="ascii")
+    with (
+        bouncing(encrypted.served, mode="session", authority=authority) as bouncer,
+        bouncer.connect() as connection,
+    ):
         assert connection.execute(gallery.QUESTION).fetchall() == [("A",), ("B",)]
 
 

@@ -1,5 +1,6 @@
 """Where Keyhole means to differ from PostgreSQL: what is refused, with which code, and that the session goes on."""
 
+import psycopg
 import pytest
 
 from proxy.wire.backend import DataRow, ReadyForQuery, Report
@@ -66,6 +67,9 @@ def test_execute_cannot_run_a_savepoint_which_would_crash_the_shadow(pair: Pair)
         assert sqlstates(client.until_ready()) == [b"42501"]
         client.send(Query(b"DEALLOCATE ALL"))
         client.until_ready()
+    short, long = b"n" * 63, b"n" * 63 + "é".encode()  # the same to PostgreSQL
+    client.send(Parse(long, b"SAVEPOINT s"), Sync(), Query(b"EXECUTE " + short), Query(b"DEALLOCATE ALL"))
+    assert [sqlstates(client.until_ready()) for _ in range(3)] == [[], [b"42501"], []]
     client.send(Parse(b"run", b"EXECUTE later"), Parse(b"later", b"RELEASE s"), Sync(), Query(b"SELECT 1"))
     assert sqlstates(client.until_ready()) == [b"42501"]
     assert len(client.until_ready()) == 4
@@ -75,14 +79,68 @@ def test_execute_cannot_run_a_savepoint_which_would_crash_the_shadow(pair: Pair)
     assert [sqlstates(client.until_ready()) for _ in range(4)] == [[], [], [], []]
 
 
-def test_names_that_are_keyholes_own_can_be_neither_given_nor_bound(running: Running) -> None:
+OWN = "SELECT name FROM pg_prepared_statements WHERE starts_with(name, 'keyhole.') ORDER BY 1"
+
+
+def test_what_keyhole_prepares_for_itself_can_be_seen_and_not_be_run(running: Running) -> None:
+    """Among it are statements that were refused, and parts of texts that only Keyhole may put together."""
     with running.connect(autocommit=True) as connection:
+        connection.execute(f"{QUESTION}; SHOW datestyle; {QUESTION}")
         connection.execute(QUESTION, prepare=True)
-        held = connection.execute("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'keyhole.%'").fetchone()
-        assert held is not None
-        assert held[0] > 0  # they can be seen
-        result = connection.pgconn.exec_prepared(b"keyhole.for._pg3_0", [])
-        assert result.error_field(67) == b"0A000"
+        for refused in REFUSED:
+            with pytest.raises(psycopg.Error):
+                connection.execute(refused.encode())
+        names = [name for (name,) in connection.execute(OWN).fetchall()]
+        assert "keyhole.part" in names
+        assert "keyhole.refused" not in names  # whatever was refused is not even kept
+        for name in (*names, "keyhole.refused"):
+            assert connection.pgconn.exec_prepared(name.encode(), []).error_field(67) == b"0A000"
+            for sql in (f'EXECUTE "{name}"', f'EXPLAIN EXECUTE U&"{name}" (1)', f'SELECT 1; EXECUTE "{name}"'):
+                with pytest.raises(psycopg.errors.FeatureNotSupported):
+                    connection.execute(sql.encode())
+    assert running.asker.released == 3
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'PREPARE "keyhole.part" AS SELECT 1',
+        f'PREPARE "keyhole.state" AS {QUESTION}',
+        'DEALLOCATE "keyhole.for.1"',
+        'DEALLOCATE PREPARE "keyhole.for.1"',
+        'DECLARE "keyhole.part" CURSOR FOR SELECT 1',
+        f'DECLARE "keyhole.rehearsal" CURSOR WITH HOLD FOR {QUESTION}',
+        'FETCH ALL FROM "keyhole.part"',
+        'MOVE "keyhole.part"',
+        'CLOSE "keyhole.part"',
+    ],
+)
+def test_names_that_are_keyholes_own_can_be_neither_given_nor_used(running: Running, pair: Pair, sql: str) -> None:
+    client = pair.keyhole
+    for messages in (
+        (Query(f"BEGIN; {sql}".encode()),),
+        (Parse(b"", sql.encode()), Sync()),
+        (Parse(b"keyhole.x", b"SELECT 1"), Sync()),
+        (Parse(b"", b"SELECT 1"), Bind(b"keyhole.part", b"", (), (), ()), Sync()),
+    ):
+        client.send(*messages)
+        assert sqlstates(client.until_ready()) == [b"0A000"]
+    assert running.asker.released == 0
+
+
+def test_a_portal_is_not_run_by_other_settings_than_it_was_bound_by(running: Running, pair: Pair) -> None:
+    """PostgreSQL reads 1/2/2011 when it is bound; Keyhole would read it again, as another day."""
+    client = pair.keyhole
+    dated = QUESTION.replace("GROUP", "WHERE invoice_date < $1 GROUP").encode()
+    client.send(Parse(b"q", dated), Sync(), Query(b"BEGIN"))
+    dmy, tokyo, same = b"SET datestyle = 'ISO, DMY'", b"SET timezone = 'Asia/Tokyo'", b"SHOW datestyle"
+    turns = ((b"1/2/2011", dmy), (b"1/2/2011", same), (b"1/2/2011", tokyo), (None, dmy))
+    for value, setting in turns:
+        client.send(Query(b"SAVEPOINT s"), Bind(b"p", b"q", (), (value,), ()), Sync(), Query(setting), Execute(b"p", 0))
+        client.send(Sync(), Query(b"ROLLBACK TO s"))
+    told = [sqlstates(client.until_ready()) for _ in range(2 + 5 * len(turns))]
+    assert told == [[], []] + [*[[]] * 3, [b"0A000"], []] + [[]] * 5 + [*[[]] * 3, [b"0A000"], []] + [[]] * 5
+    assert running.asker.released == 2
 
 
 def test_listening_is_allowed_and_hears_nothing(pair: Pair) -> None:

@@ -138,6 +138,152 @@ def test_a_name_means_what_it_was_given_last(running: Running, pair: Pair) -> No
     assert running.asker.released == 0
 
 
+def run(statement: bytes, portal: bytes = b"") -> tuple[Bind, Execute]:
+    return bind(portal, statement), Execute(portal, 0)
+
+
+def test_a_question_without_a_name_survives_what_forgets_names(running: Running, pair: Pair) -> None:
+    question, other = Parse(b"", QUESTION.encode()), Parse(b"", OVER.encode())
+    all_ = Parse(b"all", b"DEALLOCATE ALL")
+    pair.same(all_, Sync(), question, *run(b"all"), *run(b""), Sync(), *run(b""), Sync())
+    pair.same(all_, Sync(), other, Sync(), *run(b"all"), Sync(), bind(b"", b"", b"20"), Execute(b"", 0), Sync())
+    pair.same(Parse(b"all", b"DISCARD ALL"), Sync(), question, Sync(), *run(b"all"), Sync(), *run(b""), Sync())
+    assert running.asker.released == 4
+
+
+def test_a_statement_is_the_first_of_its_batch_after_a_question_was_prepared(running: Running, pair: Pair) -> None:
+    pair.same(Query(f"PREPARE p AS {QUESTION}".encode()))
+    for sql in (b"DISCARD ALL", b"SET LOCAL datestyle = 'SQL'", b"DECLARE c CURSOR FOR SELECT 1", b"DEALLOCATE ALL"):
+        pair.same(Parse(b"a", QUESTION.encode()), Parse(b"x", sql), *run(b"x"), *run(b"a"), Sync(), *run(b"a"), Sync())
+        pair.same(Query(f"PREPARE p AS {QUESTION}".encode()), Parse(b"x", sql), Parse(b"y", b"EXECUTE p"), *run(b"x"))
+    assert running.asker.released == 3
+
+
+def test_what_was_run_in_part_makes_what_follows_a_part_of_its_transaction(running: Running, pair: Pair) -> None:
+    pair.same(
+        Parse(b"a", QUESTION.encode()),
+        bind(b"p", b"a"),
+        Execute(b"p", 1),
+        Parse(b"b", CURSOR.encode()),
+        *run(b"b"),
+        Execute(b"p", 0),
+        *(Parse(b"", b"FETCH ALL c"), *run(b"")),
+    )
+    assert running.asker.released == 2
+
+
+def test_sql_can_fetch_from_a_portal_that_was_not_run_yet(running: Running, pair: Pair) -> None:
+    """As drivers skip rows of a cursor that is a portal."""
+    opened = (Query(b"BEGIN"), Parse(b"a", QUESTION.encode()), bind(b"p", b"a"), Sync())
+    pair.same(*opened, Query(b"MOVE FORWARD 1 p"), Execute(b"p", 2), Sync(), Query(b"FETCH ALL p"), Query(b"COMMIT"))
+    pair.same(
+        *opened, Query(b'FETCH 2 FROM "p"; -- two'), Query(b"MOVE p"), Close(b"P", b"p"), Sync(), Query(b"MOVE p")
+    )
+    pair.same(*opened, Query(b"ROLLBACK"), Query(b"FETCH p"), Query(b"BEGIN"), Query(b"MOVE p"), Query(b"ROLLBACK"))
+    assert running.asker.released == 2
+
+
+LONG = b"n" * 52
+
+
+def test_long_names_are_told_apart_as_far_as_postgresql_does(running: Running, pair: Pair) -> None:
+    longest = b"m" * 63
+    pair.same(
+        Parse(LONG + b"a", QUESTION.encode()),
+        Parse(LONG + b"b", OVER.encode()),
+        Describe(b"S", LONG + b"a"),
+        bind(LONG + b"p", LONG + b"a"),
+        bind(LONG + b"q", LONG + b"b", b"20"),
+        Execute(LONG + b"p", 0),
+        Execute(LONG + b"q", 0),
+        Sync(),
+        Parse(longest + b"x", QUESTION.encode()),
+        bind(longest + b"1", longest + b"y"),
+        Execute(longest + b"2", 0),
+        Close(b"S", longest + b"z"),
+        Sync(),
+        *run(longest + b"x"),
+        Sync(),
+    )
+    assert running.asker.released == 3
+
+
+def test_names_mean_the_same_in_every_encoding(running: Running, pair: Pair) -> None:
+    """Two bytes are one letter in UTF8, and two in LATIN1: another name."""
+    utf8, latin1 = "é".encode(), "é".encode("latin-1")
+    other = OVER.replace("$1", "$1 + 1").encode()
+    pair.same(
+        Parse(utf8, QUESTION.encode()),
+        Sync(),
+        Query(b"SET client_encoding = 'LATIN1'"),
+        *run(latin1),
+        Sync(),
+        Parse(utf8, other),
+        Sync(),
+        Query(b"SET client_encoding = 'UTF8'"),
+        *run(utf8),
+        Sync(),
+        Query(b"SET client_encoding = 'LATIN1'"),
+        bind(b"", utf8, b"20"),
+        Execute(b"", 0),
+        Sync(),
+        Query(b"DEALLOCATE nothing"),
+        Query(b"PREPARE nothing AS SELECT '" + latin1 + b"'; DEALLOCATE nothing"),
+        *run(latin1),
+        Sync(),
+    )
+    assert running.asker.released == 4
+
+
+def test_any_name_can_be_given_by_prepare(running: Running, pair: Pair) -> None:
+    longest = "n" * 62
+    pair.same_sql(*(f'PREPARE "{name}" AS {QUESTION}' for name in ("é", longest, longest + "éé")), 'EXECUTE "é"')
+    pair.same(
+        Query(f'PREPARE "é" AS {QUESTION}; PREPARE {longest} AS {QUESTION}'.encode()),
+        *run("é".encode()),
+        *run(longest.encode()),
+        Sync(),
+        Query(f"EXECUTE {longest}".encode()),
+    )
+    assert running.asker.released == 4
+
+
+def test_an_encoding_holds_from_the_moment_it_is_set(running: Running, pair: Pair) -> None:
+    """The shadow tells of it only at the end of a batch."""
+    latin1, accent = "SET client_encoding = 'LATIN1'", "SELECT 'é', length('é')"
+    filtered = f"SELECT country, length('é') FROM ({QUESTION}) q WHERE country <> 'é'"
+    pair.same_sql(f"{latin1}; {accent}; {QUESTION}; {accent}", QUESTION)
+    pair.same(Parse(b"", latin1.encode()), *run(b""), Parse(b"", filtered.encode()), *run(b""))
+    pair.same_sql(f"BEGIN; SET LOCAL client_encoding = 'LATIN1'; {QUESTION}; ROLLBACK; {QUESTION}; {accent}")
+    for encoding in ("utf-8", "latin-1"):
+        pair.same(
+            *(Parse(b"", latin1.encode()), *run(b"")),
+            *(Parse(b"", QUESTION.encode()), *run(b"")),
+            *(Parse(b"", accent.encode(encoding)), *run(b"")),
+            *(Parse(b"", filtered.encode(encoding)), *run(b"")),
+            Sync(),
+            *(Parse(b"", filtered.encode("latin-1")), *run(b"")),
+        )
+    assert running.asker.released == 11
+
+
+def test_a_question_prepared_later_than_it_was_parsed_is_still_one(running: Running, pair: Pair) -> None:
+    later = Parse(b"later", f"PREPARE z AS {QUESTION}".encode())
+    pair.same(Query(b"PREPARE o AS SELECT 1"), later, Sync(), Query(b"DEALLOCATE o"), *run(b"later"), Sync())
+    pair.same(later, Sync(), Query(b"PREPARE o AS SELECT 1"), Query(b"DEALLOCATE o"), *run(b"later"), *run(b"z"))
+    pair.same(later, *run(b"later"), Sync(), Query(b"EXECUTE z"))
+    for messages in (
+        (later, Sync()),
+        (Query(b"PREPARE o AS SELECT 1; DEALLOCATE o"),),
+        (*run(b"later"), Sync()),
+        (*run(b"z"), Sync()),
+        (Query(b"EXECUTE z"),),
+    ):
+        pair.keyhole.send(*messages)
+        assert sqlstates(pair.keyhole.until_ready()) == []
+    assert running.asker.released == 4
+
+
 def test_what_is_skipped_after_an_error_closes_and_replaces_nothing(running: Running, pair: Pair) -> None:
     pair.same(
         Parse(b"a", QUESTION.encode()),

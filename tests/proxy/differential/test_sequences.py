@@ -14,6 +14,7 @@ from tests.proxy.endpoint_catalog import QUESTION
 
 OVER = "SELECT country FROM sales GROUP BY country HAVING count(*) > $1"
 IN_A_QUERY = f"SELECT region, count(*) FROM ({QUESTION}) q JOIN regions USING (country) GROUP BY 1 ORDER BY 1"
+LONG = "n" * 62
 PLAIN = (
     "",
     "SELECT 1",
@@ -45,6 +46,15 @@ PLAIN = (
     "SHOW datestyle",
     "UNLISTEN *",
     "CLOSE ALL",
+    "DISCARD ALL",
+    "SET client_encoding = 'LATIN1'",
+    "SET LOCAL client_encoding = 'LATIN1'",
+    "RESET client_encoding",
+    "SELECT 'é' AS \"é\"",
+    'PREPARE "é" AS SELECT 8',
+    'EXECUTE "é"',
+    f"EXECUTE {LONG}",
+    f"DEALLOCATE {LONG}",
 )
 ASKING = (
     QUESTION,
@@ -56,14 +66,16 @@ ASKING = (
     f"PREPARE a AS {QUESTION}",
     f"PREPARE b (int) AS {OVER}",
     "EXECUTE b(20)",
+    f"SELECT country AS \"é\" FROM ({QUESTION}) q WHERE country <> 'é'",
     "FETCH 2 FROM c",
     "MOVE 1 FROM c",
 )
 
 texts = st.sampled_from((*PLAIN, *ASKING))
 batches = texts | st.lists(texts, min_size=2, max_size=4).map("; ".join)
-statements = st.sampled_from((b"", b"a", b"b", b"t"))
-portals = st.sampled_from((b"", b"p", b"c"))
+names = ("é".encode(), *(LONG.encode() + end for end in (b"", b"n", b"nx", b"ny")))  # the last two are one name
+statements = st.sampled_from((b"", b"a", b"b", b"t")) | st.sampled_from(names)
+portals = st.sampled_from((b"", b"p", b"c")) | st.sampled_from(names)
 values = st.lists(st.sampled_from((b"20", b"0", b"x")), max_size=2).map(tuple)
 formats = st.sampled_from(((), (0,), (1,), (0, 0)))
 messages: st.SearchStrategy[FrontendMessage] = st.one_of(

@@ -121,6 +121,20 @@ def test_virtual_relations_are_there_to_be_described(shadow: ShadowAddress) -> N
     assert {name for (name,) in found} == {relation.name for relation in VIRTUAL_RELATIONS}
 
 
+def test_virtual_relations_are_offered_to_tools_and_give_nothing_by_a_shorter_name(shadow: ShadowAddress) -> None:
+    with connect(shadow) as ada:
+        offered = ada.execute(
+            "SELECT relname, obj_description(oid) FROM pg_class WHERE relnamespace = 'keyhole'::regnamespace "
+            "AND has_table_privilege(oid, 'SELECT')"
+        ).fetchall()
+        assert set(offered) == {(relation.name, relation.comment) for relation in VIRTUAL_RELATIONS}
+        ada.execute("SET search_path TO keyhole")
+        for relation in VIRTUAL_RELATIONS:
+            with pytest.raises(errors.InsufficientPrivilege, match=f'"{relation.name}"') as refused:
+                ada.execute(f"SELECT count(*) FROM {relation.name}".encode())
+            assert refused.value.diag.message_hint == f"Write keyhole.{relation.name}."
+
+
 def test_building_again_changes_nothing_and_a_new_catalog_replaces_roles_and_relations(shadow: ShadowAddress) -> None:
     assert not build_schema(shadow, endpoint_catalog())
     try:

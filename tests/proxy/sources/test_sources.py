@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import duckdb
 import numpy as np
@@ -226,3 +227,16 @@ def test_duckdb_is_closed(tmp_path: Path, sql: str) -> None:
 def test_unreachable_sources(tmp_path: Path, url: str) -> None:
     with pytest.raises(KeyholeError, match="KH008"):
         open_source(url, directory=tmp_path)
+
+
+def test_a_source_whose_text_has_no_encoding_is_refused(postgres_url: str, tmp_path: Path) -> None:
+    """The driver would hand its text on as bytes, names of columns among them."""
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(b"CREATE DATABASE letters ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+        try:
+            url = urlsplit(postgres_url)._replace(path="/letters").geturl()
+            with pytest.raises(KeyholeError, match="KH008") as refused:
+                open_source(url, directory=tmp_path)
+            assert "SQL_ASCII" in (refused.value.detail or "")
+        finally:
+            owner.execute(b"DROP DATABASE letters WITH (FORCE)")

@@ -79,10 +79,10 @@ class Handshake:
         self.finish(sock)
         return self.ask(sock, data)
 
-    def ask(self, sock: socket.socket, data: bytes) -> bytes:
-        """Send `data` encrypted and return the first bytes that come back."""
+    def ask(self, sock: socket.socket, data: bytes, *, before: bytes = b"") -> bytes:
+        """Send `data` encrypted, at once after `before`, and return the first bytes that come back."""
         self.session.write(data)
-        sock.sendall(self._outgoing.read())
+        sock.sendall(before + self._outgoing.read())
         while True:
             try:
                 return self.session.read(65536)

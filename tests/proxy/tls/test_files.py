@@ -120,6 +120,14 @@ def test_the_owner_hears_of_a_server_in_the_clear_that_others_can_reach(host: st
     assert bool(exposure(host, None, now=NOW)) == warned
 
 
+@pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_the_owner_hears_of_rest_in_the_clear_that_others_can_reach(directory: Path, host: str, warned: bool) -> None:
+    assert exposure(host, tls_in(directory), now=NOW) == ()
+    found = exposure(host, tls_in(directory, "[server.rest]", "tls = false"), now=NOW)
+    assert [sentence for sentence in found if "server.rest.tls" in sentence] == list(found)
+    assert bool(found) == warned
+
+
 def test_files_are_read_again_when_one_changes_and_not_otherwise(directory: Path, authority: Authority) -> None:
     tls = tls_in(directory)
     before = tls.current()

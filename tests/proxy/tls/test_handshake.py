@@ -66,6 +66,19 @@ def test_plaintext_after_the_request_ends_the_connection_before_tls(running: Run
     assert report.field(b"C") == b"08P01"
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_plaintext_is_noticed_after_a_request_for_gss_too(running: Running, at_once: bool) -> None:
+    gss = EncryptionRequest(gss=True).encode()
+    with connected(running.port) as sock:
+        if not at_once:
+            sock.sendall(gss)
+            assert sock.recv(10) == b"N"
+        sock.sendall((gss if at_once else b"") + SSL_REQUEST + STARTUP)
+        (report,) = reports(read_to_end(sock))
+    assert isinstance(report, backend.Report)
+    assert report.field(b"C") == b"08P01"
+
+
 @pytest.mark.parametrize(
     "garbage", [STARTUP, b"\0" * 100, b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"x" * 70_000]
 )
@@ -106,6 +119,21 @@ def test_tls_without_a_request_must_say_that_it_is_for_postgresql(
         sock.sendall(handshake.step())
         with pytest.raises((ssl.SSLError, ConnectionError)):
             handshake.ask_after_finishing(sock, STARTUP)
+
+
+@pytest.mark.parametrize(("alpn", "heard"), [("postgresql", True), ("somebody's", True), ("http/1.1", False)])
+def test_a_client_who_came_for_rest_is_cut_off_after_a_request_too(
+    running: Running, directory: Path, alpn: str, heard: bool
+) -> None:
+    """Who stands in the middle can put an SSLRequest before the handshake of a client that wants HTTPS."""
+    handshake = Handshake(client_context(directory, alpn=alpn))
+    with agreed(running.port) as sock:
+        sock.sendall(handshake.step())
+        if heard:
+            assert handshake.ask_after_finishing(sock, STARTUP)[:1] == b"R"
+        else:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                handshake.ask_after_finishing(sock, STARTUP)
 
 
 @pytest.mark.parametrize("request_again", [SSL_REQUEST, EncryptionRequest(gss=True).encode()])

@@ -44,6 +44,15 @@ def test_merging_rows_keeps_every_byte_in_order(sent: list[tuple[str, bytes]], c
     assert b"".join(one.raw for one in found) == data
 
 
+@given(frames, st.lists(st.integers(min_value=0), max_size=20))
+def test_a_frame_is_said_to_be_there_when_it_can_be_had(sent: list[tuple[str, bytes]], cuts: list[int]) -> None:
+    reader = FrameReader(limit_bytes=1000, merges_rows=False)
+    for piece in pieces(b"".join(frame(kind, payload) for kind, payload in sent), cuts):
+        reader.feed(piece)
+        there = reader.has_frame
+        assert (reader.typed() is not None) == there
+
+
 def test_rows_side_by_side_are_one_frame() -> None:
     reader = FrameReader(limit_bytes=1000, merges_rows=True)
     reader.feed(frame("T", b"x") + frame("D", b"1") + frame("D", b"2") + frame("C", b"x"))

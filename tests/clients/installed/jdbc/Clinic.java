@@ -221,6 +221,13 @@ public final class Clinic {
                 column(about.getColumns(null, "public", "visits", "%"), "COLUMN_NAME").toString());
             same("[text, int4, bool, date, timestamp, int4, numeric, text]",
                 column(about.getColumns(null, "public", "visits", "%"), "TYPE_NAME").toString());
+            for (String nothing : List.of("SELECT * FROM visits WHERE 1 = 0", "SELECT * FROM visits LIMIT 0")) {
+                try (PreparedStatement probe = connection.prepareStatement(nothing)) {
+                    same(8, probe.getMetaData().getColumnCount());
+                    same("numeric", probe.getMetaData().getColumnTypeName(7));
+                    same(false, probe.executeQuery().next());
+                }
+            }
             ResultSet ward = about.getColumns(null, "public", "visits", "ward");
             same(true, ward.next());
             same("key, public domain of 4 values", ward.getString("REMARKS"));

@@ -1,0 +1,29 @@
+"""Remembering what was made of texts, within a bound on their length as well as their number.
+
+Guarantee: whoever sends many long texts, each another one, makes nobody remember more than a few of them.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TypeVar
+
+T = TypeVar("T")
+
+SHORT_CHARACTERS = 2048
+_LONG_TEXTS = 4
+
+
+def remembered(entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """A decorator for a pure function of a text: the last `entries` short ones are remembered, and the last four of
+    more than `SHORT_CHARACTERS`, since one statement asks several times for the same."""
+
+    def decorator(function: Callable[[str], T]) -> Callable[[str], T]:
+        short, long = lru_cache(entries)(function), lru_cache(_LONG_TEXTS)(function)
+
+        @wraps(function)
+        def look(text: str) -> T:
+            return short(text) if len(text) <= SHORT_CHARACTERS else long(text)
+
+        return look
+
+    return decorator

@@ -1,0 +1,101 @@
+"""What the shadow answers to Keyhole's own questions, as values."""
+
+from dataclasses import dataclass
+
+from proxy.shadow.answers import Expected
+from proxy.wire import backend
+from proxy.wire.backend import DataRow, ParameterDescription, RowDescription
+from proxy.wire.frames import FrameReader
+
+READ_BY = ("DateStyle", "IntervalStyle", "TimeZone", "client_encoding")
+
+
+class ShadowFailed(Exception):
+    """The shadow reported an error, which the client has seen; the batch is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a statement takes and gives. `rows` is None where it gives no rows."""
+
+    types: tuple[int, ...]
+    rows: RowDescription | None
+
+    @property
+    def signature(self) -> tuple[tuple[bytes, int], ...]:
+        """Names and types of the columns."""
+        return () if self.rows is None else tuple((field.name, field.type) for field in self.rows.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A prepared statement as the shadow has it; its name as UTF-8. `in_sql`: by PREPARE, which is part of the text."""
+
+    name: bytes
+    text: str
+    in_sql: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What the session has set: `keyhole.*` values (None or empty means unset), and whether it wants notices, and
+    whether its TimeZone is UTC. `portal` is the text of the statement behind the portal that was asked about. `read_by`
+    are the settings by which PostgreSQL reads parameters in text, in the order of `READ_BY`."""
+
+    settings: dict[str, str | None]
+    wants_notices: bool
+    utc: bool
+    portal: str | None
+    read_by: tuple[bytes, ...]
+
+
+def described(expected: Expected) -> Described:
+    """What `Exchange.describe` brought."""
+    types: tuple[int, ...] = ()
+    rows: RowDescription | None = None
+    for frame in expected.kept:
+        match backend.decode(frame):
+            case ParameterDescription(types=types):
+                pass
+            case RowDescription() as rows:
+                pass
+    return Described(types=types, rows=rows)
+
+
+def read_by(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
+    """The settings of `READ_BY`, with which a row ends."""
+    return tuple(value or b"" for value in found[-len(READ_BY) :])
+
+
+def kept(found: tuple[bytes | None, ...]) -> Kept:
+    """A row about a prepared statement."""
+    name, text, in_sql = found
+    return Kept(name=name or b"", text=(text or b"").decode("utf-8", "replace"), in_sql=in_sql == b"t")
+
+
+def row(expected: Expected) -> tuple[bytes | None, ...]:
+    """The one row that a query gave. Raises ShadowFailed where there is none."""
+    frame = expected.find("D")
+    message = None if frame is None else backend.decode(frame)
+    if not isinstance(message, DataRow):
+        raise ShadowFailed
+    return message.values
+
+
+def rows_of(expected: Expected) -> list[tuple[bytes | None, ...]]:
+    """All rows, which may come as runs of frames."""
+    found: list[tuple[bytes | None, ...]] = []
+    for frame in expected.kept:
+        if frame.kind == ord("D"):
+            reader = FrameReader(limit_bytes=1 << 30, merges_rows=False)
+            reader.feed(frame.raw)
+            while (single := reader.typed()) is not None:
+                message = backend.decode(single)
+                if isinstance(message, DataRow):
+                    found.append(message.values)
+    return found
+
+
+def is_utc(zone: bytes | None) -> bool:
+    """Whether a TimeZone is UTC."""
+    return zone is not None and zone.lower() in (b"utc", b"etc/utc", b"gmt", b"etc/gmt")

@@ -1,0 +1,121 @@
+"""One connection to the shadow: what comes is handed on in the same turn of the event loop, without a task between."""
+
+import asyncio
+from collections.abc import Callable
+
+from planner.errors import KeyholeError
+from proxy.shadow.address import ShadowAddress
+from proxy.wire.backend import Report
+from proxy.wire.client import ClientConnection, ClientState
+
+
+class Refused(Exception):
+    """The shadow refused the login; its own report says why."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__("the shadow refused the login")
+        self.report = report
+
+
+class Link(asyncio.Protocol):
+    """A connection to the shadow and its protocol state, which takes the bytes that come.
+
+    Who `listen`s is called when some have come, and when the connection is over. What he raises ends the connection and
+    is its `failure`.
+    """
+
+    def __init__(self) -> None:
+        self.connection = ClientConnection()
+        self.is_over = False
+        self.failure: Exception | None = None
+        self._transport: asyncio.Transport | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._changed = asyncio.Event()
+        self._arrived: Callable[[], None] = self._changed.set
+        self._ended: Callable[[], None] = self._changed.set
+
+    @staticmethod
+    async def open(address: ShadowAddress, settings: dict[str, str]) -> "Link":
+        """Log in. Raises Refused, or KH406 when the shadow cannot be reached."""
+        try:
+            _, link = await asyncio.get_running_loop().create_unix_connection(Link, address.socket)
+        except OSError:
+            raise KeyholeError("KH406", "the shadow database does not answer") from None
+        connection = link.connection
+        try:
+            link.transport.write(connection.startup(settings))
+            while not connection.log_in():
+                await link.more()
+        except BaseException:
+            link.transport.close()
+            raise
+        if connection.state is ClientState.CLOSED and connection.refusal is not None:
+            link.transport.close()
+            raise Refused(connection.refusal)
+        return link
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """Where bytes for the shadow are written."""
+        if self._transport is None:
+            raise RuntimeError("not connected")
+        return self._transport
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the shadow keeps up with reading."""
+        return self._writable.is_set()
+
+    def listen(self, *, arrived: Callable[[], None], ended: Callable[[], None]) -> None:
+        """Be called from now on, and at once for what has come or ended since the login."""
+        self._arrived, self._ended = arrived, ended
+        self._hand_on()
+        if self.is_over:
+            ended()
+
+    async def more(self) -> None:
+        """Wait for more bytes, as long as nobody listens. Raises KH406 where none come."""
+        if self.is_over and not self._changed.is_set():
+            raise KeyholeError("KH406", "the shadow database ended the connection")
+        await self._changed.wait()
+        self._changed.clear()
+
+    async def writable(self) -> None:
+        """Wait while the shadow is behind with reading. Raises ConnectionError when it is gone."""
+        await self._writable.wait()
+        if self.is_over:
+            raise ConnectionResetError("the shadow ended the connection")
+
+    # --- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        self.connection.receive(data)
+        self._hand_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """The connection is over."""
+        self.is_over = True
+        self._writable.set()
+        self._ended()
+
+    def pause_writing(self) -> None:
+        """The shadow is behind with reading."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """The shadow has caught up."""
+        self._writable.set()
+
+    def _hand_on(self) -> None:
+        try:
+            self._arrived()
+        except Exception as error:
+            self.failure = error
+            self.transport.abort()

@@ -1,0 +1,57 @@
+"""What sessions take of the machine in the shadow: their processes' own memory, temporary files, processor time."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from proxy.shadow.address import ShadowAddress
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_FILE_PREFIX = "pgsql_tmp"
+
+
+def usage(address: ShadowAddress, processes: Iterable[int]) -> dict[int, int]:
+    """Bytes by the shadow's process. Nothing for one that is gone; memory only where the system tells (Linux)."""
+    files = _temporary_files(address.directory / "base" / _FILE_PREFIX)
+    return {process: _memory(process) + files[process] for process in processes}
+
+
+def is_alive(process: int) -> bool:
+    """Whether there is a process of that number."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # another user's
+    return True
+
+
+def stand_back(process: int) -> None:
+    """Let a process have what processor time is left over, for the rest of its life, where the system can (Linux)."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.sched_setscheduler(process, os.SCHED_IDLE, os.sched_param(0))
+
+
+def _memory(process: int) -> int:
+    try:
+        resident, shared = Path(f"/proc/{process}/statm").read_bytes().split()[1:3]
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * _PAGE_BYTES
+
+
+def _temporary_files(folder: Path) -> Counter[int]:
+    """Bytes by process, whose number is in a file's name: pgsql_tmp1234.0."""
+    found: Counter[int] = Counter()
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            number = entry.name.removeprefix(_FILE_PREFIX).partition(".")[0]
+            if number.isdecimal():
+                with suppress(OSError):  # gone meanwhile
+                    found[int(number)] += entry.stat().st_size
+    return found

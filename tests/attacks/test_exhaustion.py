@@ -1,0 +1,184 @@
+"""Whoever uses up memory, files, processor time, sleep or places stops himself, and nobody else."""
+
+import asyncio
+import select
+from contextlib import ExitStack, suppress
+from itertools import pairwise
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner import lexer
+from planner.errors import KeyholeError
+from planner.policy import ServerLimitsSection
+from planner.text_cache import SHORT_CHARACTERS, remembered
+from proxy.limits import pressed_out
+from proxy.wire.backend import CommandComplete, Report
+from proxy.wire.frames import LOGIN_LIMIT_BYTES
+from proxy.wire.frontend import Flush, Query, Startup
+from tests.end_to_end.house import eventually
+from tests.proxy.conftest import Running
+from tests.proxy.raw_client import RawClient
+
+MEMORY_BOMBS = (
+    "SELECT repeat('x', 1000000000)",
+    "SELECT length(repeat('x', 500000000) || 'x')",
+    "WITH RECURSIVE r AS (SELECT 'x'::text v UNION ALL SELECT v || v FROM r) SELECT max(length(v)) FROM r",
+    "SELECT array_length(array_fill(1, ARRAY[134217000]), 1)",
+    "SELECT ('[' || repeat('1,', 80000000) || '1]')::jsonb",
+    "SELECT to_tsvector(repeat('a b c ', 60000000))",
+)
+MEMORY = b"53200"
+
+
+def sqlstate(client: RawClient) -> bytes | None:
+    """The SQLSTATE of what was just sent; None if all went well."""
+    reports = [message for message in client.until_ready() if isinstance(message, Report) and message.kind == "E"]
+    return reports[0].field(b"C") if reports else None
+
+
+def last_words(client: RawClient) -> tuple[bytes | None, bytes | None] | None:
+    """Severity and SQLSTATE of the last report before the server hung up, or reset what was still being sent."""
+    told: list[Report] = []
+    with suppress(ConnectionError):
+        while (message := client.next()) is not None:
+            told += [message] if isinstance(message, Report) else []
+    return (told[-1].field(b"S"), told[-1].field(b"C")) if told else None
+
+
+@pytest.mark.parametrize("bomb", MEMORY_BOMBS)
+def test_a_memory_bomb_is_an_error_of_its_statement_alone(running: Running, bomb: str) -> None:
+    mine = "SELECT pg_backend_pid()"
+    with running.connect(autocommit=True) as neighbour, running.connect(autocommit=True) as hostile:
+        before = [one.execute(mine.encode()).fetchone() for one in (neighbour, hostile)]
+        with pytest.raises(psycopg.errors.OutOfMemory):
+            hostile.execute(bomb.encode())
+        assert [one.execute(mine.encode()).fetchone() for one in (neighbour, hostile)] == before
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(shadow_memory_mb=64)])
+def test_the_largest_session_of_who_takes_most_ends_when_all_take_too_much(running: Running) -> None:
+    text = b"x" * 1_000_000
+    with RawClient(running.port, "bob") as bob, RawClient(running.port) as small, RawClient(running.port) as large:
+        for number in range(8):
+            small.send(Query(b"PREPARE p%d AS SELECT '%s'" % (number, text)))
+            assert sqlstate(small) is None
+        with suppress(ConnectionError):  # ended in the middle of sending
+            for number in range(30):
+                large.send(Query(b"PREPARE p%d AS SELECT '%s'" % (number, text)))
+        assert last_words(large) == (b"FATAL", MEMORY)
+        for client in (bob, small):
+            client.send(Query(b"SELECT 1"))
+            assert sqlstate(client) is None
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(shadow_memory_mb=64)])
+def test_temporary_files_count_like_memory(running: Running) -> None:
+    with RawClient(running.port, "bob") as bob, RawClient(running.port) as client:
+        client.send(Query(b"DECLARE c CURSOR WITH HOLD FOR SELECT repeat('x', 1000) FROM generate_series(1, 90000)"))
+        assert last_words(client) == (b"FATAL", MEMORY)
+        bob.send(Query(b"SELECT 1"))
+        assert sqlstate(bob) is None
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(shadow_memory_mb=64)])
+def test_messages_that_are_never_ended_count_like_memory(running: Running) -> None:
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(running.port)) for _ in range(8)]
+        for client in clients:
+            with suppress(ConnectionError):  # ended in the middle of sending
+                client.send_bytes(b"Q" + (16_000_000).to_bytes(4, "big") + b" " * 12_000_000)
+        eventually(lambda: len(running.endpoint.sessions) <= 5)
+        with running.connect() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        assert len(running.endpoint.sessions) >= 4
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), max_size=12), st.integers(0, 100))
+def test_no_more_go_than_have_to_and_never_who_takes_little(sessions: list[tuple[str, int]], most: int) -> None:
+    used = {number: amount for number, (_, amount) in enumerate(sessions)}
+    owners = {number: owner for number, (owner, _) in enumerate(sessions)}
+    gone = pressed_out(used, owners, most=most)
+    stay = used.keys() - set(gone)
+    assert sum(used[one] for one in stay) <= most
+    if gone:
+        assert sum(used[one] for one in stay) + used[gone[-1]] > most
+    fair = most / max(1, len(set(owners.values())))
+    for owner in set(owners.values()):
+        if sum(amount for one, amount in used.items() if owners[one] == owner) <= fair:
+            assert not any(owners[one] == owner for one in gone)
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(connections=4, connections_per_analyst=3)])
+@pytest.mark.parametrize("bomb", [b"SELECT pg_sleep(60)", b"SELECT count(*) FROM generate_series(1, 1000000000000)"])
+def test_an_analyst_at_his_limit_in_sleep_or_at_work_leaves_the_others_their_places(
+    running: Running, bomb: bytes
+) -> None:
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(running.port)) for _ in range(3)]
+        for client in clients:
+            client.send(Query(bomb))
+        for _ in range(3):
+            with psycopg.connect(running.conninfo(user="bob"), autocommit=True) as bob:
+                assert bob.execute("SELECT 1").fetchone() == (1,)
+            eventually(lambda: len(running.endpoint.sessions) == 3)
+        assert select.select([client.socket for client in clients], [], [], 0)[0] == []
+
+
+def test_a_storm_of_tiny_messages_lets_everybody_have_a_turn(running: Running) -> None:
+    """Messages that need no wait are handled a few at a time: between two turns of the loop, never a whole read."""
+    with RawClient(running.port) as client:
+        (one,) = running.endpoint.sessions
+        left: list[int] = []
+
+        async def look() -> None:
+            while True:
+                left.append(one.stream.connection.buffered)
+                await asyncio.sleep(0)
+
+        looking = asyncio.run_coroutine_threadsafe(look(), running.loop)
+        client.send_bytes(Flush().encode() * 60_000 + Query(b"SELECT 1").encode())
+        assert CommandComplete(b"SELECT 1") in client.until_ready()
+        looking.cancel()
+    assert max(left) > 10_000
+    assert max(before - after for before, after in pairwise(left)) < 5_000
+
+
+def test_a_login_may_be_as_long_as_the_limit_and_no_longer(running: Running) -> None:
+    def startup(length: int) -> bytes:
+        user = (b"user", b"ada"), (b"database", b"retail")
+        bare = len(Startup((3, 0), (*user, (b"application_name", b""))).encode())
+        return Startup((3, 0), (*user, (b"application_name", b"x" * (length - bare)))).encode()
+
+    assert len(startup(LOGIN_LIMIT_BYTES)) == LOGIN_LIMIT_BYTES
+    with RawClient(running.port, user="") as client:
+        client.send_bytes(startup(LOGIN_LIMIT_BYTES))
+        assert client.socket.recv(1) == b"R"
+    with RawClient(running.port, user="") as client:
+        client.send_bytes(startup(LOGIN_LIMIT_BYTES + 1))
+        assert isinstance(client.until_end()[-1], Report)
+
+
+def test_a_text_has_so_many_tokens_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexer, "MOST_TOKENS", 1000)
+    assert len(lexer.tokens("x " * 1000 + "'" + "long " * 1000 + "'")) == 1001
+    with pytest.raises(KeyholeError, match=r"KH100.*more than"):
+        lexer.tokens("x " * 1002)
+
+
+def test_of_long_texts_only_the_last_are_remembered() -> None:
+    asked: list[str] = []
+
+    @remembered(3)
+    def length(text: str) -> int:
+        asked.append(text)
+        return len(text)
+
+    short, long = ["a", "b", "c"], [str(number) * (SHORT_CHARACTERS + 1) for number in range(5)]
+    for text in (*short, *long, *reversed(long[1:]), *short):
+        length(text)
+    assert asked == [*short, *long]
+    length(long[0])
+    assert len(asked) == 9

@@ -1,0 +1,88 @@
+"""Some of PostgreSQL's functions hear of no time limit while they work, and may work for days."""
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from planner.policy import ServerLimitsSection
+from proxy.shadow.address import ShadowAddress
+from proxy.shadow.embedded import EmbeddedShadow
+from proxy.shadow.schema import build_schema
+from proxy.shadow.usage import is_alive
+from proxy.wire.frontend import Query
+from tests.end_to_end.house import eventually
+from tests.proxy.conftest import Running
+from tests.proxy.endpoint_catalog import endpoint_catalog
+from tests.proxy.raw_client import RawClient
+
+UNSTOPPABLE = b"SELECT length(btrim(repeat('a', 3000000), repeat('b', 3000000) || 'a'))"
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[EmbeddedShadow]:
+    with (
+        tempfile.TemporaryDirectory(prefix="keyhole-") as parent,
+        EmbeddedShadow(Path(parent) / "shadow", connections=20) as shadow,
+    ):
+        build_schema(shadow.address, endpoint_catalog())
+        yield shadow
+
+
+def processor_ticks(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11])
+
+
+@pytest.fixture
+def shadow(embedded: EmbeddedShadow) -> ShadowAddress:
+    return embedded.address
+
+
+def test_where_the_system_kills_a_session_the_shadow_starts_anew(running: Running) -> None:
+    """As it does when the machine's memory, or the service's, is used up."""
+    with RawClient(running.port) as client:
+        (one,) = running.endpoint.sessions
+        os.kill(one.relay.process, signal.SIGKILL)
+        client.until_end()
+
+    def serves() -> bool:
+        try:
+            with running.connect() as connection:
+                return connection.execute("SELECT count(*) FROM regions").fetchone() == (4,)
+        except psycopg.OperationalError:  # it is starting
+            return False
+
+    eventually(serves)
+    assert len(running.endpoint.sessions) <= 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("limits", [ServerLimitsSection(connections_per_analyst=1)])
+@pytest.mark.parametrize("statement_timeout_ms", [200])
+def test_it_keeps_its_place_and_nobody_from_working(running: Running, embedded: EmbeddedShadow) -> None:
+    with RawClient(running.port) as client:
+        (one,) = running.endpoint.sessions
+        process = one.relay.process
+        client.send(Query(UNSTOPPABLE))
+        eventually(lambda: processor_ticks(process) > 30)  # beyond what can be stopped: making the texts
+    eventually(lambda: running.endpoint.sessions == ())
+    with pytest.raises(psycopg.OperationalError, match="too many connections for role"):
+        running.connect()
+    with psycopg.connect(running.conninfo(user="bob"), autocommit=True) as bob:
+        assert bob.execute("SELECT region FROM regions WHERE country = 'Spain'").fetchone() == ("Europe",)
+    eventually(lambda: os.sched_getscheduler(process) == os.SCHED_IDLE)
+    assert is_alive(process)
+    embedded.stop()
+    assert not is_alive(process)
+
+    def place_is_free() -> bool:
+        with pytest.raises(psycopg.OperationalError) as refused:
+            running.connect()
+        return "too many" not in str(refused.value)
+
+    eventually(place_is_free)

@@ -1,0 +1,113 @@
+"""The parent of several processes, where one of them dies at a bad moment: the others follow a reload all the same."""
+
+import asyncio
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from planner.policy import Policy
+from proxy.reloading import NotTaken
+from proxy.service import Service
+from proxy.serving import Sockets, sockets
+from proxy.shadow.address import ShadowAddress
+from proxy.worker import Failed, Ready, Shown, Stop, Task
+from proxy.workers import _made, _Supervisor, _Worker
+from tests.end_to_end import shop
+from tests.end_to_end.house import write_policy
+
+PATIENCE_S = 60.0
+NOWHERE = ShadowAddress(directory=Path("/nowhere"), port=1)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Policy:
+    shop.fill_duckdb(tmp_path / "shop.duckdb")
+    return Policy.load(write_policy(tmp_path, source="duckdb:///shop.duckdb"))
+
+
+@pytest.fixture
+def accepting() -> Iterator[Sockets]:
+    with sockets(host="127.0.0.1", port=0, rest_port=0) as bound:
+        yield bound
+
+
+@pytest.mark.anyio
+async def test_a_worker_that_cannot_start_has_no_vote(policy: Policy, accepting: Sockets, tmp_path: Path) -> None:
+    """It cannot where the pins were replaced since, which a reload is for. Tried while it ends, and when it has."""
+    shown = Shown(1, policy, "of other pins", NOWHERE)
+    task = Task(worker=0, workers=1, shown=shown, accepting=accepting, metrics=None, folder=tmp_path)
+    worker = _Worker(task, left=lambda: None)
+    async with asyncio.timeout(PATIENCE_S):
+        assert isinstance(await worker.ready, Failed)
+        while not worker._pipe.closed:
+            assert await worker.opened(replace(shown, number=2)) is None
+        assert await worker.opened(replace(shown, number=3)) is None
+        assert await worker.ended() == 1
+    assert worker.uses == set()
+
+
+@pytest.mark.anyio
+async def test_what_is_taken_runs_although_all_workers_die_meanwhile(policy: Policy, accepting: Sockets) -> None:
+    with Service.over(policy) as service:
+        catalog = service.catalog
+    with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
+        supervisor = _Supervisor(
+            policy,
+            replace(catalog, digest="of other pins"),
+            accepting=accepting,
+            metrics=None,
+            workers=1,
+            folder=Path(folder),
+        )
+        try:
+            supervisor._start(0)
+            following = _made(2, policy, catalog, workers=1)
+            async with asyncio.timeout(PATIENCE_S):
+                await supervisor._take(following)
+                if supervisor._closing:
+                    await asyncio.wait(supervisor._closing)
+            address = following.shown.shadow
+            with psycopg.connect(address.conninfo(user="ada", database="shop")) as connection:
+                assert connection.execute("SELECT 1").fetchone() == (1,)
+        finally:
+            supervisor.close()
+
+
+@pytest.mark.anyio
+async def test_a_worker_that_stands_still_keeps_nobody_from_reloading(policy: Policy, accepting: Sockets) -> None:
+    """What it says of a generation when that has been given up is no vote on the next one."""
+    with Service.over(policy) as service:
+        catalog = service.catalog
+    with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
+        supervisor = _Supervisor(
+            policy, catalog, accepting=accepting, metrics=None, workers=1, folder=Path(folder), vote_s=2.0
+        )
+        try:
+            supervisor._start(0)
+            worker = supervisor._workers[0]
+            async with asyncio.timeout(PATIENCE_S):
+                assert isinstance(await worker.ready, Ready)
+                process = worker._process.pid
+                assert process is not None
+                os.kill(process, signal.SIGSTOP)
+                refused = _made(2, policy, replace(catalog, digest="of other pins"), workers=1)
+                with pytest.raises(NotTaken) as late:
+                    await supervisor._take(refused)
+                assert "in time" in str(late.value.why)
+                os.kill(process, signal.SIGCONT)
+                supervisor._vote_s = PATIENCE_S
+                await supervisor._take(following := _made(3, policy, catalog, workers=1))
+                assert supervisor._newest is following
+                assert 3 in worker.uses
+                worker.tell(Stop())
+                assert await worker.ended() == 0
+                if supervisor._closing:
+                    await asyncio.wait(supervisor._closing)
+        finally:
+            supervisor.close()
