@@ -17,6 +17,7 @@ import structlog
 from planner.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy import ServerLimitsSection
+from proxy.accepting import accept_no_more
 from proxy.backing import Backing
 from proxy.cancelling import Siblings
 from proxy.handshake import hold
@@ -138,6 +139,7 @@ class Endpoint:
         """
         self._stopping = True
         if self._server is not None:
+            await accept_no_more(self._server.sockets)
             self._server.close()
         self._watch.stop()
         deadline = asyncio.get_running_loop().time() + grace_s

@@ -18,6 +18,7 @@ import uvicorn
 from planner.errors import KeyholeError
 from planner.policy import Policy, RestSection, ServerLimitsSection
 from proxy import rest_server
+from proxy.accepting import accept_no_more
 from proxy.cancelling import Siblings
 from proxy.generations import Generation, Generations, first_generation, prepared_shadow
 from proxy.logs import to_standard_error
@@ -136,12 +137,19 @@ async def running(
         await (stopping or endpoint.stop())
 
 
-class _Server(uvicorn.Server):
-    """uvicorn without signal handlers of its own: ending is decided here."""
+class HttpServer(uvicorn.Server):
+    """uvicorn without signal handlers of its own: ending is decided here, and leaves no client waiting."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Leave signals to whoever runs the server."""
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and end those there are, each after its request."""
+        for server in self.servers:
+            await accept_no_more(server.sockets)
+        await super().shutdown(sockets)
 
 
 @contextmanager
@@ -179,7 +187,8 @@ async def _metrics(seen: Telemetry, ready: Readiness, *, place: Place | None) ->
 
 @asynccontextmanager
 async def _http(config: uvicorn.Config, *, accepting: socket.socket) -> AsyncIterator[None]:
-    server = _Server(config)
+    """Serve HTTP on a bound socket while the block runs; requests that run at its end are answered. Raises KH406."""
+    server = HttpServer(config)
     serving = asyncio.create_task(server.serve(sockets=[accepting]))
     try:
         while not server.started and not serving.done():

@@ -43,6 +43,6 @@ def test_a_question_over_rest_is_answered_while_postgresql_lets_nobody_in(source
         lock.wait_for_somebody()
         keyhole.process.send_signal(signal.SIGTERM)
         eventually(lambda: is_shut(keyhole.port))
-        assert not answer.done()
+        assert not answer.done(), answer.result().text
         lock.release()
         assert answer.result().json()["keys"]

@@ -1,0 +1,74 @@
+"""A client that connects in the very moment in which Keyhole ends is hung up on, and does not wait for it."""
+
+import asyncio
+import gc
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+
+from planner.policy import RestSection
+from proxy import rest_server
+from proxy.backing import Backing
+from proxy.server import Endpoint
+from proxy.serving import HttpServer
+from proxy.shadow.address import ShadowAddress
+from tests.proxy.endpoint_catalog import endpoint_catalog
+from tests.proxy.in_test_asker import FixedAsker
+
+Serving = Callable[[socket.socket], AbstractAsyncContextManager[None]]
+
+
+@asynccontextmanager
+async def postgresql(accepting: socket.socket) -> AsyncIterator[None]:
+    nowhere = ShadowAddress(Path("/nowhere"), 1)
+    endpoint = Endpoint(Backing(endpoint_catalog(timeout_ms=1000), FixedAsker(), nowhere))
+    await endpoint.start(shared=accepting)
+    yield
+    await endpoint.stop()
+
+
+@asynccontextmanager
+async def rest(accepting: socket.socket) -> AsyncIterator[None]:
+    server = HttpServer(rest_server.config(Starlette(), RestSection()))
+    serving = asyncio.create_task(server.serve(sockets=[accepting]))
+    while not server.started:
+        await asyncio.sleep(0)
+    yield
+    await server.shutdown()
+    server.should_exit = True
+    await serving
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """What is garbage stays: a connection that nobody holds is not closed by chance."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collection")
+@pytest.mark.parametrize("turns", range(8))
+@pytest.mark.parametrize("serving", [postgresql, rest])
+def test_whoever_comes_at_the_last_moment_is_hung_up_on(serving: Serving, turns: int) -> None:
+    async def come() -> None:
+        loop = asyncio.get_running_loop()
+        with socket.create_server(("127.0.0.1", 0)) as accepting:
+            address = accepting.getsockname()
+            async with serving(accepting):
+                client = socket.create_connection(address)
+                client.setblocking(False)
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+            with client:
+                try:
+                    while await loop.sock_recv(client, 4096):
+                        pass
+                except ConnectionResetError:
+                    pass
+
+    asyncio.run(come())
