@@ -7,7 +7,7 @@ that was reserved and not released is counted, and no reservation is granted unl
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 
 from accountant import asked
@@ -23,6 +23,7 @@ from accountant.idempotency import Idempotency
 from accountant.journal import Journal, events_of
 from accountant.model import Charge, Left, Limits, PathState, Reservation, Spent, StoredAnswer, StoredPath
 from accountant.owner import Owner
+from accountant.repetition import Repeated, Repetition
 from accountant.report import BudgetReport, Question, Tally, history, report
 from accountant.reporter import Reporter
 from accountant.store import Store, Transaction
@@ -45,6 +46,7 @@ class Ledger:
         self._clock = clock
         self._knowledge = knowledge
         self._reporter = Reporter(journal, knowledge=knowledge)
+        self._repetition = Repetition()
         self.owner = Owner(journal, clock=clock)
         self.idempotency = Idempotency(journal, clock=clock)
 
@@ -87,8 +89,14 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def reserve(self, charge: Charge, limits: Limits, *, attempt: Attempt | None = None) -> Reservation:
+    def reserve(
+        self, charge: Charge, limits: Limits, *, attempt: Attempt | None = None, once_within: timedelta | None = None
+    ) -> Reservation:
         """Pay the worst case durably; only then may data be touched.
+
+        With `once_within` nobody pays twice for a question: `Repeated` is raised, and nothing written, where an answer
+        to it on its data version is in store, or where the same analyst has it under way: reserved for it no longer
+        ago, and neither closed that nor given it up.
 
         With an `attempt` of `idempotency`, its row says so from then on; `AttemptTaken` is raised, and nothing written,
         where another attempt has taken its place.
@@ -102,6 +110,7 @@ class Ledger:
         if not charge.shared:
             raise LedgerMisuse("only what was released before can be charged to its reader alone")
         with self._journal.writing() as (transaction, balances):
+            self._check_first(transaction, balances, charge, once_within)
             if charge.continuing is not None and not balances.paths.are_free(charge.continuing.paths):
                 raise PathTaken("a noise path was continued by another question, or is gone")
             check_fits(balances, charge, limits, knowledge=self._knowledge)
@@ -151,12 +160,27 @@ class Ledger:
             _open_charge(balances, reservation)
             self._journal.append(transaction, Released(reservation.id, self._clock()))
 
-    def find_answer(self, fingerprint: str, version: str, *, analyst: str) -> StoredAnswer | None:
-        """The stored answer to a question on a data version: the one `analyst` holds already, else the first."""
+    def give_up(self, reservation: Reservation) -> None:
+        """Let nobody in this process wait for a question that failed. What it reserved stays open, and spent."""
+        self._repetition.give_up(reservation.id)
+
+    def find_answer(
+        self, fingerprint: str, version: str, *, analyst: str, once_within: timedelta | None = None
+    ) -> StoredAnswer | None:
+        """The stored answer to a question on a data version: the one `analyst` holds already, else the first.
+
+        With `once_within`, as `reserve` has it, `Repeated` is raised where there is none and the analyst has the
+        question under way.
+        """
         with self._journal.reading() as (transaction, balances):
             held = balances.held.get((analyst, fingerprint, version))
             found = transaction.answer(fingerprint=fingerprint, version=version, reservation=held)
             if found is None:
+                now = self._clock()
+                if once_within is not None and self._repetition.is_under_way(
+                    balances, fingerprint, version, analyst=analyst, now=now, within=once_within
+                ):
+                    raise Repeated
                 return None
             answer, records = found
             match events_of(transaction, records)[:2]:
@@ -171,14 +195,18 @@ class Ledger:
     ) -> Reservation | None:
         """Charge an analyst for reading a stored answer: `answer.reading(analyst)`, on the analyst's own balances only.
 
-        Returns None, charging nothing, when the analyst holds this answer already. Raises `OverBudget`, `NotApproved`
+        Returns None, charging nothing, when the analyst holds this answer already. Raises `Repeated` when the analyst
+        has come to hold another answer to the question meanwhile, which is the one to tell; `OverBudget`, `NotApproved`
         (an answer may be older than the owner's threshold), and `LedgerMisuse` for any other charge.
         """
         if charge != answer.reading(charge.analyst):
             raise LedgerMisuse("a stored answer is read at the loss it was released with, sparing the shared balances")
         with self._journal.writing() as (transaction, balances):
-            if balances.held.get((charge.analyst, charge.question, charge.family.version)) == answer.reservation:
+            held = balances.held.get((charge.analyst, charge.question, charge.family.version))
+            if held == answer.reservation:
                 return None
+            if held is not None:
+                raise Repeated
             check_fits(balances, charge, limits, knowledge=self._knowledge)
             check_approved(balances, charge, limits)
             reservation = self._reserve(transaction, charge, attempt)
@@ -218,12 +246,13 @@ class Ledger:
         answer: bytes,
         reading: tuple[PathState, ...],
         attempt: Attempt | None = None,
+        once_within: timedelta | None = None,
     ) -> Reservation:
         """Charge an analyst's own balances for an answer made of values of noise paths alone, and store it.
 
         `charge.shared` is false: everybody together knew these values. Needs no data, so there is nothing between
         reservation and commit. Raises `OverBudget`, `NotApproved`; `PathTaken` when a state is not in the store any
-        more; `LedgerMisuse`, `LedgerUnavailable`.
+        more; `Repeated` as `reserve` does; `LedgerMisuse`, `LedgerUnavailable`.
         """
         if charge.shared or not reading:
             raise LedgerMisuse("what is read was released before, and says from which paths")
@@ -231,6 +260,7 @@ class Ledger:
             raise LedgerMisuse("a noise path is read on its own data version")
         spent.check_covered_by(charge)
         with self._journal.writing() as (transaction, balances):
+            self._check_first(transaction, balances, charge, once_within)
             if len(transaction.path_bodies(reading)) != len(set(reading)):
                 raise PathTaken("a noise path is not in the store any more")
             check_fits(balances, charge, limits, knowledge=self._knowledge)
@@ -312,6 +342,12 @@ class Ledger:
         """
         with self._journal.reading() as (transaction, balances):
             return verify(transaction, balances)
+
+    def _check_first(
+        self, transaction: Transaction, balances: Balances, charge: Charge, within: timedelta | None
+    ) -> None:
+        if within is not None:
+            self._repetition.check_first(transaction, balances, charge, now=self._clock(), within=within)
 
     def _reserve(self, transaction: Transaction, charge: Charge, attempt: Attempt | None) -> Reservation:
         reservation = Reservation(uuid.uuid4().hex, charge, self._clock())

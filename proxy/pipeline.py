@@ -3,8 +3,11 @@
     statement -> question -> plan -> earlier noise -> reservation -> true aggregates -> outcomes -> commit -> keys
 
 Data is touched in exactly one line, `source.aggregates`, and only after the worst case is durably reserved. A question
-that was answered before, or whose noise earlier questions have revealed for all to know, ends before that.
+that was answered before, or whose noise earlier questions have revealed for all to know, ends before that. One that its
+analyst has asked a moment before, and that is not answered yet, waits for that answer.
 """
+
+from contextlib import ExitStack
 
 from planner import planning, settings
 from planner.asking import ask
@@ -12,7 +15,9 @@ from planner.offsets import without_offsets
 from planner.plan import Plan
 from proxy import charging, reuse, spending
 from proxy.answers import Answer, Asked, Denial, KeySet
+from proxy.charging import Claim
 from proxy.observing import observed
+from proxy.patience import Patience
 from proxy.service import Service
 from proxy.telemetry import Stage
 
@@ -34,35 +39,51 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
     """From plan to keys. A refusal (KH3xx) spends nothing; a failure after the reservation leaves it spent
     (KH5xx), and a mechanism that stops without an answer has spent what it looked at (KH307)."""
     asked.check_wanted()
-    claim = charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
+    claim = _claim(service, plan, asked)
     if not plan.question.functionals:
         return Answer(plan=plan, keys=KeySet.constant(plan), version=claim.version, reused=False)
-    if stored := spending.stored_answer(service, claim, plan, asked):
-        return stored
+    patience = Patience(asked, timeout_ms=service.catalog.statement_timeout_ms)
+    while True:
+        with patience.for_the_first():
+            if stored := spending.stored_answer(service, claim, plan, asked):
+                return stored
+            if patience.waited and claim.version != service.version(plan.question.table):
+                claim = _claim(service, plan, asked)
+                continue
+            return _answered_anew(service, plan, asked, claim, patience)
+
+
+def _claim(service: Service, plan: Plan, asked: Asked) -> Claim:
+    return charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
+
+
+def _answered_anew(service: Service, plan: Plan, asked: Asked, claim: Claim, patience: Patience) -> Answer:
     memory = reuse.remembered(service, plan, claim.version)
     on_paths = reuse.laid(plan, claim, memory, wanted=settings.reuse(asked.settings))
     if known := spending.told_answer(service, asked, on_paths):
         return known
     service.failures.check(asked.analyst.name)
     limit, count = service.catalog.statement_timeout_ms, len(plan.question.functionals)
-    with service.turn(timeout_ms=limit):
-        asked.check_wanted()
-        with service.stage(Stage.RESERVE):
-            paid = spending.reserve(service, claim, plan, asked, on_paths)
-        with service.stage(Stage.AGGREGATE), service.failures.held_until(limit, analyst=asked.analyst.name):
-            aggregates = service.source.aggregates(
-                plan.rewritten, plan.question.keys, functionals=count, timeout_ms=limit, version=claim.version
-            )
-    version = service.version(plan.question.table)
-    reuse.check_same_data(paid.on_paths, version)
-    with service.stage(Stage.DECIDE):
-        values = without_offsets(plan.question, aggregates.values)
-        outcome = reuse.decided(paid.plan, paid.on_paths, values, noise=service.noise)
-    released = Denial() if outcome.denied else KeySet.of(plan, outcome.passed)
-    lost = charging.spent(paid.plan, paid.claim, outcome)
-    paths = reuse.left_paths(plan, paid.on_paths, outcome, memory) if version == claim.version else {}
-    with service.stage(Stage.COMMIT):
-        spending.commit(service, paid.reservation, lost, released, paths=paths)
+    with ExitStack() as paying:
+        with service.turn(analyst=asked.analyst.name, timeout_ms=patience.left_ms):
+            asked.check_wanted()
+            with service.stage(Stage.RESERVE):
+                paid = spending.reserve(service, claim, plan, asked, on_paths)
+            paying.enter_context(spending.given_up_if_it_fails(service, paid))
+            with service.stage(Stage.AGGREGATE), service.failures.held_until(limit, analyst=asked.analyst.name):
+                aggregates = service.source.aggregates(
+                    plan.rewritten, plan.question.keys, functionals=count, timeout_ms=limit, version=claim.version
+                )
+        version = service.version(plan.question.table)
+        reuse.check_same_data(paid.on_paths, version)
+        with service.stage(Stage.DECIDE):
+            values = without_offsets(plan.question, aggregates.values)
+            outcome = reuse.decided(paid.plan, paid.on_paths, values, noise=service.noise)
+        released = Denial() if outcome.denied else KeySet.of(plan, outcome.passed)
+        lost = charging.spent(paid.plan, paid.claim, outcome)
+        paths = reuse.left_paths(plan, paid.on_paths, outcome, memory) if version == claim.version else {}
+        with service.stage(Stage.COMMIT):
+            spending.commit(service, paid.reservation, lost, released, paths=paths)
     return spending.answer_of(
         paid.as_charged, released, version=claim.version, reused=False, noise=paid.noise, stored=paid.reservation.id
     )

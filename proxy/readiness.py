@@ -82,7 +82,7 @@ def readiness(serving: Serving, shadow: Callable[[], ShadowAddress] | None) -> R
             service.ledger.check_writable(room_bytes=LEDGER_ROOM_BYTES)
 
     def source() -> None:
-        with serving.using() as service, service.source.turn(timeout_ms=SOURCE_TURN_MS):
+        with serving.using() as service, service.source.turn(analyst="", timeout_ms=SOURCE_TURN_MS):
             pass
 
     parts: dict[str, Callable[[], object]] = {"ledger": ledger, "source": source}

@@ -154,7 +154,7 @@ class Endpoint:
             await asyncio.sleep(_STOP_INTERVAL_S)
         await asyncio.gather(*(visitor.task for visitor in self._connected.all), return_exceptions=True)
         for pool in (self._workers, self._readers):
-            await asyncio.to_thread(pool.shutdown, wait=True)
+            await asyncio.to_thread(pool.shutdown)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Coroutine[None, None, None]:
         watch_over(writer.get_extra_info("socket"), self._limits)
@@ -226,8 +226,8 @@ class Endpoint:
                 client=stream.writer,
                 asker=backing.asker,
                 analyst=login.user,
-                workers=self._workers,
-                readers=self._readers,
+                workers=self._workers.of(login.user),
+                readers=self._readers.of(login.user),
                 statements=self._limits.statements,
                 portals=self._limits.portals,
                 telemetry=self._telemetry,

@@ -159,9 +159,9 @@ class Service:
         return self.telemetry.stage(stage)
 
     @contextmanager
-    def turn(self, *, timeout_ms: int) -> Iterator[None]:
+    def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
         """The source's `turn`, which says what it raises; how many wait for one is counted. Raises KH411 too."""
-        with self.telemetry.turn(self.source.turn(timeout_ms=timeout_ms)):
+        with self.telemetry.turn(self.source.turn(analyst=analyst, timeout_ms=timeout_ms)):
             if self._usage.is_given_up:
                 raise superseded()
             yield

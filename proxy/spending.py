@@ -7,6 +7,7 @@ one message (KH502), whatever happened.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
 from accountant.model import NANO, Charge, Reservation, Spent, StoredAnswer
@@ -44,10 +45,12 @@ def stored_answer(service: Service, claim: Claim, plan: Plan, asked: Asked) -> A
 
     Whoever paid for it reads it again for nothing. Another analyst is charged on the own balances alone, at the loss
     it was released with; without that a cap per analyst would be no privacy bound. Raises KH306, KH502, and KH307
-    where the mechanism had stopped without an answer.
+    where the mechanism had stopped without an answer; `Repeated` where the analyst's own question is under way.
     """
     with _ledger(service, claim, plan, asked):
-        stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=asked.analyst.name)
+        stored = service.ledger.find_answer(
+            claim.charge.question, claim.version, analyst=asked.analyst.name, once_within=_longest(service)
+        )
         if stored is not None and not stored.held:
             service.ledger.charge_reader(
                 stored.reading(asked.analyst.name), claim.limits, answer=stored, attempt=asked.attempt
@@ -76,7 +79,8 @@ def _from_store(plan: Plan, stored: StoredAnswer, *, reused: bool) -> Answer:
 
 def told_answer(service: Service, asked: Asked, on_paths: OnPaths | None) -> Answer | None:
     """The answer on noisy values that are all publicly known to be there, charged to its analyst's own balances; no
-    data is touched. None where some may be missing, or where those balances do not cover what is read. Raises KH502.
+    data is touched. None where some may be missing, or where those balances do not cover what is read. Raises KH502,
+    and `Repeated`.
     """
     outcome = told(on_paths, noise=service.noise)
     try:
@@ -96,6 +100,7 @@ def _read(service: Service, asked: Asked, on_paths: OnPaths, outcome: Outcome) -
             answer=released.to_bytes(),
             reading=on_paths.states,
             attempt=asked.attempt,
+            once_within=_longest(service),
         )
     except (OverBudget, NotApproved, PathTaken):
         raise
@@ -149,7 +154,7 @@ class Paid:
 
 def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: OnPaths | None) -> Paid:
     """Pay the worst case durably; only then may data be touched. Raises KH301, KH302, KH305, KH306, KH308, KH309 and
-    KH502.
+    KH502; and `Repeated`, so that a question that is asked twice at once is paid once.
 
     A question that continues noise paths is refused where the balances do not cover that, rather than asked anew: what
     it costs there follows from what was revealed. It is asked anew where another question took a path first, and where
@@ -164,7 +169,7 @@ def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: 
 def _reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: OnPaths | None) -> Paid:
     if on_paths is not None and on_paths.continues:
         try:
-            reservation = service.ledger.reserve(on_paths.claim.charge, on_paths.claim.limits, attempt=asked.attempt)
+            reservation = _reserved(service, on_paths.claim, asked)
         except PathTaken:
             pass
         except OverBudget as over:
@@ -184,7 +189,26 @@ def _reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths:
 
 def _reserve_anew(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Paid:
     with _ledger(service, claim, plan, asked):
-        return Paid(service.ledger.reserve(claim.charge, claim.limits, attempt=asked.attempt), claim, plan, None)
+        return Paid(_reserved(service, claim, asked), claim, plan, None)
+
+
+def _reserved(service: Service, claim: Claim, asked: Asked) -> Reservation:
+    return service.ledger.reserve(claim.charge, claim.limits, attempt=asked.attempt, once_within=_longest(service))
+
+
+def _longest(service: Service) -> timedelta:
+    """For how long after its reservation a question may be at work."""
+    return timedelta(milliseconds=service.catalog.statement_timeout_ms)
+
+
+@contextmanager
+def given_up_if_it_fails(service: Service, paid: Paid) -> Iterator[None]:
+    """Run what is paid for; should it fail, nobody waits for its answer any more. It stays paid."""
+    try:
+        yield
+    except BaseException:
+        service.ledger.give_up(paid.reservation)
+        raise
 
 
 def commit(

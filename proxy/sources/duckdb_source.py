@@ -124,7 +124,7 @@ class DuckDBSource:
 
         return tuple(tuple(as_value(value) for value in row) for row in described(query, relation=relation))
 
-    def turn(self, *, timeout_ms: int) -> AbstractContextManager[None]:  # noqa: ARG002
+    def turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:  # noqa: ARG002
         """Always at once: the engine runs in this process."""
         return nullcontext()
 

@@ -1,6 +1,5 @@
 """PostgreSQL as a source: a small pool of read-only connections whose settings are never the analyst's."""
 
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from planner.errors import KeyholeError
 from planner.keys import KeySpace
 from planner.plan import Rewritten
 from planner.sql_literal import identifier
+from proxy.fairness import Turns
 from proxy.sources.alignment import aligned
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Row, TrueAggregates, answered, as_value, described, unreachable
@@ -78,7 +78,7 @@ class PostgresSource:
         scratch: str | None = None,
     ) -> None:
         self._settings = {**_SETTINGS, **settings}
-        self._turns = threading.BoundedSemaphore(connections)
+        self._turns = Turns(connections)
         _reach(url)
         self._pool: ConnectionPool[psycopg.Connection[tuple[Any, ...]]] = ConnectionPool(
             url,
@@ -139,16 +139,12 @@ class PostgresSource:
         return tuple(tuple(as_value(value) for value in row) for row in described(query, relation=relation))
 
     @contextmanager
-    def turn(self, *, timeout_ms: int) -> Iterator[None]:
+    def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
         """One of as many turns as there are connections, once a live one was seen. Raises KH501, nothing reserved."""
-        if not self._turns.acquire(timeout=timeout_ms / 1000):
-            raise unreachable()
-        try:
-            if not self._alive():
+        with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
+            if not (has_turn and self._alive()):
                 raise unreachable()
             yield
-        finally:
-            self._turns.release()
 
     def _alive(self) -> bool:
         try:

@@ -48,8 +48,10 @@ class Source(Protocol):
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of a public table. Raises KH006 when they cannot be read."""
 
-    def turn(self, *, timeout_ms: int) -> AbstractContextManager[None]:
+    def turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:
         """Within it the source can be asked at once; no data is read by entering. A question is reserved only inside.
+
+        Turns are shared fairly among analysts.
 
         Raises:
             KeyholeError: KH501, when nothing answers, or too many ask at the same time. Nothing was spent.

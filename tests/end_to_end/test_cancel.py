@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from itertools import count
 from pathlib import Path
 
 import psycopg
@@ -38,8 +39,8 @@ def test_what_waits_for_the_source_costs_nothing(source_url: str, ledger_url: st
     with opened(policy) as house, house.connect() as connection, ThreadPoolExecutor(1) as threads:
         with ExitStack() as turns:
             with suppress(KeyholeError):  # once all turns are taken
-                while True:
-                    turns.enter_context(house.service.source.turn(timeout_ms=1))
+                for number in count():
+                    turns.enter_context(house.service.source.turn(analyst=str(number), timeout_ms=1))
             answer = threads.submit(connection.execute, shop.BUSY)
             eventually(lambda: waiting(house) == 1)
             connection.cancel_safe()

@@ -322,7 +322,10 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         memory = reuse.remembered(here.service, plan, claim.version)
         paid = spending.reserve(here.service, claim, plan, asked, reuse.laid(plan, claim, memory, wanted=True))
         assert paid.on_paths is not None
-        with pytest.raises(KeyholeError, match="data version changed"):
+        with (
+            pytest.raises(KeyholeError, match="data version changed"),
+            spending.given_up_if_it_fails(here.service, paid),
+        ):
             reuse.check_same_data(paid.on_paths, "another")
         assert here.ask(BUSY.format(1100)).noise is not None
         assert not any("Reuse" in line for line in here.explain(BUSY.format(1000), tolerance="1%"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -273,8 +274,8 @@ def test_what_waits_for_the_source_when_it_is_retired_costs_nothing(policy: Path
     with opened(policy) as house, house.connect() as connection, ThreadPoolExecutor(1) as threads:
         with ExitStack() as turns:
             with suppress(KeyholeError):  # once all turns are taken
-                while True:
-                    turns.enter_context(house.service.source.turn(timeout_ms=1))
+                for number in count():
+                    turns.enter_context(house.service.source.turn(analyst=str(number), timeout_ms=1))
             answer = threads.submit(connection.execute, shop.BUSY)
             eventually(lambda: waiting(house) == 1)
             ended: list[str] = []

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ import pytest
 from fastapi import FastAPI
 
 from accountant.errors import LedgerUnavailable
+from accountant.model import Reservation, Spent
 from accountant.report import Question
-from proxy import checking
+from proxy import charging, checking
+from proxy.answers import KeySet
 from proxy.rest import create_app
 from proxy.service import Service
 from tests.proxy.dying_question import KEY
@@ -268,3 +271,35 @@ def test_a_reader_pays_once_whatever_the_version(tmp_path: Path) -> None:
         again = ask(app, KEY, headers=BOB)
         assert again.content == first.content
         assert service.ledger.history(analyst="bob") == spent
+
+
+def test_a_key_is_told_the_answer_that_its_analyst_came_to_hold_and_tells_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ada's answer was found for bob; before he was charged for reading it, a question of his own was answered."""
+    path = install(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("epsilon_per_predicate = 0.05", "epsilon_per_predicate = 1.0"), encoding="utf-8")
+    checking.check(path, confirm=False)
+    with opened(path) as service:
+        app, ledger = create_app(service, UNHURRIED), service.ledger
+        ask(app, "ada-1")
+        hers = asked(service)[0]
+        caps = replace(charging.limits(service.catalog, service.analyst("bob")), per_query_nano=None)
+        his = ledger.reserve(replace(hers.charge, analyst="bob"), caps)
+        read = ledger.charge_reader
+
+        def late(*given: Any, **named: Any) -> Reservation | None:
+            if his in ledger.open_reservations():
+                spent = Spent.uniform(his.charge.epsilon_nano, unit_epsilon_nano=0)
+                ledger.commit(his, spent, KeySet(columns=("ward",), keys=(("B",),)).to_bytes())
+            return read(*given, **named)
+
+        with monkeypatch.context() as racing:
+            racing.setattr(ledger, "charge_reader", late)
+            first = ask(app, KEY, headers=BOB)
+        assert (first.status_code, first.json()["keys"]) == (200, [["B"]])
+        again = ask(app, KEY, headers=BOB)
+        assert (again.status_code, again.content) == (200, first.content)
+        assert again.headers["idempotency-replayed"] == "true"
+        assert len(ledger.history(analyst="bob")) == 1

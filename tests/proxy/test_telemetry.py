@@ -261,15 +261,16 @@ def test_workers_are_counted_while_they_wait_and_work() -> None:
         values = scraped(telemetry.exposition().decode())["keyhole_question_workers"]
         return {dict(labels)["state"]: value for labels, value in values.items()}
 
-    with WorkerPool(2, telemetry=telemetry) as pool:
-        futures = [pool.submit(work) for _ in range(5)]
-        for _ in range(2):
-            started.acquire()
-        assert counted() == {"busy": 2, "waiting": 3}
-        assert futures[-1].cancel()
-        assert counted() == {"busy": 2, "waiting": 2}
-        free.set()
-        wait(futures)
+    pool = WorkerPool(3, telemetry=telemetry)
+    futures = [pool.of("ada").submit(work) for _ in range(5)]
+    for _ in range(2):
+        started.acquire()
+    assert counted() == {"busy": 2, "waiting": 3}
+    assert futures[-1].cancel()
+    assert counted() == {"busy": 2, "waiting": 2}
+    free.set()
+    wait(futures[:-1])
+    pool.shutdown()
     assert counted() == {"busy": 0, "waiting": 0}
 
 

@@ -1,0 +1,105 @@
+"""Who comes next where few places are: one analyst who asks much, or slowly, does not keep the others waiting.
+
+Guarantee: an analyst never has more than half of the places (rounded up), and a place stays free only while everybody
+who waits has that many. Whoever waits and has no place is passed by at most one question of each other analyst, however
+many of those are in line.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Line(Generic[T]):
+    """Those who wait for one of so many places, and how many places each analyst has. Not for several threads."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._share = (places + 1) // 2
+        self._taken: Counter[str] = Counter()
+        self._waiting: dict[str, dict[T, None]] = {}  # in order of their coming
+        self._served: dict[str, int] = {}  # when each who waits was last given a place
+        self._places_given = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits and nobody has a place."""
+        return not self._waiting and not self._taken
+
+    def join(self, analyst: str, one: T) -> None:
+        """One more waits."""
+        self._waiting.setdefault(analyst, {})[one] = None
+        self._served.setdefault(analyst, self._places_given)  # as if just now
+
+    def leave(self, analyst: str, one: T) -> bool:
+        """It waits no more. Whether it waited: if not, it was given a place before."""
+        own = self._waiting.get(analyst, {})
+        if one not in own:
+            return False
+        del own[one]
+        self._forget(analyst)
+        return True
+
+    def admitted(self) -> Iterator[tuple[str, T]]:
+        """Give a place to each who may have one now."""
+        while self._free and (analyst := self._next()) is not None:
+            one = next(iter(self._waiting[analyst]))
+            del self._waiting[analyst][one]
+            self._forget(analyst)
+            self._free -= 1
+            self._taken[analyst] += 1
+            self._places_given += 1
+            if analyst in self._served:
+                self._served[analyst] = self._places_given
+            yield analyst, one
+
+    def free(self, analyst: str) -> None:
+        """A place of an analyst is free again."""
+        self._free += 1
+        self._taken[analyst] -= 1
+        if not self._taken[analyst]:
+            del self._taken[analyst]
+
+    def _next(self) -> str | None:
+        may = (analyst for analyst in self._waiting if self._taken[analyst] < self._share)
+        return min(may, key=lambda analyst: (self._taken[analyst], self._served[analyst]), default=None)
+
+    def _forget(self, analyst: str) -> None:
+        if not self._waiting[analyst]:
+            del self._waiting[analyst], self._served[analyst]
+
+
+class Turns:
+    """At most so many at a time, for threads that wait."""
+
+    def __init__(self, places: int) -> None:
+        self._line: Line[threading.Event] = Line(places)
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def taken(self, analyst: str, *, timeout_ms: int) -> Iterator[bool]:
+        """Whether the analyst has a turn during the block; it has none where that takes too long."""
+        called = threading.Event()
+        with self._lock:
+            self._line.join(analyst, called)
+            self._call()
+        try:
+            called.wait(timeout_ms / 1000)
+        finally:
+            with self._lock:
+                has_turn = not self._line.leave(analyst, called)
+        try:
+            yield has_turn
+        finally:
+            if has_turn:
+                with self._lock:
+                    self._line.free(analyst)
+                    self._call()
+
+    def _call(self) -> None:
+        for _, called in self._line.admitted():
+            called.set()
