@@ -142,9 +142,9 @@ def oldest_of_few(numbers: Iterable[int]) -> int:
     return sorted(numbers)[-MOST:][0]
 
 
-def first_generation(policy: Policy, *, telemetry: Telemetry) -> Generation:
-    """The generation of a policy, with a shadow of its own. Raises KH002 to KH010."""
-    return _with_shadow(1, Service.over(policy, telemetry=telemetry), policy)
+def first_generation(service: Service, policy: Policy) -> Generation:
+    """The generation of an open policy, with a shadow of its own. Raises KH002 and KH406."""
+    return _with_shadow(1, service, policy)
 
 
 def next_generation(policy: Policy, *, after: Generation) -> Generation:
@@ -171,7 +171,12 @@ def prepared_shadow(
         directory = Path(folder) / "shadow"
         opened.enter_context(guarded(directory))
         shadow = opened.enter_context(
-            EmbeddedShadow(directory, connections=connections, session_memory_mb=limits.session_memory_mb)
+            EmbeddedShadow(
+                directory,
+                connections=connections,
+                session_memory_mb=limits.session_memory_mb,
+                public_tables=len(catalog.public_tables),
+            )
         )
         build_schema(shadow.address, catalog)
         yield shadow.address

@@ -51,8 +51,12 @@ def _protocol(limits: RestSection) -> type["Connection"]:
 
 
 class Connection(H11Protocol):
-    """A connection that is closed when it is one too many, when the head of a request takes too long, and when its
-    client does not read what it was sent."""
+    """A connection that is closed when the head of a request takes too long, and when its client does not read what it
+    was sent.
+
+    Where it is one too many, the one that has been sending a head for longest makes place for it, so that whoever opens
+    connections and says nothing keeps nobody out; where all have sent one, it is closed itself.
+    """
 
     own_limits: RestSection
     _ending = False
@@ -67,10 +71,9 @@ class Connection(H11Protocol):
         # writing is paused, and the timer runs, while anything is left that the transport could not send; asyncio's TLS
         # is paused for ever by a high mark of 0
         transport.set_write_buffer_limits(high=1, low=0)
-        if self._is_one_too_many():
-            transport.abort()
-        else:
-            self._time_head()
+        self._time_head()
+        if crowd := self._crowd():
+            min(crowd, key=lambda one: one.head_until or 0.0).give_way()
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come. What breaks HTTP's rules ends the connection without a word to the log."""
@@ -99,6 +102,12 @@ class Connection(H11Protocol):
         super().shutdown()
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
             self._start_unread_timer()
+
+    def give_way(self) -> None:
+        """Be closed at once, and count no more."""
+        self._stop_head_timer()
+        self.connections.discard(self)
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended."""
@@ -135,6 +144,11 @@ class Connection(H11Protocol):
             wait_s = self.own_limits.receive_timeout_ms / 1000
             self._head_timer = self.loop.call_later(wait_s, self.transport.abort)
 
+    @property
+    def head_until(self) -> float | None:
+        """When the head of a request must have come, in the loop's time; None where none is expected."""
+        return None if self._head_timer is None else self._head_timer.when()
+
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
@@ -150,15 +164,20 @@ class Connection(H11Protocol):
             self._unread_timer.cancel()
             self._unread_timer = None
 
-    def _is_one_too_many(self) -> bool:
+    def _crowd(self) -> list["Connection"]:
+        """Those of whom one has to go because this one has come: it, and who is sending a head. None if there is room.
+
+        They are of its address where that has more than half of all connections.
+        """
         most = self.own_limits.connections
-        others = [other for other in self.connections if isinstance(other, H11Protocol)]  # no unfinished handshakes
-        if len(others) > most:
-            return True
-        address = self.client[0] if self.client else ""
-        if not address or _is_trusted(address, self.own_limits.trusted_proxies):
-            return False
-        return sum((other.client or ("",))[0] == address for other in others) > max(1, most // 2)
+        found = [other for other in self.connections if isinstance(other, Connection)]  # no unfinished handshakes
+        if len(found) <= most:
+            address = self.client[0] if self.client else ""
+            if not address or _is_trusted(address, self.own_limits.trusted_proxies):
+                return []
+            found = [other for other in found if (other.client or ("",))[0] == address]
+            most = max(1, most // 2)
+        return [one for one in found if one.head_until is not None] if len(found) > most else []
 
 
 def _is_trusted(address: str, proxies: tuple[str, ...]) -> bool:

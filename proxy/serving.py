@@ -2,12 +2,11 @@
 
 import asyncio
 import os
-import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +28,7 @@ from proxy.rest import create_app
 from proxy.server import Endpoint
 from proxy.service import Service, Serving
 from proxy.shadow.address import ShadowAddress
+from proxy.signals import Signals
 from proxy.systemd import READY, STOPPING, notify
 from proxy.telemetry import Telemetry
 from proxy.tls import Tls, exposure
@@ -213,8 +213,7 @@ def run(
 ) -> None:
     """Serve in the foreground until SIGINT or SIGTERM; SIGHUP reads the policy again. Raises KeyholeError for what is
     wrong with the policy."""
-    changed = threading.Event()
-    signal.signal(signal.SIGHUP, lambda *_: changed.set())  # while it starts: to be seen to when it serves
+    signals = Signals()
     policy = Policy.load(policy_path)
     to_standard_error(policy.server.log_level)
     section, tls = policy.server, Tls.of(policy)
@@ -231,10 +230,15 @@ def run(
         if several > 1:
             from proxy.workers import supervise
 
-            supervise(policy, accepting=accepting, metrics=metrics, workers=several, changed=changed)
+            supervise(policy, accepting=accepting, metrics=metrics, workers=several, signals=signals)
             return
-        first = first_generation(policy, telemetry=Telemetry(log=structlog.get_logger()))
-        asyncio.run(_until_told(first, policy=policy, accepting=accepting, tls=tls, metrics=metrics, changed=changed))
+        service = Service.over(policy, telemetry=Telemetry(log=structlog.get_logger()))
+        signals.hold()
+        with signals.excusing():
+            first = first_generation(service, policy)
+            asyncio.run(
+                _until_told(first, policy=policy, accepting=accepting, tls=tls, metrics=metrics, signals=signals)
+            )
 
 
 async def _until_told(
@@ -244,26 +248,24 @@ async def _until_told(
     accepting: Sockets,
     tls: Tls | None,
     metrics: Place | None,
-    changed: threading.Event,
+    signals: Signals,
 ) -> None:
     told, again = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    loop.add_signal_handler(signal.SIGHUP, again.set)
-    if changed.is_set():
-        again.set()
-    async with (
-        Generations(first) as generations,
-        running(
-            generations,
-            accepting=accepting,
-            tls=tls,
-            limits=policy.server.limits,
-            rest=policy.server.rest,
-            metrics=metrics,
-        ) as up,
-    ):
+    signals.hand_over(end=told, reload=again)
+    async with AsyncExitStack() as opened:
+        generations = await opened.enter_async_context(Generations(first))
+        if told.is_set():
+            return
+        up = await opened.enter_async_context(
+            running(
+                generations,
+                accepting=accepting,
+                tls=tls,
+                limits=policy.server.limits,
+                rest=policy.server.rest,
+                metrics=metrics,
+            )
+        )
         reloading = Reloading(generations, up.endpoint, policy=policy)
 
         async def reload() -> None:

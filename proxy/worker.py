@@ -25,6 +25,7 @@ from proxy.reloading import RestartNeeded, Taking, insist_on_source, log_refusal
 from proxy.service import Service
 from proxy.serving import Addresses, Place, Sockets, running
 from proxy.shadow.address import ShadowAddress
+from proxy.signals import heard_by_parent_alone
 from proxy.telemetry import Telemetry
 from proxy.tls import Tls
 
@@ -141,8 +142,7 @@ class _Parent:
 def work(task: Task, pipe: Connection) -> None:
     """A worker's whole life, in its own process."""
     parent = _Parent(pipe)
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # a terminal tells everybody; the parent decides
+    heard_by_parent_alone()
     policy = task.shown.policy
     to_standard_error(policy.server.log_level)
     structlog.contextvars.bind_contextvars(worker=task.worker)

@@ -7,9 +7,7 @@ others. A pipe tells a worker what to do; its end tells it that the parent is go
 
 import asyncio
 import multiprocessing
-import signal
 import tempfile
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
@@ -29,6 +27,7 @@ from proxy.service import Service
 from proxy.serving import Addresses, Place, Sockets, announce, each_time, say_goodbye
 from proxy.shadow.schema import update_roles
 from proxy.shared_source import open_policy_source
+from proxy.signals import Signals, unheard_by_children
 from proxy.worker import Failed, Left, Open, Opened, Order, Ready, Reload, Shown, Stop, Take, Task, Word, work
 
 log = structlog.get_logger("keyhole.workers")
@@ -43,20 +42,18 @@ _DIED: dict[str, object] = {"why": "a worker died while it opened it"}
 _LATE: dict[str, object] = {"why": "a worker did not open it in time"}
 
 
-def supervise(
-    policy: Policy, *, accepting: Sockets, metrics: Place | None, workers: int, changed: threading.Event
-) -> None:
+def supervise(policy: Policy, *, accepting: Sockets, metrics: Place | None, workers: int, signals: Signals) -> None:
     """Serve with so many processes until SIGINT or SIGTERM. The metrics of worker i are on the i-th port from
-    `metrics` on. `changed`: a SIGHUP came since the policy was read. Raises KeyholeError for what is wrong with the
-    policy, and where a worker cannot start at first."""
+    `metrics` on. Raises KeyholeError for what is wrong with the policy, and where a worker cannot start at first."""
     with Service.over(policy) as service:  # checked once, and the ledger brought to this version by one process alone
         catalog = service.catalog
-    with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
+    signals.hold()
+    with signals.excusing(), tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         supervisor = _Supervisor(
             policy, catalog, accepting=accepting, metrics=metrics, workers=workers, folder=Path(folder)
         )
         try:
-            asyncio.run(supervisor.run(changed))
+            asyncio.run(supervisor.run(signals))
         finally:
             supervisor.close()
 
@@ -84,7 +81,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")  # no threads and no event loop of the parent's come along
         self._pipe, theirs = context.Pipe()
         self._process: SpawnProcess = context.Process(target=work, args=(task, theirs), daemon=True)
-        self._process.start()
+        with unheard_by_children():
+            self._process.start()
         theirs.close()
         self._left = left
         self._loop = asyncio.get_running_loop()
@@ -179,19 +177,16 @@ class _Supervisor:
         self._told = asyncio.Event()
         self._again = asyncio.Event()
 
-    async def run(self, changed: threading.Event) -> None:
+    async def run(self, signals: Signals) -> None:
         """Start the workers, keep them running, stop them and the shadows."""
-        loop = asyncio.get_running_loop()
-        for ending in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(ending, self._told.set)
-        loop.add_signal_handler(signal.SIGHUP, self._again.set)
-        if changed.is_set():
-            self._again.set()
+        signals.hand_over(end=self._told, reload=self._again)
         keeping: list[asyncio.Task[None]] = []
         try:
-            for number in range(self._number):
+            for number in () if self._told.is_set() else range(self._number):
                 self._start(number)
             reports = await asyncio.gather(*(worker.ready for worker in self._workers.values()))
+            if self._told.is_set():  # maybe they were, too
+                return
             ready = [_insisted(report) for report in reports]
             keeping = [asyncio.create_task(self._keep(number)) for number in self._workers]
             async with each_time(self._again, self._reload):

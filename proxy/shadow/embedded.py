@@ -1,6 +1,7 @@
 """The embedded PostgreSQL that serves as shadow: no data, no network, no log of anyone's SQL."""
 
 import os
+import subprocess
 from pathlib import Path
 from types import TracebackType
 
@@ -10,6 +11,9 @@ from proxy.shadow.wheel import postgres_server, start_limited, stop_at_once
 
 OWNER = "postgres"
 _LONGEST_SOCKET_PATH = 103
+_INFORMATION_TABLES = 4  # of the information schema; of the catalog itself nothing is noted
+_LEAST_READ_LOCKS = 64
+_MOST_READ_LOCKS = 500  # for 96 public tables, and some 60 MB of shared memory with the usual limits
 
 CONFIGURATION = {
     # nothing here is worth a sync: it is rebuilt from the policy. It is written at each commit all the same: when a
@@ -22,6 +26,9 @@ CONFIGURATION = {
     "max_wal_size": "64MB",
     "shared_buffers": "32MB",
     "max_locks_per_transaction": "128",  # so that all sessions together can lock all there is, and stop nobody
+    # so that what a serializable transaction has read is one lock a table, however it was read: see `_read_locks`
+    "max_pred_locks_per_relation": "0",
+    "max_pred_locks_per_page": "0",
     "unix_socket_permissions": "0700",
     "jit": "off",
     "max_parallel_workers_per_gather": "0",
@@ -48,13 +55,17 @@ class EmbeddedShadow:
 
     The parent of `directory` must exist. As root the server runs as the operating-system user `pgserver`, which is
     created, and every folder above `directory` is made traversable. It admits `connections` at once, each of which may
-    have `session_memory_mb` of memory, and as much again of temporary files. The socket lies
-    inside the data directory, which its owner alone may enter: that is the only access control the shadow's `trust`
-    authentication relies on, so a path too long for a socket is refused (KH406) instead of moving the socket elsewhere.
+    have `session_memory_mb` of memory, and as much again of temporary files; none of them can use up what the
+    serializable transactions of all need to read `public_tables` and the catalog. The socket lies inside the data
+    directory, which its owner alone may enter: that is the only access control the shadow's `trust` authentication
+    relies on, so a path too long for a socket is refused (KH406) instead of moving the socket elsewhere.
     """
 
-    def __init__(self, directory: Path, *, connections: int = 300, session_memory_mb: int = 512) -> None:
+    def __init__(
+        self, directory: Path, *, connections: int = 300, session_memory_mb: int = 512, public_tables: int = 0
+    ) -> None:
         self._connections = connections
+        self._public_tables = public_tables
         self._session_memory_mb = session_memory_mb
         self._directory = directory.expanduser().resolve()
         if len(str(self._directory / ".s.PGSQL.5432")) > _LONGEST_SOCKET_PATH:
@@ -67,12 +78,16 @@ class EmbeddedShadow:
         self.address = ShadowAddress(directory=self._directory, port=5432)
 
     def start(self) -> None:
-        """Initialise the data directory if it is new, and start the server if nobody has."""
-        self._server.ensure_pgdata_inited()
+        """Initialise the data directory if it is new, and start the server if nobody has. Raises KH406."""
+        try:
+            self._server.ensure_pgdata_inited()
+        except subprocess.SubprocessError:
+            raise KeyholeError("KH406", "the shadow database could not be made") from None
         self._forget_dead_users()
         configuration = {
             **CONFIGURATION,
             "max_connections": str(self._connections),
+            "max_pred_locks_per_transaction": str(_read_locks(self._public_tables)),
             "temp_file_limit": f"{self._session_memory_mb}MB",
         }
         lines = "".join(f"{name} = '{value}'\n" for name, value in configuration.items())
@@ -102,3 +117,12 @@ class EmbeddedShadow:
                 users.get_and_remove(process)
             except PermissionError:
                 pass  # alive, and somebody else's
+
+
+def _read_locks(public_tables: int) -> int:
+    """For how many locks of serializable transactions there is to be room, by connection.
+
+    PostgreSQL remembers up to ten such transactions a connection, those that have ended among them as long as one of
+    before has not, and twice as many locks as are set. Each may have read all tables.
+    """
+    return min(_MOST_READ_LOCKS, max(_LEAST_READ_LOCKS, 5 * (public_tables + _INFORMATION_TABLES)))

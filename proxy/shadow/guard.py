@@ -7,14 +7,25 @@ from pathlib import Path
 
 # A line says that the shadow has been stopped; the pipe's end, that nobody is left to stop it. Nothing but that ends
 # the shell: a terminal or a service manager may signal every process at once, and the shadow is still needed then.
+# What is about to make the folder's files or to start the server is no server yet, and would do so without Keyhole.
 _GUARD = """
 trap '' HUP INT TERM
 cd /
 read -r _ && exit 0
-test -f "$1/postmaster.pid" && read -r server <"$1/postmaster.pid" && kill -QUIT "$server"
 tries=0
-while test -f "$1/postmaster.pid" && test "$tries" -lt 100; do tries=$((tries + 1)); sleep 0.1; done
-rm -rf -- "$2"
+while test -e "$2" && test "$tries" -lt 100; do
+    found=
+    for one in $(grep -lsF -- "$1" /proc/[0-9]*/cmdline); do
+        process=${one#/proc/}
+        process=${process%/cmdline}
+        read -r name <"/proc/$process/comm"
+        case $name in initdb | pg_ctl | postgres) kill -QUIT "$process" && found=yes ;; esac
+    done
+    test -f "$1/postmaster.pid" && read -r server <"$1/postmaster.pid" && kill -QUIT "$server" && found=yes
+    test "$found" || rm -rf -- "$2" || found=yes
+    test "$found" && sleep 0.1
+    tries=$((tries + 1))
+done
 """
 
 
@@ -22,7 +33,7 @@ rm -rf -- "$2"
 def guarded(directory: Path) -> Iterator[None]:
     """While the block runs, the end of this process stops the server in `directory` and removes the folder around it.
 
-    The block stops it itself when it ends.
+    So does an error in the block. When it ends well the block has stopped the server itself.
     """
     with subprocess.Popen(  # noqa: S603 - nothing of it is a client's
         ("/bin/sh", "-c", _GUARD, "sh", str(directory), str(directory.parent)),
@@ -32,9 +43,12 @@ def guarded(directory: Path) -> Iterator[None]:
         bufsize=0,
         start_new_session=True,
     ) as guard:
+        assert guard.stdin is not None
         try:
             yield
-        finally:
-            if guard.stdin is not None:
-                with suppress(BrokenPipeError):  # somebody has killed the guard
-                    guard.stdin.write(b"stopped\n")
+        except BaseException:
+            guard.stdin.close()
+            guard.wait()
+            raise
+        with suppress(BrokenPipeError):  # somebody has killed the guard
+            guard.stdin.write(b"stopped\n")

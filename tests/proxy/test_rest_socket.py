@@ -282,6 +282,30 @@ def test_connections_beyond_the_most_are_closed(service: Service) -> None:
             assert any(healthy(client) for _ in range(1000))
 
 
+def test_heads_that_never_end_keep_nobody_out(service: Service) -> None:
+    """Of one's own address, and of all that there may be: who has sent one already stays."""
+    hours = {"receive_timeout_ms": 86_400_000, "keep_alive_s": 3600}
+    limits = UNHURRIED.model_copy(update={"connections": 8, **hours})
+    with ExitStack() as kept, served(service, limits) as port:
+
+        def connected(address: str) -> socket.socket:
+            sock = socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(address, 0))
+            return kept.enter_context(sock)
+
+        known = connected("127.0.0.1")
+        known.sendall(request(close=False))
+        assert known.recv(65536).startswith(b"HTTP/1.1 200")
+        for address in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+            silent = [connected(address) for _ in range(50)]
+            for sock in silent[::2]:
+                with suppress(OSError):
+                    sock.sendall(b"GET / HTTP/1.1\r\nHost: ")
+            assert statuses(exchange(port, request())) == [200]
+            assert all(read_all(sock) == b"" for sock in silent[:-8])
+        known.sendall(request())
+        assert statuses(read_all(known)) == [200]
+
+
 def healthy(client: httpx.Client) -> bool:
     try:
         return client.get("/healthz").status_code == 200

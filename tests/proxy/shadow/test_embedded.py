@@ -54,3 +54,11 @@ def test_a_shadow_that_cannot_start_says_why() -> None:
             shadow.start()
         assert refused.value.detail is not None
         assert "FATAL" in refused.value.detail
+
+
+def test_a_shadow_that_cannot_be_made_is_refused() -> None:
+    with tempfile.TemporaryDirectory(prefix="keyhole-") as parent:
+        shadow = EmbeddedShadow(Path(parent) / "shadow")
+        (Path(parent) / "shadow" / "of somebody else").touch()
+        with pytest.raises(KeyholeError, match="KH406"):
+            shadow.start()

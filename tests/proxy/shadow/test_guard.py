@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from proxy.shadow.guard import guarded
+from tests.end_to_end.house import eventually
 
 _KEEPER = """
 import sys, time
@@ -58,6 +59,44 @@ def test_a_shadow_ends_however_its_keeper_ends(tmp_path_factory: pytest.TempPath
     assert folder.exists() == (ending is None)  # who ends well sees to his folder himself
     if ending is None:
         shutil.rmtree(folder)
+
+
+_MAKER = """
+import subprocess, sys
+from pathlib import Path
+from proxy.shadow.guard import guarded
+directory = Path(sys.argv[1]) / "shadow"
+making = 'while true; do mkdir -p "$1/base"; sleep 0.01; done'
+with guarded(directory):
+    maker = subprocess.Popen((str(directory.parent / "initdb"), "-c", making, "sh", str(directory)))
+    print(maker.pid, flush=True)
+    sys.stdin.read()
+    raise KeyboardInterrupt
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/comm").exists(), reason="nobody knows who works in the folder")
+@pytest.mark.parametrize("ending", [signal.SIGKILL, None])
+def test_who_is_making_the_shadow_ends_with_its_keeper(tmp_path: Path, ending: int | None) -> None:
+    """Also where the keeper goes on, after an error."""
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    (folder / "initdb").symlink_to("/bin/sh")
+    with subprocess.Popen(
+        (sys.executable, "-c", _MAKER, str(folder)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as keeper:
+        assert keeper.stdout is not None
+        assert keeper.stdin is not None
+        maker = int(keeper.stdout.readline())
+        if ending is None:
+            keeper.stdin.close()
+        else:
+            keeper.send_signal(ending)
+    eventually(lambda: not _alive(maker) and not folder.exists())
 
 
 def test_a_guard_that_was_killed_hinders_nobody(tmp_path: Path) -> None:
