@@ -6,7 +6,7 @@ that was reserved and not released is counted, and no reservation is granted unl
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 
@@ -95,8 +95,8 @@ class Ledger:
         """Pay the worst case durably; only then may data be touched.
 
         With `once_within` nobody pays twice for a question: `Repeated` is raised, and nothing written, where an answer
-        to it on its data version is in store, or where the same analyst has it under way: reserved for it no longer
-        ago, and neither closed that nor given it up.
+        to it on its data version is in store, or where the same analyst has it under way: has an open reservation for
+        it that is `at_work` in this process, or was made by another one no longer ago.
 
         With an `attempt` of `idempotency`, its row says so from then on; `AttemptTaken` is raised, and nothing written,
         where another attempt has taken its place.
@@ -160,27 +160,25 @@ class Ledger:
             _open_charge(balances, reservation)
             self._journal.append(transaction, Released(reservation.id, self._clock()))
 
-    def give_up(self, reservation: Reservation) -> None:
-        """Let nobody in this process wait for a question that failed. What it reserved stays open, and spent."""
-        self._repetition.give_up(reservation.id)
+    def at_work(self, reservation: Reservation) -> AbstractContextManager[None]:
+        """The block is what was reserved for, up to its commit. In this process it is under way as long as that runs,
+        and nobody waits for it once it failed: it stays open then, and spent."""
+        return self._repetition.at_work(reservation.id)
 
     def find_answer(
         self, fingerprint: str, version: str, *, analyst: str, once_within: timedelta | None = None
     ) -> StoredAnswer | None:
         """The stored answer to a question on a data version: the one `analyst` holds already, else the first.
 
-        With `once_within`, as `reserve` has it, `Repeated` is raised where there is none and the analyst has the
-        question under way.
+        With `once_within`, as `reserve` has it, `Repeated` is raised where the analyst holds none and has the question
+        under way: its answer is the one to tell, and not another analyst's.
         """
         with self._journal.reading() as (transaction, balances):
             held = balances.held.get((analyst, fingerprint, version))
             found = transaction.answer(fingerprint=fingerprint, version=version, reservation=held)
+            if held is None:
+                self._check_not_under_way(balances, fingerprint, version, analyst=analyst, within=once_within)
             if found is None:
-                now = self._clock()
-                if once_within is not None and self._repetition.is_under_way(
-                    balances, fingerprint, version, analyst=analyst, now=now, within=once_within
-                ):
-                    raise Repeated
                 return None
             answer, records = found
             match events_of(transaction, records)[:2]:
@@ -191,22 +189,31 @@ class Ledger:
         raise LedgerUnavailable("a stored answer is not the one that was released")
 
     def charge_reader(
-        self, charge: Charge, limits: Limits, *, answer: StoredAnswer, attempt: Attempt | None = None
+        self,
+        charge: Charge,
+        limits: Limits,
+        *,
+        answer: StoredAnswer,
+        attempt: Attempt | None = None,
+        once_within: timedelta | None = None,
     ) -> Reservation | None:
         """Charge an analyst for reading a stored answer: `answer.reading(analyst)`, on the analyst's own balances only.
 
         Returns None, charging nothing, when the analyst holds this answer already. Raises `Repeated` when the analyst
-        has come to hold another answer to the question meanwhile, which is the one to tell; `OverBudget`, `NotApproved`
-        (an answer may be older than the owner's threshold), and `LedgerMisuse` for any other charge.
+        has come to hold another answer to the question meanwhile, which is the one to tell, or with `once_within` has
+        it under way, as `find_answer` does; `OverBudget`, `NotApproved` (an answer may be older than the owner's
+        threshold), and `LedgerMisuse` for any other charge.
         """
         if charge != answer.reading(charge.analyst):
             raise LedgerMisuse("a stored answer is read at the loss it was released with, sparing the shared balances")
         with self._journal.writing() as (transaction, balances):
-            held = balances.held.get((charge.analyst, charge.question, charge.family.version))
+            question, version = charge.question, charge.family.version
+            held = balances.held.get((charge.analyst, question, version))
             if held == answer.reservation:
                 return None
             if held is not None:
                 raise Repeated
+            self._check_not_under_way(balances, question, version, analyst=charge.analyst, within=once_within)
             check_fits(balances, charge, limits, knowledge=self._knowledge)
             check_approved(balances, charge, limits)
             reservation = self._reserve(transaction, charge, attempt)
@@ -348,6 +355,14 @@ class Ledger:
     ) -> None:
         if within is not None:
             self._repetition.check_first(transaction, balances, charge, now=self._clock(), within=within)
+
+    def _check_not_under_way(
+        self, balances: Balances, question: str, version: str, *, analyst: str, within: timedelta | None
+    ) -> None:
+        if within is not None and self._repetition.is_under_way(
+            balances, question, version, analyst=analyst, now=self._clock(), within=within
+        ):
+            raise Repeated
 
     def _reserve(self, transaction: Transaction, charge: Charge, attempt: Attempt | None) -> Reservation:
         reservation = Reservation(uuid.uuid4().hex, charge, self._clock())

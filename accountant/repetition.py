@@ -4,6 +4,8 @@ Guarantee: what is under way is told to the analyst who asks it alone; who else 
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from accountant.fold import Balances
@@ -16,16 +18,26 @@ class Repeated(Exception):
 
 
 class Repetition:
-    """Knows what is under way by the open reservations, whichever process made them, and by what failed in this one."""
+    """Knows what is under way by the open reservations, whichever process made them: what became of those of this
+    process, and how old the others are."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._failed: set[str] = set()
+        self._is_at_work: dict[str, bool] = {}  # false for what failed in this process
 
-    def give_up(self, reservation: str) -> None:
-        """Nobody is to wait for a reservation any more, whose question failed and stays open, and spent."""
+    @contextmanager
+    def at_work(self, reservation: str) -> Iterator[None]:
+        """The block is what was reserved for: under way while it runs, however long, and not once it failed."""
         with self._lock:
-            self._failed.add(reservation)
+            self._is_at_work[reservation] = True
+        try:
+            yield
+        except BaseException:
+            with self._lock:
+                self._is_at_work[reservation] = False
+            raise
+        with self._lock:
+            del self._is_at_work[reservation]
 
     def check_first(
         self, transaction: Transaction, balances: Balances, charge: Charge, *, now: datetime, within: timedelta
@@ -42,15 +54,16 @@ class Repetition:
     def is_under_way(
         self, balances: Balances, question: str, version: str, *, analyst: str, now: datetime, within: timedelta
     ) -> bool:
-        """Whether the analyst has an open reservation for the question on that data version, made no longer ago.
+        """Whether the analyst has an open reservation for the question on that data version, which is at work here, or
+        was made elsewhere and no longer ago.
 
-        One that is older has failed, or died; so has one that was made later than that from now, by another clock.
+        One of those that is older has failed, or died; so has one that was made later than that from now, by another
+        clock.
         """
         with self._lock:
             return any(
                 each.charge.question == question
                 and (each.charge.analyst, each.charge.family.version) == (analyst, version)
-                and abs(now - each.reserved_at) < within
-                and each.id not in self._failed
+                and self._is_at_work.get(each.id, abs(now - each.reserved_at) < within)
                 for each in balances.open.values()
             )

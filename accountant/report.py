@@ -22,7 +22,7 @@ class FamilyBalance:
     """One family's keys. `spent_nano` is the family's own; `lost_nano` and `left_nano` count overlapping families too.
 
     All are per key in the order of `keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate balance
-    when its worst case is at most what is left for k.
+    when its worst case is at most what is left for k. `cap_nano` is what each key may lose.
     """
 
     family: Family
@@ -30,6 +30,7 @@ class FamilyBalance:
     spent_nano: tuple[int, ...]
     lost_nano: tuple[int, ...]
     left_nano: tuple[int, ...]
+    cap_nano: int
 
     def keys(self) -> Iterator[tuple[str, ...]]:
         """Every key ever charged in this family, one value per grouping column."""
@@ -63,13 +64,15 @@ class TableBalance:
 class BudgetReport:
     """Balances at one moment, of the window opened at `window_since` (None: the first), or of all `windows`.
 
-    `unit_left_nano` is None without a cap; `open` still counts at its worst case. Caps count grants.
+    `unit_cap_nano` and `unit_left_nano` are None without a cap; `open` still counts at its worst case. Caps count
+    grants; those on a key and on a unit are, in one analyst's report, the analyst's own where these are lower.
     """
 
     families: tuple[FamilyBalance, ...]
     tables: tuple[TableBalance, ...]
     analysts: tuple[AnalystBalance, ...]
     unit_spent_nano: int
+    unit_cap_nano: int | None
     unit_left_nano: int | None
     open: tuple[Reservation, ...]
     windows: int
@@ -148,8 +151,8 @@ class Tally:
 def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = nothing_known) -> BudgetReport:
     """A report over everybody's charges, or over one analyst's own.
 
-    For one analyst, what is left is the least of the shared and the own balance. `knowledge` is what is publicly known
-    of the tables' columns.
+    For one analyst, what is spent is that analyst's own, and what is left is the least of the shared and the own
+    balance: what others spent is missing from it. `knowledge` is what is publicly known of the tables' columns.
     """
     balances, questions, windows = tally.balances, tally.questions, tally.windows
     account = balances.shared if analyst is None else balances.account(analyst)
@@ -162,6 +165,7 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
             if analyst in (None, name)
         ),
         unit_spent_nano=account.unit_nano,
+        unit_cap_nano=_unit_cap(balances, limits, analyst=analyst),
         unit_left_nano=_unit_left(balances, limits, analyst=analyst),
         open=tuple(item for item in balances.open.values() if analyst in (None, item.charge.analyst)),
         windows=len(windows) + 1,
@@ -188,8 +192,10 @@ def _family_balances(
     for family, cells in _families(account):
         caps = in_force(limits, balances.grants.values(), table=family.table, analyst=analyst)
         lost = account.spent_on(family, cells, knowledge=knowledge)
-        left = caps.per_predicate_nano - everybody.spent_on(family, cells, knowledge=knowledge)
+        cap = caps.per_predicate_nano
+        left = cap - everybody.spent_on(family, cells, knowledge=knowledge)
         if analyst is not None and caps.analyst_per_predicate_nano is not None:
+            cap = min(cap, caps.analyst_per_predicate_nano)
             left = np.minimum(left, caps.analyst_per_predicate_nano - lost)
         own = (account.families or {})[family].array
         yield FamilyBalance(
@@ -198,6 +204,7 @@ def _family_balances(
             spent_nano=tuple(own.reshape(-1).tolist()),
             lost_nano=tuple(lost.reshape(-1).tolist()),
             left_nano=tuple(np.maximum(left, 0).reshape(-1).tolist()),
+            cap_nano=cap,
         )
 
 
@@ -214,6 +221,12 @@ def _table_balances(
 def _most_spent(account: Account, knowledge: Knowledge) -> int:
     lost = (account.spent_on(family, cells, knowledge=knowledge) for family, cells in _families(account))
     return max((int(one.max()) for one in lost), default=0)
+
+
+def _unit_cap(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
+    caps = in_force(limits, balances.grants.values(), table=None, analyst=analyst)
+    own = None if analyst is None else caps.analyst_per_unit_nano
+    return min((cap for cap in (caps.per_unit_nano, own) if cap is not None), default=None)
 
 
 def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Iterable
 
+BACKLOG = 1024  # how many clients the system may keep in its queue
 _TURNS = 3  # accepted; a transport; its protocol knows of it
 
 
@@ -14,8 +15,8 @@ async def accept_no_more(listening: Iterable[socket.socket]) -> None:
     To be awaited before `Server.close`: a connection taken just before that fails in asyncio (Python 3.11 and 3.12)
     without being closed, and its client waits until the process ends.
     """
-    loop = asyncio.get_running_loop()
-    for one in listening:
-        loop.remove_reader(one.fileno())
+    loop, sockets = asyncio.get_running_loop(), tuple(listening)
     for _ in range(_TURNS):
+        for one in sockets:
+            loop.remove_reader(one.fileno())  # each time: after a lack of descriptors asyncio begins anew by a timer
         await asyncio.sleep(0)

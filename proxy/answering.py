@@ -30,6 +30,7 @@ from planner.text_cache import SHORT_CHARACTERS, remembered
 from proxy import affordable, approval, charging, pipeline
 from proxy.answers import Asked
 from proxy.asker import Part, Prepared, Released
+from proxy.long_texts import alone
 from proxy.service import Service
 from proxy.virtual_rows import virtual_rows
 
@@ -105,7 +106,7 @@ class Answering:
         utc: bool,
     ) -> Prepared:
         """Plan one statement; nothing is spent."""
-        with self._service.using():
+        with self._service.using(), alone(statement, analyst=analyst):
             return self._prepared(statement, settings, parameters, analyst=analyst, utc=utc)
 
     def _prepared(

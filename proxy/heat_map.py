@@ -1,6 +1,6 @@
 """Which groups' budget is used up: key values against key values, each cell a share of the budget. For owners."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
@@ -90,19 +90,19 @@ def _dearest(percent: Shares, most: int) -> list[int]:
     return sorted(np.argsort(-percent, kind="stable")[:most].tolist())
 
 
-def heat_maps(families: Iterable[FamilyBalance], *, cap_nano: Callable[[str], int]) -> tuple[HeatMap, ...]:
+def heat_maps(families: Iterable[FamilyBalance]) -> tuple[HeatMap, ...]:
     """One map for each table and set of grouping columns.
 
     Filters and data versions share a map: a cell shows what a question about the group would find lost in the worst of
-    them. `cap_nano` gives a table's cap per predicate in 1e-9 epsilon.
+    them. Families of one table have one cap.
     """
     together: dict[tuple[str, tuple[str, ...]], list[FamilyBalance]] = {}
     for balance in families:
         together.setdefault((balance.family.table, balance.family.columns), []).append(balance)
-    return tuple(_map(table, columns, found, cap_nano(table)) for (table, columns), found in together.items())
+    return tuple(_map(table, columns, found) for (table, columns), found in together.items())
 
 
-def _map(table: str, labels: tuple[str, ...], families: Sequence[FamilyBalance], cap_nano: int) -> HeatMap:
+def _map(table: str, labels: tuple[str, ...], families: Sequence[FamilyBalance]) -> HeatMap:
     axes = [
         tuple(sorted({value for item in families for value in item.cells.columns[axis][1]}, key=_in_order))
         for axis in range(len(labels))
@@ -121,7 +121,7 @@ def _map(table: str, labels: tuple[str, ...], families: Sequence[FamilyBalance],
         keys=tuple(column_of(labels[axis]) for axis in order),
         rows=axes[order[0]] if order else ("the whole table",),
         columns=axes[order[1]] if len(order) > 1 else ("spent",),
-        percent=_percent(lost, cap_nano),
+        percent=_percent(lost, families[0].cap_nano),
     )
 
 

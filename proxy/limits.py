@@ -1,8 +1,12 @@
 """Who is connected to the PostgreSQL endpoint, within `[server.limits]`.
 
 Guarantee: there are never more than `unauthenticated` connections without a session, nor more than `connections`
-sessions. Whoever opens connections and does not log in keeps nobody out: a new one takes the place of the oldest of
-those. (Refusing the newest instead would let fifty silent connections close the door for as long as they are renewed.)
+sessions. A connection that comes when all places for the former are taken gets one; it is taken from the network that
+then has the most of them. So whoever opens connections and does not log in, however fast, keeps nobody out who comes
+from elsewhere and has fewer there. Within a network, and among those that have equally many, the oldest goes, or the
+oldest of those that have not sent a byte where these are half of them or more: clients behind one address compete with
+one another. (Refusing the newest instead would let fifty silent connections close the door for as long as they are
+renewed.)
 """
 
 import asyncio
@@ -12,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from planner.policy import ServerLimitsSection
+from proxy.networks import network
 from proxy.reports import fatal
 
 STOPPED = fatal("terminating connection due to administrator command", sqlstate="57P01")
@@ -34,16 +39,22 @@ class TooMany(Exception):
 
 
 class Visitor:
-    """A connection, served by `task`. `last_words` is what it hears when it is sent away.
+    """A connection from `network`, served by `task`. `last_words` is what it hears when it is sent away.
 
-    `lingering` is the shadow's process that still works for it when it is gone, or 0.
+    `has_spoken`: it has sent a byte. `lingering` is the shadow's process that still works for it when it is gone, or 0.
     """
 
-    def __init__(self, task: "asyncio.Task[None]") -> None:
+    def __init__(self, task: "asyncio.Task[None]", network: str) -> None:
         self.task = task
+        self.network = network
+        self.has_spoken = False
         self.analyst: str | None = None
         self.last_words = b""
         self.lingering = 0
+
+    def speak(self) -> None:
+        """It has sent something."""
+        self.has_spoken = True
 
     @property
     def pressed_out(self) -> bool:
@@ -78,16 +89,26 @@ class Connections:
         """Everybody who is connected."""
         return tuple(self._all)
 
-    def enter(self, task: "asyncio.Task[None]") -> Visitor:
-        """A new connection; the oldest that has not logged in makes place if there are too many."""
+    def enter(self, task: "asyncio.Task[None]", *, address: str = "") -> Visitor:
+        """A new connection from an address; if too many have not logged in, one of them makes place."""
+        visitor = Visitor(task, network(address))
         while len(self._logging_in) >= self._limits.unauthenticated:
-            oldest = next(iter(self._logging_in))
-            del self._logging_in[oldest]
-            oldest.send_away(FULL)
-        visitor = Visitor(task)
+            pressed = self._next_to_go(visitor.network)
+            del self._logging_in[pressed]
+            pressed.send_away(FULL)
         self._all.add(visitor)
         self._logging_in[visitor] = None
         return visitor
+
+    def _next_to_go(self, newcomer: str) -> Visitor:
+        """Who makes place for somebody of the network `newcomer`."""
+        held = Counter(visitor.network for visitor in self._logging_in)
+        held[newcomer] += 1
+        most = max(held[visitor.network] for visitor in self._logging_in)
+        crowd = [visitor for visitor in self._logging_in if held[visitor.network] == most]
+        silent = [visitor for visitor in crowd if not visitor.has_spoken]
+        # where few are silent they may be those that have only just come
+        return (silent if 2 * len(silent) >= len(crowd) else crowd)[0]
 
     def check(self) -> None:
         """Raises TooMany if no more session could be opened."""

@@ -6,12 +6,12 @@ Nothing reaches the shadow before the proof is right, and a wrong one tells noth
 import asyncio
 import codecs
 from collections.abc import Callable
-from hashlib import sha256
 from ssl import SSLError
 
 from planner.catalog import Catalog
 from planner.errors import KeyholeError
 from proxy.handshake import Channel, agree, begins_with_tls, shake_hands
+from proxy.strangers import Strangers
 from proxy.tls import Credentials, Tls
 from proxy.wire.backend import (
     AUTH_OK,
@@ -23,7 +23,7 @@ from proxy.wire.backend import (
 )
 from proxy.wire.cursor import Cursor
 from proxy.wire.frontend import NEWEST_MINOR, PROTOCOL_3_0, Cancel, Credential, EncryptionRequest, Startup
-from proxy.wire.scram import ITERATIONS, AuthenticationFailed, ScramServer, Verifier
+from proxy.wire.scram import AuthenticationFailed, ScramServer, Verifier
 from proxy.wire.server import Received, ServerConnection
 from proxy.wire.startup import Login, login
 from proxy.wire.violation import ProtocolViolation
@@ -40,11 +40,17 @@ class ClientGone(Exception):
 class ClientStream:
     """A client's socket, in the clear or encrypted, and its protocol state.
 
-    `channel` is None in the clear. `handled_bytes` is the length of the message that is being worked on.
+    `channel` is None in the clear. `handled_bytes` is the length of the message that is being worked on. `heard` is
+    called whenever the client has sent something.
     """
 
     def __init__(
-        self, connection: ServerConnection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        connection: ServerConnection,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        heard: Callable[[], None],
     ) -> None:
         self.connection = connection
         self.reader = reader
@@ -52,6 +58,7 @@ class ClientStream:
         self.channel: Channel | None = None
         self.handled_bytes = 0
         self._accepted = writer  # would close the socket when it is collected
+        self._heard = heard
         self._between = False  # TLS was agreed to, the handshake is not over
 
     @property
@@ -68,6 +75,7 @@ class ClientStream:
                 raise ClientGone from None
             if not data:
                 raise ClientGone
+            self._heard()
             self.connection.receive(data)
         return received
 
@@ -76,6 +84,7 @@ class ClientStream:
 
         Raises ProtocolViolation for what came in the clear, SSLError or ClientGone where no handshake comes about.
         """
+        self._heard()
         self.connection.encrypting()
         if agreeing:
             await agree(self.reader, self.writer)
@@ -108,11 +117,12 @@ class ClientStream:
 
 
 async def log_in(
-    stream: ClientStream, catalog: Catalog, tls: Tls | None, *, check: Callable[[], None]
+    stream: ClientStream, catalog: Catalog, tls: Tls | None, *, strangers: Strangers, check: Callable[[], None]
 ) -> Login | Cancel:
     """The login that was proved, or a request to cancel. Raises KeyholeError, ProtocolViolation or ClientGone.
 
-    `check` may refuse by an error of its own to look at any password; cancelling is always possible.
+    `check` may refuse by an error of its own to look at any password; cancelling is always possible. Who is not in the
+    catalog is told what `strangers` has for them.
 
     Where there is `tls`, the client must have been on `hold` since it was accepted.
     """
@@ -134,14 +144,14 @@ async def log_in(
     asked = login(message)
     if message.version[1] > NEWEST_MINOR or asked.extensions:
         stream.writer.write(NegotiateProtocolVersion(PROTOCOL_3_0 | asked.minor, asked.extensions).encode())
-    await _authenticate(stream, catalog, asked.user)
+    await _authenticate(stream, catalog, asked.user, strangers)
     if asked.database != catalog.database:
         raise ProtocolViolation(f'database "{asked.database}" does not exist', sqlstate="3D000")
     return asked
 
 
-async def _authenticate(stream: ClientStream, catalog: Catalog, user: str) -> None:
-    exchange = _exchange(catalog, user, stream.channel)
+async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, strangers: Strangers) -> None:
+    exchange = _exchange(catalog, user, stream.channel, strangers)
     offered = b"".join(mechanism.encode() + b"\0" for mechanism in exchange.mechanisms)
     stream.writer.write(Authentication(AUTH_SASL, offered + b"\0").encode())
     cursor = Cursor(await _credential(stream))
@@ -165,20 +175,17 @@ async def _credential(stream: ClientStream) -> bytes:
     return message.data
 
 
-def _exchange(catalog: Catalog, user: str, channel: Channel | None) -> ScramServer:
+def _exchange(catalog: Catalog, user: str, channel: Channel | None, strangers: Strangers) -> ScramServer:
     """An exchange with the analyst's verifier, or with one that looks the same from outside.
 
     Without the certificate that the analyst must show it fails like a wrong password, so that nobody can try passwords
     without having it.
     """
     end_point = None if channel is None else channel.end_point
+    stranger = strangers.verifier(user, catalog.analysts)  # of known users, too, so that it takes as long
     analyst = catalog.analyst(user)
     if analyst is not None:
         shown = None if channel is None else channel.common_name
         admitted = analyst.certificate_name is None or analyst.certificate_name == shown
         return ScramServer(Verifier.parse(analyst.verifier), mocked=not admitted, end_point=end_point)
-    known = [other.verifier for other in catalog.analysts]
-    iterations = Verifier.parse(known[0]).iterations if known else ITERATIONS
-    # as secret as the verifiers, and the same after a restart
-    secret = sha256("\n".join(known).encode()).digest()
-    return ScramServer(Verifier.mock(user, secret=secret, iterations=iterations), mocked=True, end_point=end_point)
+    return ScramServer(stranger, mocked=True, end_point=end_point)

@@ -25,6 +25,7 @@ class Patience:
         self._started = time.monotonic()
         self._timeout_s = timeout_ms / 1000
         self._withdrawn = asked.withdrawn or Event()
+        self._is_late = False
         self.waited = False
 
     @property
@@ -39,7 +40,8 @@ class Patience:
     @contextmanager
     def for_the_first(self) -> Iterator[None]:
         """Run the block; where it finds its question under way or just answered, end it there after a moment, and it is
-        to be run again. Raises KH409 as soon as the question is withdrawn, and KH501 when its time is up."""
+        to be run again. Raises KH409 as soon as the question is withdrawn, and KH501 when its time is up: not before
+        it was run once more then, since what was found may be an answer."""
         try:
             yield
         except Repeated:
@@ -47,9 +49,10 @@ class Patience:
         else:
             return
         left_s = self._timeout_s - self._passed_s
-        if left_s <= 0:
+        if left_s <= 0 and self._is_late:
             raise _still_asked()
-        self._withdrawn.wait(min(max(self._passed_s / _PART, _LEAST_S), _MOST_S, left_s))
+        self._is_late = left_s <= 0
+        self._withdrawn.wait(max(0.0, min(max(self._passed_s / _PART, _LEAST_S), _MOST_S, left_s)))
         self._asked.check_wanted()
 
 

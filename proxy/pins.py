@@ -33,7 +33,7 @@ class PinSource(Protocol):
         """The columns of a relation. Raises KH006 if there is none."""
 
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> Sequence[Sequence[object]]:
-        """All rows of a public table."""
+        """All rows of a public table. Raises KH006."""
 
     def is_view(self, relation: str) -> bool:
         """Whether the relation is computed from others."""
@@ -136,6 +136,7 @@ def _copied(policy: Policy, name: str, source: PinSource, columns: tuple[SourceC
     if source.is_view(text):
         hint = "Name a table: a view may be computed from private rows. Copy it into a table of its own."
         raise policy.refuse(place, Fault("KH002", "is a view, which cannot be public", hint=hint))
+    policy.at(("tables", name), lambda: pinned_table(name, columns, ()))  # the types, before any row is read
     rows = source.table_rows(text, tuple(column.name for column in columns))
     if len(rows) > MAX_PUBLIC_ROWS:
         hint = "Copy only what analysts join or browse."

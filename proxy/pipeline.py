@@ -69,7 +69,7 @@ def _answered_anew(service: Service, plan: Plan, asked: Asked, claim: Claim, pat
             asked.check_wanted()
             with service.stage(Stage.RESERVE):
                 paid = spending.reserve(service, claim, plan, asked, on_paths)
-            paying.enter_context(spending.given_up_if_it_fails(service, paid))
+            paying.enter_context(service.ledger.at_work(paid.reservation))
             with service.stage(Stage.AGGREGATE), service.failures.held_until(limit, analyst=asked.analyst.name):
                 aggregates = service.source.aggregates(
                     plan.rewritten, plan.question.keys, functionals=count, timeout_ms=limit, version=claim.version

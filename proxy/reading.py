@@ -10,32 +10,42 @@ from proxy.asker import Asker, Part
 from proxy.client_text import ClientText
 from proxy.held import Held
 from proxy.logs import fault
+from proxy.long_texts import VERY_LONG_BYTES, alone
+from proxy.statement_time import longest_ms
 from proxy.withdrawal import Work
 
 log = structlog.get_logger("keyhole.session")
 
 _LONG_BYTES = 2 * 1024
-_VERY_LONG_BYTES = 64 * 1024  # read one at a time, whoever sends them
 
 
 class Reading:
-    """Reads one session's texts: short ones at once, long ones in `work`, very long ones in `readers`."""
+    """Reads one session's texts, those of `analyst`: short ones at once, long ones in `work`, very long ones in
+    `readers` while nothing else in the process reads such a one.
 
-    def __init__(self, asker: Asker, *, text: ClientText, held: Held, work: Work, readers: Executor) -> None:
+    `longest_ms` is the highest `statement_timeout` that any of them may have set.
+    """
+
+    def __init__(
+        self, asker: Asker, *, analyst: str, text: ClientText, held: Held, work: Work, readers: Executor
+    ) -> None:
         self._asker = asker
+        self._analyst = analyst
         self._text = text
         self._held = held
         self._work = work
         self._readers = Work(readers)
+        self.longest_ms = 0.0
 
     async def parts(self, sql: bytes) -> tuple[Part, ...]:
         """The statements of a text. What PREPARE or EXECUTE names is noted. Raises KeyholeError."""
         text = await self._text.read(sql)
         if len(sql) > _LONG_BYTES:
-            beside = self._readers if len(sql) > _VERY_LONG_BYTES else self._work
-            parts = await beside.run(partial(self._asker.read, text))
+            beside = self._readers if len(sql) > VERY_LONG_BYTES else self._work
+            parts, longest = await beside.run(partial(self._read, text))
         else:
-            parts = self._at_once(text)
+            parts, longest = self._at_once(text)
+        self.longest_ms = max(self.longest_ms, longest)
         for part in parts:
             if part.prepares is not None:
                 self._held.prepared(part.prepares)
@@ -43,9 +53,13 @@ class Reading:
                 self._held.check_execute(part.executing.name, position=part.offset + 1)
         return parts
 
-    def _at_once(self, text: str) -> tuple[Part, ...]:
+    def _read(self, text: str) -> tuple[tuple[Part, ...], float]:
+        with alone(text, analyst=self._analyst):
+            return self._asker.read(text), longest_ms(text)
+
+    def _at_once(self, text: str) -> tuple[tuple[Part, ...], float]:
         try:
-            return self._asker.read(text)
+            return self._read(text)
         except KeyholeError:
             raise
         except Exception as error:

@@ -28,6 +28,7 @@ from planner.policy import RestSection
 from proxy import budget, rest_answers, rest_idempotency, rest_json
 from proxy.answering import explained_document
 from proxy.http_shell import LEAVING, Shell
+from proxy.long_texts import alone
 from proxy.readiness import Readiness, readiness
 from proxy.refusals import internal_error
 from proxy.rest_answers import MOST_PAGE_KEYS, Cursor, Cut
@@ -152,7 +153,7 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
     @app.post("/v1/explain", responses=announced(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
         """The plan of a question and what it would cost. Spends nothing."""
-        with serving.using() as service:
+        with serving.using() as service, alone(body.sql, analyst=who):
             asked = body.asked_by(_known(service, who), service, today=datetime.now(UTC).date())
             return explained_document(service, asked)
 

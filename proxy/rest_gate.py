@@ -8,13 +8,13 @@ import hmac
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from ipaddress import IPv6Address, ip_address
 
 import structlog
 
 from planner.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy import RestSection
+from proxy.networks import network
 from proxy.rest_rates import MOST_NAMES, Rates
 from proxy.rest_refusals import HttpRefusal
 
@@ -23,7 +23,6 @@ log = structlog.get_logger("keyhole.rest")
 EVERYBODY = ""
 SHORT_TOKEN = 32  # characters; what keyhole passwd makes has 43
 ALL_ADDRESSES = 10  # the failed logins of all addresses together, in those of one
-_V6_NETWORK_BITS = 64
 _TOGETHER_HINT = "Ask again in a moment."
 
 
@@ -94,19 +93,6 @@ class Gate:
 def _wait(wait_s: int, message: str) -> None:
     if wait_s:
         raise HttpRefusal("KH430", message, wait_s=wait_s, hint=f"Ask again in {wait_s} s.")
-
-
-def network(address: str) -> str:
-    """What an address counts as: itself, or with IPv6 the network of 64 bits that one host is given."""
-    try:
-        known = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address[:64]
-    if not isinstance(known, IPv6Address):
-        return str(known)
-    if known.ipv4_mapped is not None:
-        return str(known.ipv4_mapped)
-    return str(IPv6Address(int(known) >> (128 - _V6_NETWORK_BITS) << (128 - _V6_NETWORK_BITS)))
 
 
 def authenticated(analysts: Sequence[Analyst], token: str) -> Analyst:

@@ -24,8 +24,10 @@ from accountant.errors import LedgerError
 from accountant.idempotency import Earlier, OtherRequest, State, TooManyKeys
 from planner.catalog import Analyst
 from planner.errors import KeyholeError
+from planner.plan import Plan
 from proxy import pipeline, rest_answers
-from proxy.answers import Answer, KeySet
+from proxy.answers import Answer, Asked, KeySet
+from proxy.long_texts import alone
 from proxy.refusals import internal_error
 from proxy.rest_answers import Reply
 from proxy.rest_models import QuestionIn
@@ -72,8 +74,16 @@ def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None
 
 
 def _answer(service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None) -> Answer:
-    asked = body.asked_by(analyst, service, today=today, attempt=attempt)
-    return pipeline.answer(service, pipeline.prepare(service, asked), asked)
+    asked, plan = _planned(service, body, analyst, today=today, attempt=attempt)
+    return pipeline.answer(service, plan, asked)
+
+
+def _planned(
+    service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None = None
+) -> tuple[Asked, Plan]:
+    with alone(body.sql, analyst=analyst.name):
+        asked = body.asked_by(analyst, service, today=today, attempt=attempt)
+        return asked, pipeline.prepare(service, asked)
 
 
 def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attempt) -> Reply:
@@ -125,7 +135,7 @@ def _told_before(
 
 def _constant_again(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, *, digest: str) -> KeySet:
     """The keys that the question alone decided, if it still decides the same ones."""
-    plan = pipeline.prepare(service, body.asked_by(analyst, service, today=earlier.begun_at.date()))
+    _, plan = _planned(service, body, analyst, today=earlier.begun_at.date())
     keys = None if plan.question.functionals else KeySet.constant(plan)
     if keys is None or _digest(keys) != digest:
         raise _unknown("The first attempt spent nothing, and was answered under another policy.")
@@ -136,7 +146,6 @@ def _answered_before(
     service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, reservation: str
 ) -> Reply | KeyholeError:
     """The answer that the first request stored before it died."""
-    asked = body.asked_by(analyst, service, today=earlier.begun_at.date())
     try:
         stored = service.ledger.idempotency.stored(reservation, analyst=analyst.name)
     except LedgerError:
@@ -145,7 +154,8 @@ def _answered_before(
         raise ledger_unavailable()
     try:
         reused = earlier.reservation != reservation
-        answer = answer_again(service, pipeline.prepare(service, asked), asked, stored, reused=reused)
+        asked, plan = _planned(service, body, analyst, today=earlier.begun_at.date())
+        answer = answer_again(service, plan, asked, stored, reused=reused)
     except KeyholeError as refusal:
         return refusal
     if answer is None:

@@ -1,10 +1,13 @@
 """What REST takes and gives, as types: requests are strict, answers say what they promise."""
 
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from math import isfinite
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WrapValidator
+from pydantic_core import PydanticCustomError
 
 from accountant.attempts import Attempt
 from planner.catalog import Analyst, Value
@@ -23,8 +26,26 @@ def _storable(text: str) -> str:
     return text
 
 
+def _one_of(kinds: str) -> WrapValidator:
+    """A value of several types, refused as a whole: a single type would be told by pydantic's name of it."""
+
+    def check(sent: Any, read: Callable[[Any], Any]) -> Any:
+        if isinstance(sent, str):
+            _storable(sent)
+        if isinstance(sent, float) and not isfinite(sent):
+            raise ValueError("not a number that a database can hold")
+        try:
+            return read(sent)
+        except ValidationError:
+            raise PydanticCustomError("kind", "Input should be {kinds}", {"kinds": kinds}) from None
+
+    return WrapValidator(check)
+
+
 Text: TypeAlias = Annotated[str, AfterValidator(_storable)]
-Parameter: TypeAlias = Text | int | float | bool | None
+Parameter: TypeAlias = Annotated[
+    str | int | float | bool | None, _one_of("text, a number, true, false or null; an array is sent as its text, {a,b}")
+]
 
 
 def _described(name: str) -> Any:
@@ -51,7 +72,7 @@ class QuestionIn(BaseModel):
     parameters: Annotated[list[Parameter], Field(max_length=MOST_PARAMETERS, description="values of $1, $2, ...")] = []
     fnr: float | None = _described("fnr")
     fpr: float | None = _described("fpr")
-    tolerance: Text | int | float | None = _described("tolerance")
+    tolerance: Annotated[str | int | float | None, _one_of("text, a number or null")] = _described("tolerance")
     min_rows: int | None = _described("min_rows")
     mechanism: Text | None = _described("mechanism")
     most_positives: int | None = _described("most_positives")

@@ -42,6 +42,11 @@ _UNSERVED = {
     505: ("this is another HTTP than 1.1", "Speak HTTP/1.1."),
     431: ("the head of the request is too large", "Send fewer or shorter headers, and a shorter address."),
 }
+_FAULTS = {  # in JSON's words, what pydantic says in Python's
+    "model_attributes_type": "Input should be one JSON object",
+    "list_type": "Input should be an array",
+    "too_long": "Array should have at most {max_length} items",
+}
 _UNREADABLE = ("the request cannot be read", "Send one JSON object, and every header once; /docs has the fields.")
 
 
@@ -121,8 +126,8 @@ def _malformed(error: RequestValidationError) -> JSONResponse:
     """The first fault that pydantic found, by its place; the value itself is not repeated."""
     fault = error.errors()[0]
     place = ".".join(str(part)[:_MOST_NAME_CHARACTERS] for part in fault["loc"])
-    told = f"{place}: {fault['msg'].removeprefix('Value error, ')}"
-    return problem_response(KeyholeError("KH408", told, hint="/docs has the fields and their types."))
+    said = _FAULTS.get(fault["type"], "").format(**fault.get("ctx", {})) or fault["msg"].removeprefix("Value error, ")
+    return problem_response(KeyholeError("KH408", f"{place}: {said}", hint="/docs has the fields and their types."))
 
 
 def _unserved(error: HTTPException) -> JSONResponse:

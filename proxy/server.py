@@ -17,7 +17,7 @@ import structlog
 from planner.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy import ServerLimitsSection
-from proxy.accepting import accept_no_more
+from proxy.accepting import BACKLOG, accept_no_more
 from proxy.backing import Backing
 from proxy.cancelling import Siblings
 from proxy.handshake import hold
@@ -29,6 +29,7 @@ from proxy.session import Session
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.link import Refused
 from proxy.shadow.relay import Relay
+from proxy.strangers import Strangers
 from proxy.telemetry import Face, Telemetry, TurnedAway
 from proxy.tls import Tls
 from proxy.watching import Open, Watch
@@ -44,7 +45,6 @@ log = structlog.get_logger("keyhole.endpoint")
 LOGIN_TIMEOUT_S = 10.0
 STOP_GRACE_S = 5.0
 _STOP_INTERVAL_S = 0.01
-_BACKLOG = 1024
 _AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one read
 
 
@@ -52,7 +52,8 @@ class Endpoint:
     """PostgreSQL on a socket. Each connection is one task; questions run in `workers` threads beside the loop.
 
     `statement_timeout_ms` of the catalog bounds what the shadow may run, whatever a session sets. Without `tls`
-    everything travels in the clear; without `limits` they are the policy's defaults.
+    everything travels in the clear; without `limits` they are the policy's defaults. `strangers` is what unknown users
+    are told, and should be that of before where there was an endpoint before.
     """
 
     def __init__(
@@ -64,8 +65,10 @@ class Endpoint:
         workers: int = 8,
         telemetry: Telemetry | None = None,
         siblings: Siblings | None = None,
+        strangers: Strangers | None = None,
     ) -> None:
         self._backing = backing
+        self._strangers = strangers or Strangers()
         self._tls = tls
         self._limits = limits or ServerLimitsSection()
         self._connected = Connections(self._limits)
@@ -91,7 +94,7 @@ class Endpoint:
         else:
             # one connection at a time, or the first process to wake would take all that wait
             self._server = await asyncio.start_server(self._accept, sock=shared, backlog=1)
-            shared.listen(_BACKLOG)
+            shared.listen(BACKLOG)
         self._watch.start()
 
     @property
@@ -165,9 +168,9 @@ class Endpoint:
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        visitor = self._connected.enter(task)
-        stream = ClientStream(ServerConnection(), reader, writer)
         seen, address = self._telemetry, _address(writer)
+        visitor = self._connected.enter(task, address=address or "")
+        stream = ClientStream(ServerConnection(), reader, writer, heard=visitor.speak)
         try:
             await self._serve(stream, visitor, address=address)
         except asyncio.CancelledError:
@@ -211,7 +214,8 @@ class Endpoint:
         with ExitStack() as staying:
             async with asyncio.timeout(LOGIN_TIMEOUT_S):
                 catalog = self._backing.catalog
-                login = await log_in(stream, catalog, self._tls, check=self._connected.check)
+                check = self._connected.check
+                login = await log_in(stream, catalog, self._tls, strangers=self._strangers, check=check)
                 if isinstance(login, Cancel):
                     await self.cancel(login)
                     await self._siblings.forward(login)

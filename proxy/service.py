@@ -11,7 +11,6 @@ from typing import Protocol
 from accountant.dependencies import Knowledge, nothing_known
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
-from accountant.owner_events import Grant
 from accountant.report import BudgetReport
 from accountant.report import Question as AskedBefore
 from mechanisms.noise import system_noise
@@ -181,13 +180,6 @@ class Service:
         analyst = OWNER if name is None else self.analyst(name)
         try:
             return self.ledger.balances(limits(self.catalog, analyst), analyst=name)
-        except LedgerError:
-            raise ledger_unavailable() from None
-
-    def grants(self) -> tuple[Grant, ...]:
-        """What the owner granted on top of the policy's caps and did not revoke. Raises KH502."""
-        try:
-            return tuple(self.ledger.owner.grants().values())
         except LedgerError:
             raise ledger_unavailable() from None
 

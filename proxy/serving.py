@@ -17,9 +17,10 @@ import uvicorn
 from planner.errors import KeyholeError
 from planner.policy import Policy, RestSection, ServerLimitsSection
 from proxy import rest_server
-from proxy.accepting import accept_no_more
+from proxy.accepting import BACKLOG, accept_no_more
 from proxy.cancelling import Siblings
 from proxy.generations import Generation, Generations, first_generation, prepared_shadow
+from proxy.login_secret import login_secret
 from proxy.logs import to_standard_error
 from proxy.operations import operations, readings
 from proxy.readiness import Readiness, readiness
@@ -29,6 +30,7 @@ from proxy.server import Endpoint
 from proxy.service import Service, Serving
 from proxy.shadow.address import ShadowAddress
 from proxy.signals import Signals
+from proxy.strangers import Strangers
 from proxy.systemd import READY, STOPPING, notify
 from proxy.telemetry import Telemetry
 from proxy.tls import Tls, exposure
@@ -99,17 +101,18 @@ async def running(
     rest: RestSection | None = None,
     metrics: Place | None = None,
     siblings: Siblings | None = None,
+    strangers: Strangers | None = None,
 ) -> AsyncIterator[Running]:
     """Serve over the newest generation until the block ends. `limits` are PostgreSQL's alone, `rest` limits REST.
 
     Without `metrics` there is no port for the operator. With `siblings` other processes accept on the same sockets,
-    over the same shadows.
+    over the same shadows. `strangers` is what unknown users are told; without it another in each process.
     """
     siblings = siblings or Siblings()
     seen, newest = generations.telemetry, generations.newest
     ready = readiness(generations, lambda: generations.newest.shadow)
     rest_tls = tls if tls is not None and tls.covers_rest else None
-    endpoint = Endpoint(newest.backing, tls=tls, limits=limits, telemetry=seen, siblings=siblings)
+    endpoint = Endpoint(newest.backing, tls=tls, limits=limits, telemetry=seen, siblings=siblings, strangers=strangers)
     seen.watch(*readings(generations, endpoint, ready))
     await endpoint.start(shared=accepting.postgresql)
     stopping: asyncio.Task[None] | None = None
@@ -138,7 +141,21 @@ async def running(
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn without signal handlers of its own: ending is decided here, and leaves no client waiting."""
+    """uvicorn without signal handlers of its own: ending is decided here, and leaves no client waiting.
+
+    It takes one connection at a time: the first process to wake takes not all that wait, and where a process has no
+    more file descriptors asyncio says so once and not for every place in the queue.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        config.backlog = 1
+        super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, with a queue as long as that of PostgreSQL's port."""
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(BACKLOG)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -233,11 +250,20 @@ def run(
             supervise(policy, accepting=accepting, metrics=metrics, workers=several, signals=signals)
             return
         service = Service.over(policy, telemetry=Telemetry(log=structlog.get_logger()))
+        strangers = Strangers(login_secret(policy))
         signals.hold()
         with signals.excusing():
             first = first_generation(service, policy)
             asyncio.run(
-                _until_told(first, policy=policy, accepting=accepting, tls=tls, metrics=metrics, signals=signals)
+                _until_told(
+                    first,
+                    policy=policy,
+                    accepting=accepting,
+                    tls=tls,
+                    metrics=metrics,
+                    strangers=strangers,
+                    signals=signals,
+                )
             )
 
 
@@ -248,6 +274,7 @@ async def _until_told(
     accepting: Sockets,
     tls: Tls | None,
     metrics: Place | None,
+    strangers: Strangers,
     signals: Signals,
 ) -> None:
     told, again = asyncio.Event(), asyncio.Event()
@@ -264,6 +291,7 @@ async def _until_told(
                 limits=policy.server.limits,
                 rest=policy.server.rest,
                 metrics=metrics,
+                strangers=strangers,
             )
         )
         reloading = Reloading(generations, up.endpoint, policy=policy)

@@ -24,6 +24,7 @@ from proxy.shadow.exchange import OWN_NAMES, STAND_IN, Exchange
 from proxy.shadow.findings import READ_BY, ShadowFailed, described
 from proxy.shadow.parameter import all_mean_the_same
 from proxy.shadow.relay import Relay
+from proxy.statement_time import given_ms
 from proxy.telemetry import Telemetry
 from proxy.wire.frontend import (
     Bind,
@@ -76,7 +77,9 @@ class Session:
         self._exchange = Exchange(relay, setting_names=tuple(asker.settings))
         self._text = ClientText(relay, self._exchange)
         self._held = Held(self._exchange, self._text)
-        self._reading = Reading(asker, text=self._text, held=self._held, work=self._work, readers=readers)
+        self._reading = Reading(
+            asker, analyst=analyst, text=self._text, held=self._held, work=self._work, readers=readers
+        )
         self._refusing = Refusing(
             relay,
             client=client,
@@ -137,6 +140,11 @@ class Session:
     def in_transaction(self) -> bool:
         """Whether a transaction, or a batch that was not ended by Sync, is open."""
         return self._relay.answers.status != b"I" or self._connection.state is not State.IDLE
+
+    @property
+    def longest_ms(self) -> float:
+        """The longest that PostgreSQL's own limit lets a statement of this session run; infinite without a limit."""
+        return max(given_ms(self._relay.settings), self._reading.longest_ms)
 
     def idle_for(self, now: float) -> float:
         """Seconds since the last statement ended, in the loop's time."""

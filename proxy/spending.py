@@ -47,13 +47,12 @@ def stored_answer(service: Service, claim: Claim, plan: Plan, asked: Asked) -> A
     it was released with; without that a cap per analyst would be no privacy bound. Raises KH306, KH502, and KH307
     where the mechanism had stopped without an answer; `Repeated` where the analyst's own question is under way.
     """
+    name, longest = asked.analyst.name, _longest(service)
     with _ledger(service, claim, plan, asked):
-        stored = service.ledger.find_answer(
-            claim.charge.question, claim.version, analyst=asked.analyst.name, once_within=_longest(service)
-        )
+        stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name, once_within=longest)
         if stored is not None and not stored.held:
             service.ledger.charge_reader(
-                stored.reading(asked.analyst.name), claim.limits, answer=stored, attempt=asked.attempt
+                stored.reading(name), claim.limits, answer=stored, attempt=asked.attempt, once_within=longest
             )
     return None if stored is None else _from_store(plan, stored, reused=True)
 
@@ -199,16 +198,6 @@ def _reserved(service: Service, claim: Claim, asked: Asked) -> Reservation:
 def _longest(service: Service) -> timedelta:
     """For how long after its reservation a question may be at work."""
     return timedelta(milliseconds=service.catalog.statement_timeout_ms)
-
-
-@contextmanager
-def given_up_if_it_fails(service: Service, paid: Paid) -> Iterator[None]:
-    """Run what is paid for; should it fail, nobody waits for its answer any more. It stays paid."""
-    try:
-        yield
-    except BaseException:
-        service.ledger.give_up(paid.reservation)
-        raise
 
 
 def commit(

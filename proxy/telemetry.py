@@ -6,6 +6,7 @@ long the stages from `aggregate` on take. It is measured for operators alone, an
 References: docs/operating.md has every metric and every event.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -35,6 +36,8 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 
 _LOGIN_FAILED = "KH401"
 _ALARMING = ("KH501", "KH502", "KH900")
 _HEALTH = ("/healthz", "/readyz")  # asked every few seconds
+
+_PAUSE_S = 60.0  # between two lines about what anybody can make happen as often as they like
 
 disable_created_metrics()  # a second series for each, which says when the process started
 
@@ -93,9 +96,12 @@ class Telemetry:
     Without `log` nothing is logged: commands and tests have no operator.
     """
 
-    def __init__(self, *, log: FilteringBoundLogger | None = None) -> None:
+    def __init__(self, *, log: FilteringBoundLogger | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.registry = registry = CollectorRegistry()
         self._log = log
+        self._clock = clock
+        self._untold: dict[TurnedAway, int] = {}
+        self._told_at: dict[TurnedAway, float] = {}
         self._questions = Counter(
             "keyhole_questions", "Planned questions by how they ended", ["outcome"], registry=registry
         )
@@ -200,9 +206,13 @@ class Telemetry:
             self._tell("request", **asdict(done))
 
     def turned_away(self, reason: TurnedAway, *, address: str | None) -> None:
-        """A connection was ended."""
+        """A connection was ended. The log has the first of a reason, and then one a minute with how many there were."""
         self._turned_away.labels(reason=reason).inc()
-        self._tell("turned away", reason=reason, address=address)
+        self._untold[reason] = self._untold.get(reason, 0) + 1
+        now = self._clock()
+        if now - self._told_at.get(reason, -math.inf) >= _PAUSE_S:
+            self._told_at[reason] = now
+            self._tell("turned away", reason=reason, address=address, times=self._untold.pop(reason))
 
     @contextmanager
     def session(self, *, analyst: str, address: str | None) -> Iterator[None]:

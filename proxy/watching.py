@@ -16,7 +16,7 @@ from proxy.shadow.usage import is_alive, stand_back, usage
 INTERVAL_S = 0.5
 _NEAR_S = 0.05
 LATE_S = 5.0
-"""From when on a statement that was to end counts as one that PostgreSQL cannot stop."""
+"""From when on a statement that was to end, or many that were sent at once, count as what PostgreSQL cannot stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,9 @@ class Open:
 class Watch:
     """The watch on one endpoint's sessions, on its event loop. What it goes by may change at any time.
 
-    `longest_s` says how long a statement may run in the shadow, in seconds.
+    `longest_s` says how long a statement may run in the shadow, in seconds, whatever a session sets. Where it
+    has set PostgreSQL's own limit higher, statements whose answers come together (those of one text, or of one
+    pipeline) count as one.
     """
 
     def __init__(
@@ -88,19 +90,26 @@ class Watch:
         self._connected.free(visitor)
 
     async def _watch_time(self) -> None:
-        """Cancel what runs too long in the shadow, and end sessions that do nothing for too long."""
+        """End what runs too long in the shadow, and sessions that do nothing for too long."""
         while True:
             await asyncio.sleep(INTERVAL_S)
-            longest_s = self._longest_s()
             now = asyncio.get_running_loop().time()
             for one in self._sessions():
-                if one.relay.busy_for(now) > longest_s:
-                    await one.relay.cancel()
-                if one.relay.busy_for(now) > longest_s + LATE_S:
-                    stand_back(one.relay.process)
+                await self._end_late(one)
                 most, report = self._longest_idle(one.session)
                 if most and one.session.idle_for(now) > most:
                     one.visitor.send_away(report)
+
+    async def _end_late(self, one: Open) -> None:
+        """Cancel what has run for too long where the session has set PostgreSQL's own limit higher than the owner's.
+
+        Everywhere else PostgreSQL does it, statement by statement. What goes on all the same stands back.
+        """
+        longest_s, loop = self._longest_s(), asyncio.get_running_loop()
+        if one.relay.busy_for(loop.time()) > longest_s and one.session.longest_ms > 1000 * longest_s:
+            await one.relay.time_out()
+        if one.relay.busy_for(loop.time()) > longest_s + LATE_S:
+            stand_back(one.relay.process)
 
     async def _watch_memory(self) -> None:
         """End the largest sessions while all together take more than `shadow_memory_mb`."""

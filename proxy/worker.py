@@ -26,6 +26,7 @@ from proxy.service import Service
 from proxy.serving import Addresses, Place, Sockets, running
 from proxy.shadow.address import ShadowAddress
 from proxy.signals import heard_by_parent_alone
+from proxy.strangers import Strangers
 from proxy.telemetry import Telemetry
 from proxy.tls import Tls
 
@@ -62,6 +63,7 @@ class Task:
     accepting: Sockets
     metrics: Place | None
     folder: Path
+    strangers: Strangers
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ async def _serve(task: Task, parent: _Parent, first: Generation, *, tls: Tls | N
             rest=divided(policy.server.rest, task.workers),
             metrics=task.metrics,
             siblings=Siblings(task.worker, task.folder),
+            strangers=task.strangers,
         ) as up,
     ):
         orders: asyncio.Queue[Order] = asyncio.Queue()

@@ -22,7 +22,8 @@ class WorkerPool:
 
     def __init__(self, threads: int, *, telemetry: Telemetry) -> None:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="keyhole-question")
-        self._line: Line[tuple[Future[Any], Callable[[], Any]]] = Line(threads)
+        self._line: Line[Future[Any]] = Line(threads)
+        self._work: dict[Future[Any], Callable[[], Any]] = {}  # of those in line
         self._changed = threading.Condition()
         self._is_shut = False
         self._busy = telemetry.workers.labels(state="busy")
@@ -41,27 +42,30 @@ class WorkerPool:
 
     def _submit(self, analyst: str, work: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
-        one = (future, partial(copy_context().run, work))
         with self._changed:
             if self._is_shut:
                 raise RuntimeError("the pool is shut")
             self._waiting.inc()
-            self._line.join(analyst, one)
+            self._work[future] = partial(copy_context().run, work)
+            self._line.join(analyst, future)
             self._begin()
-        future.add_done_callback(lambda done: self._withdrawn(analyst, one) if done.cancelled() else None)
+        future.add_done_callback(partial(self._leave_if_cancelled, analyst))  # knows no future: it would keep itself
         return future
 
-    def _withdrawn(self, analyst: str, one: tuple[Future[Any], Callable[[], Any]]) -> None:
+    def _leave_if_cancelled(self, analyst: str, future: Future[Any]) -> None:
+        if not future.cancelled():
+            return
         with self._changed:
-            if self._line.leave(analyst, one):
+            if self._line.leave(analyst, future):
+                del self._work[future]
                 self._waiting.dec()
                 self._changed.notify_all()
 
     def _begin(self) -> None:
-        for analyst, (future, work) in self._line.admitted():
+        for analyst, future in self._line.admitted():
             self._waiting.dec()
             self._busy.inc()
-            self._threads.submit(self._run, analyst, future, work)
+            self._threads.submit(self._run, analyst, future, self._work.pop(future))
 
     def _run(self, analyst: str, future: Future[Any], work: Callable[[], Any]) -> None:
         try:

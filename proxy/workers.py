@@ -20,6 +20,7 @@ from planner.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.policy import Policy
 from proxy.generations import oldest_of_few, prepared_shadow
+from proxy.login_secret import login_secret
 from proxy.logs import fault, to_standard_error
 from proxy.pins import pinned_catalog
 from proxy.reloading import InForce, NotTaken, log_refusal, unless_cancelled
@@ -28,6 +29,7 @@ from proxy.serving import Addresses, Place, Sockets, announce, each_time, say_go
 from proxy.shadow.schema import update_roles
 from proxy.shared_source import open_policy_source
 from proxy.signals import Signals, unheard_by_children
+from proxy.strangers import Strangers
 from proxy.worker import Failed, Left, Open, Opened, Order, Ready, Reload, Shown, Stop, Take, Task, Word, work
 
 log = structlog.get_logger("keyhole.workers")
@@ -47,10 +49,17 @@ def supervise(policy: Policy, *, accepting: Sockets, metrics: Place | None, work
     `metrics` on. Raises KeyholeError for what is wrong with the policy, and where a worker cannot start at first."""
     with Service.over(policy) as service:  # checked once, and the ledger brought to this version by one process alone
         catalog = service.catalog
+    strangers = Strangers(login_secret(policy))
     signals.hold()
     with signals.excusing(), tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         supervisor = _Supervisor(
-            policy, catalog, accepting=accepting, metrics=metrics, workers=workers, folder=Path(folder)
+            policy,
+            catalog,
+            accepting=accepting,
+            metrics=metrics,
+            workers=workers,
+            folder=Path(folder),
+            strangers=strangers,
         )
         try:
             asyncio.run(supervisor.run(signals))
@@ -159,6 +168,7 @@ class _Supervisor:
         metrics: Place | None,
         workers: int,
         folder: Path,
+        strangers: Strangers,
         vote_s: float = VOTE_S,
     ) -> None:
         self._accepting = accepting
@@ -166,6 +176,7 @@ class _Supervisor:
         self._metrics = metrics
         self._number = workers
         self._folder = folder
+        self._strangers = strangers
         self._newest = _made(1, policy, catalog, workers=workers)
         self._made = {1: self._newest}
         self._opening: set[int] = set()
@@ -219,6 +230,7 @@ class _Supervisor:
             accepting=self._accepting,
             metrics=place,
             folder=self._folder,
+            strangers=self._strangers,
         )
         self._workers[number] = _Worker(task, left=self._close_unused)
 

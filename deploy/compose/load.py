@@ -12,10 +12,11 @@ import psycopg
 from psycopg import sql
 
 from deploy.demo import build
+from proxy.sources import ROLE_CONNECTIONS
 
 HERE = Path(__file__).resolve().parent
 READER = "keyhole_reader"
-_ROLE = "CREATE ROLE {} LOGIN PASSWORD {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT CONNECTION LIMIT 9"
+_ROLE = "CREATE ROLE {} LOGIN PASSWORD {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT CONNECTION LIMIT {}"
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {}",
     "GRANT SELECT ON sales, countries TO {}",
@@ -31,7 +32,9 @@ def load(url: str, *, reader_password: str) -> bool:
             return False
         owner.execute((HERE / "source.sql").read_bytes())
         _fill(owner)
-        owner.execute(sql.SQL(_ROLE).format(sql.Identifier(READER), sql.Literal(reader_password)))
+        owner.execute(
+            sql.SQL(_ROLE).format(sql.Identifier(READER), sql.Literal(reader_password), sql.Literal(ROLE_CONNECTIONS))
+        )
         for grant in _GRANTS:
             owner.execute(sql.SQL(grant).format(sql.Identifier(READER)))
     return True

@@ -46,6 +46,7 @@ CONFIGURATION = {
     "log_rotation_size": "0",
     "track_activity_query_size": "100B",
     "track_activities": "off",
+    "track_counts": "off",  # which tables others read, and when; without it nothing is vacuumed, nor need be
     "password_encryption": "scram-sha-256",
 }
 

@@ -19,6 +19,8 @@ _FLUSH = Flush().encode()
 _PARSED = frozenset(map(ord, "1E"))
 _GRAMMAR_FILES = frozenset((b"scan.l", b"scansup.c", b"gram.y", b"parser.c"))
 _NOT_IN_ENCODING = b"22021"
+_CANCELLED = b"57014"
+_TIMED_OUT = b"canceling statement due to statement timeout"
 
 
 class Relay:
@@ -49,6 +51,7 @@ class Relay:
         self._attention = asyncio.Event()  # for the pump: the shadow is gone, or the client is behind
         self._high_water_bytes = client.transport.get_write_buffer_limits()[1]
         self._busy_since: float | None = None
+        self._is_late = False
         self.settled_at = asyncio.get_running_loop().time()
 
     @staticmethod
@@ -156,6 +159,11 @@ class Relay:
                 finally:
                     writer.close()
 
+    async def time_out(self) -> None:
+        """Cancel what runs, and have the client told so as where PostgreSQL's own limit ends a statement."""
+        self._is_late = True
+        await self.cancel()
+
     async def end(self) -> None:
         """Hang up, and leave nothing running in the shadow."""
         transport = self._link.transport
@@ -190,10 +198,13 @@ class Relay:
             if frame.kind == ord("S"):
                 name, _, rest = frame.payload.partition(b"\0")
                 self.parameters[name] = rest[:-1]
+            if self._is_late and frame.kind == ord("E"):
+                frame = _timed_out(frame)
             shown.append(self.answers.take(frame))
         self._client.write(b"".join(shown))
         if self.answers.settled:
             self._busy_since = None
+            self._is_late = False
             self.settled_at = asyncio.get_running_loop().time()
             self._wake()
         elif self.answers.completed != completed:
@@ -202,6 +213,16 @@ class Relay:
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
+
+
+def _timed_out(frame: Frame) -> Frame:
+    """The ErrorResponse to a statement that was cancelled, as PostgreSQL words it when a time limit did; others as they
+    are."""
+    report = backend.decode(frame)
+    if not isinstance(report, Report) or report.field(b"C") != _CANCELLED:
+        return frame
+    fields = tuple((name, _TIMED_OUT if name == b"M" else value) for name, value in report.fields)
+    return Frame(frame.kind, Report(report.kind, fields).encode())
 
 
 def is_syntax_error(frame: Frame) -> bool:

@@ -25,7 +25,7 @@ UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 _UNQUALIFIED = f"{VIRTUAL_SCHEMA}.unqualified"
 """Another: what the views under `keyhole.` read, which Keyhole fills where they are named in full."""
 _SCHEMA_COMMENT = "what Keyhole tells of your session: budget, queries, settings, errors"
-_LAYOUT = "7"
+_LAYOUT = "8"
 _RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
 _TYPE = re.compile(r'[a-z_"][a-z0-9_ ".]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?[a-z ]*(\[\])*', re.IGNORECASE)
 
@@ -40,7 +40,9 @@ FORBIDDEN_FUNCTIONS = (
     r"|pg_nextoid|pg_stop_making_pinned_objects|pg_get_sequence_data|pg_get_multixact_members"
     # the machine, and how busy another session is
     r"|pg_control_.*|pg_get_loaded_modules|pg_.*wal_summar.*|pg_isolation_test_session_is_blocked"
-    r"|pg_stat_get_backend_(activity.*|io|subxact|wait_event.*|wal|xact_start))$"
+    r"|pg_stat_get_backend_(activity.*|io|subxact|wait_event.*|wal|xact_start)"
+    # how busy all are together: how many pages of the shadow's tables are read tells which table it was
+    r"|pg_stat_get_(db_.*|io|slru|wal|archiver|bgwriter_.*|checkpointer_.*|buf_alloc|recovery_prefetch))$"
 )
 """Functions that write, reach or look beyond the session, or run SQL given as text: nobody but the owner may call them.
 What another session has locked would tell which tables it asks about. The others are reviewed one by one

@@ -11,7 +11,12 @@ from proxy.sources.protocol import TrueAggregates as TrueAggregates
 from proxy.sources.rollups import MOST_ROWS
 
 _DUCKDB = "duckdb://"
-_CONNECTIONS = 8
+CONNECTIONS = 8
+"""To a PostgreSQL source, for questions; one more builds rollups."""
+COMMANDS = 2
+ROLE_CONNECTIONS = 2 * (CONNECTIONS + 1) + COMMANDS
+"""What the reader's role must be allowed for each process that serves: a reload may open the source once more beside
+the one that answers, and commands such as `keyhole check` run meanwhile."""
 
 
 def open_source(
@@ -43,7 +48,7 @@ def open_source(
     if url.startswith(("postgresql://", "postgres://")):
         return PostgresSource(
             url,
-            connections=_CONNECTIONS,
+            connections=CONNECTIONS,
             settings=settings or {},
             rollups=rollups,
             rollup_rows=rollup_rows,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import duckdb
 
+from planner.catalog import SqlType
 from planner.compile import SourceColumn
 from planner.errors import KeyholeError
 from planner.keys import KeySpace
@@ -19,7 +20,8 @@ from planner.plan import Rewritten
 from planner.sql_literal import identifier, text
 from proxy.sources.alignment import aligned
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
-from proxy.sources.protocol import Row, TrueAggregates, answered, as_value, described
+from proxy.sources.protocol import Row, TrueAggregates, answered, described
+from proxy.sources.public_tables import UNCOPYABLE, public_rows
 from proxy.sources.rollups import MOST_ROWS, Rollups
 
 _SEALED = {
@@ -56,6 +58,8 @@ _TYPES = {
     "BLOB": "bytea",
     "JSON": "json",
 }
+# PostgreSQL's text, which the copy becomes, cannot hold the character
+_UNCOPYABLE = {**UNCOPYABLE, SqlType.TEXT: "contains({0}, chr(0))"}
 
 
 class DuckDBSource:
@@ -116,13 +120,12 @@ class DuckDBSource:
 
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of a public table, sorted by all columns. Raises KH006."""
-        listed = ", ".join(identifier(column) for column in columns)
 
-        def query() -> list[tuple[Any, ...]]:
+        def run(sql: str) -> list[tuple[Any, ...]]:
             with self._cursor() as cursor:
-                return cursor.execute(f"SELECT {listed} FROM {relation} ORDER BY ALL").fetchall()
+                return cursor.execute(sql).fetchall()
 
-        return tuple(tuple(as_value(value) for value in row) for row in described(query, relation=relation))
+        return public_rows(relation, columns, self.schema(relation), run=run, uncopyable=_UNCOPYABLE)
 
     def turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:  # noqa: ARG002
         """Always at once: the engine runs in this process."""

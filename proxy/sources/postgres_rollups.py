@@ -8,16 +8,15 @@ import itertools
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import psycopg
 
 from planner.plan import Rollup
 from planner.sql_literal import identifier
+from proxy.sources.connecting import OPENING_S, Connection
 from proxy.sources.rollups import Busy, TooLarge, limited
 
 _PREFIX = "keyhole_rollup"
-_OPENING_S = 10
 _SESSION = """
 SELECT pid || '_' || cast(extract(epoch FROM backend_start) * 1000000 AS bigint)
 FROM pg_stat_activity WHERE pid = pg_backend_pid()
@@ -34,8 +33,6 @@ WHERE n.nspname = %s AND c.relname LIKE 'keyhole\\_rollup\\_%%'
     )
   )
 """
-
-_Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class PostgresStore:
@@ -55,7 +52,7 @@ class PostgresStore:
         self._most_rows = most_rows
         self._numbers = itertools.count()
         self._held = threading.Lock()
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
         self._session = ""
 
     def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
@@ -75,7 +72,7 @@ class PostgresStore:
             return relation
 
     @contextmanager
-    def reading(self, *, timeout_ms: int) -> Iterator[_Connection]:
+    def reading(self, *, timeout_ms: int) -> Iterator[Connection]:
         """The connection that sees temporary rollups, for reading. Raises `Busy` while another thread has it."""
         if not self._held.acquire(blocking=False):
             raise Busy
@@ -118,9 +115,9 @@ class PostgresStore:
                 self._connection.close()
                 self._connection = None
 
-    def _open(self) -> _Connection:
+    def _open(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_OPENING_S)
+            connection = Connection.connect(self._url, autocommit=True, connect_timeout=OPENING_S)
             connection.prepare_threshold = None
             for name, value in self._settings.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))
@@ -150,7 +147,7 @@ class PostgresStore:
         return [name for (name,) in found]
 
 
-def _run(connection: _Connection, sql: str) -> int:
+def _run(connection: Connection, sql: str) -> int:
     """Run a statement; how many rows it made, of those that make rows."""
     with connection.cursor() as cursor:
         return cursor.execute(sql).rowcount

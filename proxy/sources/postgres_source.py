@@ -1,21 +1,21 @@
 """PostgreSQL as a source: a small pool of read-only connections whose settings are never the analyst's."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from planner.compile import SourceColumn
-from planner.errors import KeyholeError
 from planner.keys import KeySpace
 from planner.plan import Rewritten
-from planner.sql_literal import identifier
 from proxy.fairness import Turns
 from proxy.sources.alignment import aligned
+from proxy.sources.connecting import OPENING_S, Connection, not_reached, reach
 from proxy.sources.postgres_rollups import PostgresStore
-from proxy.sources.protocol import Row, TrueAggregates, answered, as_value, described, unreachable
+from proxy.sources.protocol import Row, TrueAggregates, answered, described, unreachable
+from proxy.sources.public_tables import public_rows
 from proxy.sources.rollups import MOST_ROWS, Rollups
 
 _SETTINGS = {
@@ -28,7 +28,9 @@ _SETTINGS = {
     "default_transaction_read_only": "on",
     "jit": "off",
 }
-_OPENING_S = 10.0
+_OPENING_S = float(OPENING_S)
+_IDLE_S = 10.0
+"""After each such time without need one connection is given back: after a busy hour all but one within two minutes."""
 
 _RELATIONS = """
 SELECT CASE WHEN n.nspname = 'public' THEN '' ELSE quote_ident(n.nspname) || '.' END || quote_ident(c.relname)
@@ -79,21 +81,34 @@ class PostgresSource:
     ) -> None:
         self._settings = {**_SETTINGS, **settings}
         self._turns = Turns(connections)
-        _reach(url)
-        self._pool: ConnectionPool[psycopg.Connection[tuple[Any, ...]]] = ConnectionPool(
+        self._url = url
+        reach(url)
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
             url,
+            connection_class=Connection,
             min_size=1,
             max_size=connections,
+            max_idle=_IDLE_S,
             open=True,
             timeout=_OPENING_S,
             configure=self._configure,
             # a connection that the server dropped meanwhile is replaced: it must not cost a reservation
             check=ConnectionPool.check_connection,
-            kwargs={"prepare_threshold": None, "connect_timeout": int(_OPENING_S)},
+            kwargs={"prepare_threshold": None, "connect_timeout": OPENING_S},
             name="keyhole-source",
         )
+        if not self._is_ready():
+            raise not_reached(url)
         self._store = PostgresStore(url, scratch=scratch, settings=self._settings, most_rows=rollup_rows)
         self._rollups = Rollups(self._store, most=rollups)
+
+    def _is_ready(self) -> bool:
+        # whoever asks before the first connection is there would open a second one
+        try:
+            self._pool.wait(_OPENING_S)
+        except PoolTimeout:
+            return False
+        return True
 
     def _configure(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         connection.autocommit = True
@@ -102,41 +117,51 @@ class PostgresSource:
         connection.autocommit = False
         connection.read_only = True
 
+    @contextmanager
+    def _owners(self) -> Iterator[Connection]:
+        """A connection for what the owner asks, not an analyst. Raises KH008, with the cause where it lasts."""
+        with ExitStack() as held:
+            try:
+                connection = held.enter_context(self._pool.connection())
+            except PoolTimeout:
+                connection = None
+            if connection is None:
+                raise not_reached(self._url)
+            yield connection
+
     def relations(self) -> tuple[str, ...]:
         """Tables and views that the role may select from."""
-        with self._pool.connection() as connection:
+        with self._owners() as connection:
             return tuple(name for (name,) in connection.execute(_RELATIONS))
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """A relation's columns. Raises KH006."""
+        """A relation's columns. Raises KH006, and KH008 when nothing answers."""
 
         def query() -> list[tuple[Any, ...]]:
-            with self._pool.connection() as connection:
+            with self._owners() as connection:
                 return connection.execute(_SCHEMA, (relation,)).fetchall()
 
         rows = described(query, relation=relation)
         return tuple(SourceColumn(*row) for row in rows)
 
     def is_view(self, relation: str) -> bool:
-        """Whether the relation is a view or materialised view. Raises KH006."""
+        """Whether the relation is a view or materialised view. Raises KH006, and KH008 when nothing answers."""
 
         def query() -> bool:
-            with self._pool.connection() as connection:
+            with self._owners() as connection:
                 row = connection.execute(_KIND, (relation,)).fetchone()
                 return row is not None and bool(row[0])
 
         return described(query, relation=relation)
 
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
-        """The rows of a public table, sorted by all columns. Raises KH006."""
-        listed = ", ".join(identifier(column) for column in columns)
-        order = ", ".join(str(i + 1) for i in range(len(columns)))
+        """The rows of a public table, sorted by all columns. Raises KH006, and KH008 when nothing answers."""
 
-        def query() -> list[tuple[Any, ...]]:
-            with self._pool.connection() as connection:
-                return _run(connection, f"SELECT {listed} FROM {relation} ORDER BY {order}")
+        def run(sql: str) -> list[tuple[Any, ...]]:
+            with self._owners() as connection:
+                return _run(connection, sql)
 
-        return tuple(tuple(as_value(value) for value in row) for row in described(query, relation=relation))
+        return public_rows(relation, columns, self.schema(relation), run=run)
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
@@ -192,23 +217,3 @@ def _run(connection: psycopg.Connection[tuple[Any, ...]], sql: str) -> list[tupl
     # the text is Keyhole's own: identifiers quoted, constants typed, no parameters
     with connection.cursor(binary=True) as cursor:
         return cursor.execute(sql).fetchall()
-
-
-def _reach(url: str) -> None:
-    try:
-        with psycopg.connect(url, connect_timeout=int(_OPENING_S)) as connection:
-            encoding = connection.info.parameter_status("server_encoding")
-    except psycopg.Error as error:
-        raise KeyholeError(
-            "KH008",
-            "the PostgreSQL source cannot be reached",
-            detail=str(error).split("\n")[0],
-            hint="Check source.url in keyhole.toml, the network and the reader's password.",
-        ) from None
-    if encoding == "SQL_ASCII":
-        raise KeyholeError(
-            "KH008",
-            "the PostgreSQL source does not say which letters its text has",
-            detail="The database's encoding is SQL_ASCII: its text is bytes of any encoding, or of several.",
-            hint="Dump it, create a database with ENCODING 'UTF8', and restore it there.",
-        )

@@ -40,13 +40,14 @@ class Source(Protocol):
         """The tables and views that the reader may select from, each as SQL text that names it."""
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """A relation's columns, from the catalog alone. Raises KH006 when there is no such relation."""
+        """A relation's columns, from the catalog alone. Raises KH006 when there is no such relation, and KH008 when
+        nothing answers."""
 
     def is_view(self, relation: str) -> bool:
         """Whether the relation is a view, whose rows may come from private tables."""
 
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
-        """The rows of a public table. Raises KH006 when they cannot be read."""
+        """The rows of a public table. Raises KH006, naming the column if a value has no counterpart, and KH008."""
 
     def turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:
         """Within it the source can be asked at once; no data is read by entering. A question is reserved only inside.
@@ -97,18 +98,25 @@ def answered(query: Callable[[], _Result]) -> _Result:
 
 
 def unreachable() -> KeyholeError:
-    """What an analyst reads when the source does not answer before anything was reserved."""
-    return KeyholeError("KH501", "the source cannot be reached", hint="Ask again later. Nothing was spent.")
+    """What an analyst reads when the source does not answer before anything was reserved, whatever the cause."""
+    return KeyholeError(
+        "KH501",
+        "the source cannot be reached",
+        detail="It does not answer, takes no more connections, or has as many questions as it is asked at once.",
+        hint="Ask again later. Nothing was spent.",
+    )
 
 
 def described(query: Callable[[], _Result], *, relation: str) -> _Result:
-    """The result of a query about a relation's shape or public rows; any failure becomes KH006.
+    """The result of a query about a relation's shape; any failure of the engine becomes KH006.
 
     Raises:
-        KeyholeError: KH006.
+        KeyholeError: KH006, and what `query` itself refuses.
     """
     try:
         return query()
+    except KeyholeError:
+        raise
     except Exception:
         failure = KeyholeError(
             "KH006",

@@ -52,10 +52,11 @@ class Verifier:
 
     @staticmethod
     def mock(user: str, *, secret: bytes, iterations: int) -> "Verifier":
-        """One that nobody's password fits, the same for the same user as long as `secret` stays."""
+        """One that nobody's password fits, the same for the same user as long as `secret` stays; with other iterations
+        another one, as where a password is set anew."""
 
         def derived(purpose: bytes) -> bytes:
-            return hmac_digest(secret, purpose + b"\0" + user.encode(), "sha256")
+            return hmac_digest(secret, purpose + b"\0%d\0" % iterations + user.encode(), "sha256")
 
         return Verifier(iterations, derived(b"salt")[:_SALT_BYTES], derived(b"stored key"), derived(b"server key"))
 

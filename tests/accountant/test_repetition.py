@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -123,10 +124,25 @@ def test_who_cannot_be_at_work_any_more_is_waited_for_no_longer(
 
 def test_what_failed_stays_spent_and_is_waited_for_no_longer(ledger: Ledger, other: Ledger) -> None:
     failed = once(ledger, charge(NANO))
-    ledger.give_up(failed)
+    with suppress(ZeroDivisionError), ledger.at_work(failed):
+        assert is_repeated(ledger, charge(NANO))
+        raise ZeroDivisionError
     assert not is_repeated(ledger, charge(NANO))
     assert [one.id for one in ledger.open_reservations()] == [failed.id]
     assert is_repeated(other, charge(NANO))  # which does not know it, and waits until its time is over
+
+
+def test_what_is_at_work_in_this_process_is_waited_for_however_old_it_is(
+    ledger: Ledger, other: Ledger, clock: Clock
+) -> None:
+    first = once(ledger, charge())
+    with ledger.at_work(first):
+        clock.now += 2 * WITHIN
+        assert is_repeated(ledger, charge())
+        assert not is_repeated(other, charge())  # which cannot know
+        ledger.commit(first, all_of(first.charge), None)
+        assert not is_repeated(ledger, charge())
+    assert not is_repeated(ledger, charge())
 
 
 def test_an_attempt_that_was_repeated_has_reserved_nothing(ledger: Ledger) -> None:
@@ -155,6 +171,31 @@ def test_a_reader_who_came_to_hold_another_answer_is_told_that_one_and_not_charg
     assert again is not None
     assert (again.answer, again.held) == (b"his", True)
     assert ledger.charge_reader(again.reading("bob"), limits(), answer=again) is None
+
+
+def test_a_reader_with_an_own_run_under_way_waits_for_its_answer_and_is_not_charged(
+    ledger: Ledger, other: Ledger
+) -> None:
+    """Else bob would pay for ann's answer and for his own, and be told both."""
+    hers = ledger.reserve(charge(), limits())
+    early = ledger.reserve(charge(analyst="bob"), limits())
+    ledger.commit(hers, all_of(hers.charge), b"hers")
+    ledger.release(early)
+    found = other.find_answer("q1", "v1", analyst="bob", once_within=WITHIN)
+    assert found is not None
+    own = ledger.reserve(charge(analyst="bob"), limits())
+    for one in (ledger, other):
+        with pytest.raises(Repeated):
+            one.find_answer("q1", "v1", analyst="bob", once_within=WITHIN)
+        with pytest.raises(Repeated):
+            one.charge_reader(found.reading("bob"), limits(), answer=found, once_within=WITHIN)
+        assert one.find_answer("q1", "v1", analyst="ann", once_within=WITHIN) is not None
+        assert one.find_answer("q1", "v1", analyst="eve", once_within=WITHIN) is not None
+    assert other.verify() == 5
+    with suppress(ZeroDivisionError), ledger.at_work(own):
+        raise ZeroDivisionError
+    assert ledger.find_answer("q1", "v1", analyst="bob", once_within=WITHIN) == found
+    assert ledger.charge_reader(found.reading("bob"), limits(), answer=found, once_within=WITHIN) is not None
 
 
 def test_of_many_at_once_one_reserves(ledger_url: str) -> None:

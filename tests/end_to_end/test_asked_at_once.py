@@ -17,7 +17,7 @@ import pytest
 from accountant.repetition import Repeated
 from mechanisms.noise import ExactNoise
 from planner.errors import KeyholeError
-from proxy import charging, pipeline
+from proxy import charging, pipeline, spending
 from proxy.answers import Answer
 from proxy.checking import refresh
 from proxy.patience import Patience
@@ -208,6 +208,44 @@ def test_where_the_first_fails_one_goes_on_and_the_others_wait_for_that(
         assert len(here.here.ledger.open_reservations()) == 1
 
 
+class HeldBack(ExactNoise):
+    """The system's noise, which comes once it is released."""
+
+    def __init__(self) -> None:
+        self.released = Event()
+
+        def late(size: int) -> bytes:
+            self.released.wait()
+            return token_bytes(size)
+
+        super().__init__(late)
+
+
+@SQLITE
+def test_an_own_question_under_way_is_waited_for_though_another_analyst_has_an_answer(
+    policy: Path, source_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else bob would pay for ada's answer and for his own, and be told both."""
+    noise = HeldBack()
+    with a_shop(policy, source_url) as here:
+        monkeypatch.setattr(here.there, "noise", noise)
+        first = here.ask(here.there, who="bob")
+        here.lock.wait_for_somebody(1)
+        adas = here.ask(here.here)
+        here.lock.wait_for_somebody(2)
+        here.lock.release()
+        try:
+            assert not adas.answer.result().reused
+            again = here.ask(here.here, who="bob")
+            eventually(lambda: again.waits or again.answer.done())
+            assert not again.answer.done()
+        finally:
+            noise.released.set()
+        assert not first.answer.result().reused
+        assert again.answer.result().stored == first.answer.result().stored
+        assert [one.charge.shared for one in here.here.ledger.history(analyst="bob")] == [True]
+
+
 @SQLITE
 @pytest.mark.parametrize("fails", [False, True])
 def test_new_data_meanwhile_are_asked_about_only_where_the_first_had_no_answer(
@@ -302,6 +340,25 @@ def test_what_was_reserved_in_a_process_that_died_is_waited_for_no_longer_than_i
             dying.ledger.reserve(claim.charge, claim.limits)
         assert not pipeline.answer(service, plan, question).reused
         assert service.ledger.verify() == 3
+
+
+@SQLITE
+def test_an_answer_that_is_found_as_time_is_up_is_told(policy: Path, source_url: str) -> None:
+    """Bob's turn came at the last moment, and ada's answer before it: nothing says that anybody had asked before."""
+    with a_shop(policy, source_url) as here:
+        here.lock.release()
+        adas = here.ask(here.here).answer.result()
+        question = replace(asked(here.here, shop.BUSY), analyst=here.here.analyst("bob"))
+        plan = pipeline.prepare(here.here, question)
+        claim = charging.claim(plan, here.here.catalog, asked=question, version=adas.version)
+        patience = Patience(question, timeout_ms=0)
+        told = None
+        with patience.for_the_first():
+            spending.reserve(here.here, claim, plan, question, None)
+        with patience.for_the_first():
+            told = spending.stored_answer(here.here, claim, plan, question)
+        assert told is not None
+        assert told.reused
 
 
 @SQLITE

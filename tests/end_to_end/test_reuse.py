@@ -324,7 +324,7 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         assert paid.on_paths is not None
         with (
             pytest.raises(KeyholeError, match="data version changed"),
-            spending.given_up_if_it_fails(here.service, paid),
+            here.service.ledger.at_work(paid.reservation),
         ):
             reuse.check_same_data(paid.on_paths, "another")
         assert here.ask(BUSY.format(1100)).noise is not None

@@ -40,7 +40,7 @@ class RawClient:
         self._reader = FrameReader(limit_bytes=1 << 24, merges_rows=False)
         self.key = BackendKeyData(0, b"")
         if user:
-            self._log_in(user, password, minor=minor, options=options)
+            self.log_in(user, password, minor=minor, options=options)
 
     def send(self, *messages: FrontendMessage) -> None:
         self.send_bytes(b"".join(message.encode() for message in messages))
@@ -84,7 +84,8 @@ class RawClient:
         assert isinstance(message, Authentication), message
         return message
 
-    def _log_in(self, user: str, password: str, *, minor: int, options: tuple[bytes, ...]) -> None:
+    def log_in(self, user: str, password: str, *, minor: int = 0, options: tuple[bytes, ...] = ()) -> None:
+        """Log in on a connection that was opened without a user."""
         unknown = tuple((option, b"1") for option in options)
         self.send(Startup((3, minor), ((b"user", user.encode()), (b"database", b"retail"), *unknown)))
         scram = ScramClient(password)

@@ -4,7 +4,8 @@ import asyncio
 import gc
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from starlette.applications import Starlette
 
 from planner.policy import RestSection
 from proxy import rest_server
+from proxy.accepting import accept_no_more
 from proxy.backing import Backing
 from proxy.server import Endpoint
 from proxy.serving import HttpServer
@@ -70,5 +72,51 @@ def test_whoever_comes_at_the_last_moment_is_hung_up_on(serving: Serving, turns:
                         pass
                 except ConnectionResetError:
                     pass
+
+    asyncio.run(come())
+
+
+@pytest.mark.parametrize("turns", range(3))
+def test_nobody_is_taken_where_listening_begins_anew_meanwhile(turns: int) -> None:
+    """As asyncio does, by a timer, after it could not accept for want of descriptors."""
+    taken: list[int] = []
+
+    async def end() -> None:
+        loop = asyncio.get_running_loop()
+        with socket.create_server(("127.0.0.1", 0)) as accepting:
+
+            def begin_anew(left: int) -> None:
+                if left:
+                    loop.call_soon(begin_anew, left - 1)
+                else:
+                    loop.add_reader(accepting.fileno(), taken.append, turns)
+
+            with socket.create_connection(accepting.getsockname()):
+                loop.call_soon(begin_anew, turns)
+                await accept_no_more([accepting])
+                loop.remove_reader(accepting.fileno())  # as Server.close does, in the same turn
+
+    asyncio.run(end())
+    assert not taken
+
+
+def test_http_is_accepted_one_by_one() -> None:
+    """Beside other processes on the same socket, and without a line in the log for each that has to wait."""
+
+    async def come() -> None:
+        with ExitStack() as clients, socket.create_server(("127.0.0.1", 0)) as accepting:
+            server = HttpServer(rest_server.config(Starlette(), RestSection()))
+            serving = asyncio.create_task(server.serve(sockets=[accepting]))
+            while not server.started:
+                await asyncio.sleep(0)
+            for _ in range(9):
+                clients.enter_context(socket.create_connection(accepting.getsockname()))
+            taken = [0]
+            while taken[-1] < 9:
+                await asyncio.sleep(0)
+                taken.append(len(server.server_state.connections))
+            assert max(after - before for before, after in pairwise(taken)) == 1
+            server.should_exit = True
+            await serving
 
     asyncio.run(come())

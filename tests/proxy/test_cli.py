@@ -178,7 +178,8 @@ def test_the_budget_for_owner_and_analyst(policy: Path, run: Any) -> None:
     assert len(owner["families"]) == 2
     assert [own["analyst"] for own in run("budget", "--json", "--as", "bob").document["analysts"]] == ["bob"]
     printed = run("budget").out
-    assert "Groups (each may lose 4 epsilon)" in printed
+    assert "Groups, in epsilon" in printed
+    assert "each may lose" in printed
     assert "'[red]B'" in printed
     assert run("budget", "--as", "nobody").status == 1
 

@@ -24,6 +24,7 @@ from planner.policy import LimitsSection
 from proxy.cli import app as command
 from proxy.server import STOP_GRACE_S
 from proxy.shadow.wheel import postgres_server
+from proxy.sources import ROLE_CONNECTIONS
 from tests.proxy.serving_process import COMMAND, ROOT, Served, served
 from tests.proxy.test_documentation import flags_of
 
@@ -107,6 +108,17 @@ def test_the_readers_role_reads_and_nothing_else(started: Served, source_url: st
         for statement in ("DELETE FROM sales", "CREATE TABLE mine (x integer)", "ALTER TABLE sales ADD x integer"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 reader.execute(statement.encode())
+        limit = reader.execute(b"SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user").fetchone()
+        assert limit == (ROLE_CONNECTIONS,)
+
+
+def test_the_policy_that_is_mounted_is_the_one_to_change() -> None:
+    """It lies over whatever the volume has by that name, as the guide says."""
+    volumes = [volume.split(":") for volume in SERVICES["keyhole"]["volumes"]]
+    (state,) = (inside for here, inside, *_ in volumes if here == "keyhole-state")
+    (mounted,) = (here for here, inside, *_ in volumes if inside == f"{state}/keyhole.toml")
+    containers = (ROOT / "docs/operating.md").read_text(encoding="utf-8").partition("### Containers")[2]
+    assert f"](../{mounted.removeprefix('./')})" in containers.partition("###")[0]
 
 
 def test_every_query_of_the_dashboard_finds_its_metric_and_labels(started: Served) -> None:

@@ -1,9 +1,12 @@
 """The policies under deploy/: every question that an owner stored there can be asked under that very policy."""
 
+import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from planner.errors import KeyholeError
 from planner.policy import Policy
 from proxy.simulating import Sizes, simulate
 
@@ -34,6 +37,18 @@ def test_a_stored_question_fits_its_own_budget(path: Path, name: str) -> None:
     simulated = simulate(path, policy.views[name].sql, given={}, sizes=Sizes(units=10_000, keys=10, rows=None))
     assert simulated.plan.worst_case_epsilon <= policy.budget.epsilon_per_query
     assert simulated.fit is None or simulated.fit >= 1, simulated.lines()
+
+
+@pytest.mark.parametrize("key", ["epsilon_per_predicate", "epsilon_per_unit", "epsilon_per_query"])
+def test_an_amount_of_epsilon_has_the_cap_that_is_documented(key: str, tmp_path: Path) -> None:
+    guide = " ".join((_DEPLOY.parent / "docs/policy.md").read_text(encoding="utf-8").split())
+    assert "is above 0 and at most 1,000; another is refused with KH002" in guide
+    example = (_DEPLOY / "policies/hospital.toml").read_text(encoding="utf-8")
+    path = tmp_path / "keyhole.toml"
+    for amount, is_taken in (("1000", True), ("1000.5", False), ("0", False)):
+        path.write_text(re.sub(rf"^{key} = [\d.]+", f"{key} = {amount}", example, flags=re.MULTILINE), encoding="utf-8")
+        with nullcontext() if is_taken else pytest.raises(KeyholeError, match="KH002"):
+            assert getattr(Policy.load(path, environment=_Secrets()).budget, key) == 1000
 
 
 def test_every_example_policy_has_a_stored_question() -> None:

@@ -1,6 +1,8 @@
 """One analyst's questions, however many and slow, leave places to the others."""
 
+import gc
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -135,6 +137,28 @@ def test_questions_of_others_are_answered_while_one_analyst_has_many_in_line(gat
     assert all(one.result() for one in slow)
     with pytest.raises(RuntimeError, match="shut"):
         ada.submit(abs, 1)
+
+
+def test_what_an_answer_holds_is_gone_with_it(gate: threading.Event) -> None:
+    """And not at some later collection of garbage: it may be large."""
+    pool, made = WorkerPool(1, telemetry=Telemetry()), list[weakref.ref[set[int]]]()
+
+    def answer() -> set[int]:
+        gate.wait()
+        large = set[int]()
+        made.append(weakref.ref(large))
+        return large
+
+    gc.disable()
+    try:
+        future = pool.of("ada").submit(answer)
+        gate.set()
+        assert future.result() == set()
+        del future
+        pool.shutdown()
+        assert made[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_a_share_of_the_pool_keeps_its_order_and_hands_on_what_is_raised(gate: threading.Event) -> None:

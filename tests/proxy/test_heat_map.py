@@ -43,18 +43,17 @@ def family(*columns: str, filter_: str = "") -> Family:
     return Family("visits", "row", columns, filter_, "static", frozenset())
 
 
-def balance(family_: Family, axes: tuple[tuple[str, ...], ...], lost: list[int]) -> FamilyBalance:
+def balance(family_: Family, axes: tuple[tuple[str, ...], ...], lost: list[int], *, cap: int) -> FamilyBalance:
     cells = Cells(tuple(zip(family_.columns, axes, strict=True)))
-    return FamilyBalance(family_, cells, tuple(lost), tuple(lost), tuple(100 - amount for amount in lost))
+    return FamilyBalance(family_, cells, tuple(lost), tuple(lost), tuple(cap - amount for amount in lost), cap)
 
 
 def test_a_cell_is_the_worst_of_all_questions_about_the_group() -> None:
     (made,) = heat_maps(
         [
-            balance(family("day", "ward"), (("10", "9"), ("A",)), [40, 1]),
-            balance(family("day", "ward", filter_="x > 1"), (("9", "11"), ("A", "B")), [20, 0, 0, 150]),
-        ],
-        cap_nano=lambda _: 100,
+            balance(family("day", "ward"), (("10", "9"), ("A",)), [40, 1], cap=100),
+            balance(family("day", "ward", filter_="x > 1"), (("9", "11"), ("A", "B")), [20, 0, 0, 150], cap=100),
+        ]
     )
     assert made.keys == ("day", "ward")
     assert made.rows == ("9", "10", "11")  # numbers in their own order
@@ -64,11 +63,10 @@ def test_a_cell_is_the_worst_of_all_questions_about_the_group() -> None:
 def test_one_key_none_and_three() -> None:
     one, none, three = heat_maps(
         [
-            balance(family("ward"), (("A", "B"),), [0, 1]),
-            balance(family(), (), [99]),
-            balance(family("a", "b", "c"), (("1", "2"), ("1", "2", "3"), ("x",)), [1, 2, 3, 4, 5, 6]),
-        ],
-        cap_nano=lambda _: 1000,
+            balance(family("ward"), (("A", "B"),), [0, 1], cap=1000),
+            balance(family(), (), [99], cap=1000),
+            balance(family("a", "b", "c"), (("1", "2"), ("1", "2", "3"), ("x",)), [1, 2, 3, 4, 5, 6], cap=1000),
+        ]
     )
     assert one.percent.tolist() == [[0], [1]]  # a thousandth is not nothing
     assert (none.rows, none.percent.tolist()) == (("the whole table",), [[9]])

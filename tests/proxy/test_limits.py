@@ -1,20 +1,26 @@
 """What the endpoint holds at once (KH410), and that nobody keeps others out or makes it buffer without end."""
 
+import asyncio
 import select
 import socket
+import sys
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.policy import ServerLimitsSection
+from proxy.limits import Connections, Visitor
 from proxy.shadow.relay import MOST_UNANSWERED
 from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frames import MESSAGE_LIMIT_BYTES
-from proxy.wire.frontend import Bind, Cancel, Close, Execute, Parse, Query, Startup, Sync
+from proxy.wire.frontend import Bind, Cancel, Close, EncryptionRequest, Execute, Parse, Query, Startup, Sync
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import QUESTION
+from tests.proxy.endpoint_catalog import PASSWORD, QUESTION
 from tests.proxy.raw_client import RawClient
 
 FULL = b"sorry, too many clients already"
@@ -89,6 +95,76 @@ def test_who_does_not_log_in_makes_place_for_who_does(running: Running) -> None:
         with running.connect() as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
         assert running.endpoint.connections <= 3 + 2  # those, and sessions whose end was not seen yet
+
+
+def crowd_from(running: Running, address: str, *, sends: bytes) -> list[socket.socket]:
+    """So many connections of one address that some must make place; the first of them has."""
+    crowd = []
+    for _ in range(30):
+        one = socket.create_connection(("127.0.0.1", running.port), timeout=10, source_address=(address, 0))
+        one.sendall(sends)
+        crowd.append(one)
+    answer = b""
+    while more := crowd[0].recv(1000):
+        answer += more
+    assert FULL in answer
+    return crowd
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="has no second address on loopback")
+@pytest.mark.parametrize("limits", [ServerLimitsSection(unauthenticated=3)])
+@pytest.mark.parametrize("sends", [b"", b"\0"])
+def test_a_crowd_from_one_address_takes_no_place_of_another(running: Running, sends: bytes) -> None:
+    """Even who has been there for longest, and said nothing yet, stays."""
+    with RawClient(running.port, user="") as client, ExitStack() as crowd:
+        for one in crowd_from(running, "127.0.0.2", sends=sends):
+            crowd.enter_context(one)
+        client.log_in("ada", PASSWORD)
+        client.send(Query(b"SELECT 1"))
+        assert len(client.until_ready()) == 4
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(unauthenticated=3)])
+def test_a_silent_crowd_ends_no_login_that_is_under_way_beside_it(running: Running) -> None:
+    with RawClient(running.port, user="") as client, ExitStack() as crowd:
+        client.send(EncryptionRequest(gss=False))
+        assert client.socket.recv(1) == b"N"
+        for one in crowd_from(running, "127.0.0.1", sends=b""):
+            crowd.enter_context(one)
+        client.log_in("ada", PASSWORD)
+        client.send(Query(b"SELECT 1"))
+        assert len(client.until_ready()) == 4
+
+
+HOMES = ("192.0.2.1", "192.0.2.2", "::ffff:192.0.2.1", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "")
+
+
+@given(st.integers(1, 6), st.lists(st.tuples(st.sampled_from(HOMES), st.booleans()), max_size=40))
+def test_places_are_taken_from_the_network_that_has_most(most: int, coming: list[tuple[str, bool]]) -> None:
+    async def come() -> None:
+        connected = Connections(ServerLimitsSection(unauthenticated=most))
+        inside: list[Visitor] = []
+        for address, speaks in coming:
+            task = asyncio.create_task(asyncio.sleep(3600))
+            visitor = connected.enter(task, address=address)
+            gone = [one for one in inside if one.pressed_out]
+            assert len(gone) == (len(inside) == most)
+            for one in gone:
+                held = Counter(each.network for each in (*inside, visitor))
+                assert held[one.network] == max(held[each.network] for each in inside)
+                crowd = [each for each in inside if held[each.network] == held[one.network]]
+                assert one is crowd[0] or not one.has_spoken
+                before = crowd[: crowd.index(one)]
+                assert all(each.has_spoken for each in before)
+                inside.remove(one)
+            inside.append(visitor)
+            if speaks:
+                visitor.speak()
+        for one in connected.all:
+            one.task.cancel()
+        await asyncio.gather(*(one.task for one in connected.all), return_exceptions=True)
+
+    asyncio.run(come())
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,9 @@ from planner.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy import Policy, RestSection
 from proxy import checking, rest_json
+from proxy.networks import network
 from proxy.rest import create_app
-from proxy.rest_gate import Gate, authenticated, network
+from proxy.rest_gate import Gate, authenticated
 from proxy.rest_rates import Rates
 from proxy.service import Service
 from proxy.telemetry import Telemetry

@@ -16,6 +16,7 @@ from proxy.reloading import NotTaken
 from proxy.service import Service
 from proxy.serving import Sockets, sockets
 from proxy.shadow.address import ShadowAddress
+from proxy.strangers import Strangers
 from proxy.worker import Failed, Ready, Shown, Stop, Task
 from proxy.workers import _made, _Supervisor, _Worker
 from tests.end_to_end import shop
@@ -41,7 +42,9 @@ def accepting() -> Iterator[Sockets]:
 async def test_a_worker_that_cannot_start_has_no_vote(policy: Policy, accepting: Sockets, tmp_path: Path) -> None:
     """It cannot where the pins were replaced since, which a reload is for. Tried while it ends, and when it has."""
     shown = Shown(1, policy, "of other pins", NOWHERE)
-    task = Task(worker=0, workers=1, shown=shown, accepting=accepting, metrics=None, folder=tmp_path)
+    task = Task(
+        worker=0, workers=1, shown=shown, accepting=accepting, metrics=None, folder=tmp_path, strangers=Strangers()
+    )
     worker = _Worker(task, left=lambda: None)
     async with asyncio.timeout(PATIENCE_S):
         assert isinstance(await worker.ready, Failed)
@@ -64,6 +67,7 @@ async def test_what_is_taken_runs_although_all_workers_die_meanwhile(policy: Pol
             metrics=None,
             workers=1,
             folder=Path(folder),
+            strangers=Strangers(),
         )
         try:
             supervisor._start(0)
@@ -86,7 +90,14 @@ async def test_a_worker_that_stands_still_keeps_nobody_from_reloading(policy: Po
         catalog = service.catalog
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         supervisor = _Supervisor(
-            policy, catalog, accepting=accepting, metrics=None, workers=1, folder=Path(folder), vote_s=2.0
+            policy,
+            catalog,
+            accepting=accepting,
+            metrics=None,
+            workers=1,
+            folder=Path(folder),
+            strangers=Strangers(),
+            vote_s=2.0,
         )
         try:
             supervisor._start(0)

@@ -11,6 +11,8 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from accountant.errors import LedgerUnavailable
 from accountant.model import NANO
@@ -125,6 +127,25 @@ def test_a_connection_that_breaks_the_protocol_is_counted(watched: Watched) -> N
         while raw.recv(1000):
             pass
     assert labelled(watched.scrape(), "keyhole_connections_turned_away_total", reason=TurnedAway.PROTOCOL) == 1
+
+
+def test_connections_that_are_ended_again_and_again_fill_no_log() -> None:
+    """Anybody can have many ended a second. Each reason has its lines, and all that are counted are told of."""
+    clock = [0.0]
+    with capture_logs() as logged:
+        seen = Telemetry(log=structlog.get_logger(), clock=lambda: clock[0])
+        for clock[0] in (0.0, 0.1, 59.9, 60.0, 60.1, 200.0):
+            for _ in range(500):
+                seen.turned_away(TurnedAway.LIMIT, address="192.0.2.1")
+        seen.turned_away(TurnedAway.TLS, address=None)
+    assert [(line["reason"], line["times"]) for line in logged] == [
+        ("limit", 1),
+        ("limit", 1500),
+        ("limit", 1000),
+        ("tls", 1),
+    ]
+    counted = scraped(seen.exposition().decode())
+    assert labelled(counted, "keyhole_connections_turned_away_total", reason=TurnedAway.LIMIT) == 3000
 
 
 def documented() -> dict[str, set[str]]:

@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 
+from proxy.shadow.address import ShadowAddress
 from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frontend import Bind, Copy, Execute, FunctionCall, Parse, Query, Sync
 from tests.proxy.conftest import Running
@@ -141,6 +142,18 @@ def test_a_portal_is_not_run_by_other_settings_than_it_was_bound_by(running: Run
     told = [sqlstates(client.until_ready()) for _ in range(2 + 5 * len(turns))]
     assert told == [[], []] + [*[[]] * 3, [b"0A000"], []] + [[]] * 5 + [*[[]] * 3, [b"0A000"], []] + [[]] * 5
     assert running.asker.released == 2
+
+
+def test_the_process_number_of_the_login_is_keyholes_own(
+    running: Running, shadow: ShadowAddress, plain_database: str
+) -> None:
+    """Requests to cancel go to Keyhole, under a number of its own: the same one with probability below 1e-6."""
+    asked = "SELECT pg_backend_pid()"
+    with psycopg.connect(shadow.conninfo(user="ada", database=plain_database)) as plain:
+        assert plain.execute(asked).fetchone() == (plain.info.backend_pid,)
+    with running.connect(autocommit=True) as connection:
+        (one,) = running.endpoint.sessions
+        assert connection.execute(asked).fetchone() == (one.relay.process,) != (connection.info.backend_pid,)
 
 
 def test_listening_is_allowed_and_hears_nothing(pair: Pair) -> None:

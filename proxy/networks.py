@@ -1,0 +1,18 @@
+"""What counts as one neighbour where something is counted by address."""
+
+from ipaddress import IPv6Address, ip_address
+
+_V6_NETWORK_BITS = 64
+
+
+def network(address: str) -> str:
+    """What an address counts as: itself, or with IPv6 the network of 64 bits that one host is given."""
+    try:
+        known = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address[:64]
+    if not isinstance(known, IPv6Address):
+        return str(known)
+    if known.ipv4_mapped is not None:
+        return str(known.ipv4_mapped)
+    return str(IPv6Address(int(known) >> (128 - _V6_NETWORK_BITS) << (128 - _V6_NETWORK_BITS)))

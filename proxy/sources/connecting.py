@@ -1,0 +1,103 @@
+"""Connecting to a PostgreSQL source: whoever owns it learns why that fails, in the log or as KH008.
+
+An analyst reads the same KH501 whatever the cause.
+"""
+
+import threading
+import time
+from typing import Any, Self
+
+import psycopg
+import structlog
+
+from planner.errors import KeyholeError
+
+log = structlog.get_logger("keyhole.source")
+
+OPENING_S = 10
+_PAUSE_S = 60.0
+_NO_ROOM = ("too many connections", "too many clients", "connection slots are reserved", "no more connections allowed")
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection to the source. That there is none is logged, at most once a minute for each cause."""
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
+        """As psycopg's."""
+        try:
+            return super().connect(conninfo, **kwargs)
+        except psycopg.OperationalError as error:
+            _notice.say("too many connections" if _no_room(error) else "no answer")
+            raise
+
+
+class _Notice:
+    """Says in the log what is wrong, and not again and again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._said: dict[str, float] = {}
+
+    def say(self, why: str) -> None:
+        """Log a cause. Of a command, which logs nothing, standard output is the answer."""
+        if not structlog.is_configured():
+            return
+        with self._lock:
+            now = time.monotonic()
+            if now < self._said.get(why, -_PAUSE_S) + _PAUSE_S:
+                return
+            self._said[why] = now
+        log.warning("no connection to the source", why=why)
+
+
+_notice = _Notice()
+
+
+def reach(url: str) -> None:
+    """Connect once.
+
+    Raises:
+        KeyholeError: KH008, with the cause: this is the owner's to read.
+    """
+    try:
+        with psycopg.connect(url, connect_timeout=OPENING_S) as connection:
+            encoding = connection.info.parameter_status("server_encoding")
+    except psycopg.Error as error:
+        raise _refusal(error) from None
+    if encoding == "SQL_ASCII":
+        raise KeyholeError(
+            "KH008",
+            "the PostgreSQL source does not say which letters its text has",
+            detail="The database's encoding is SQL_ASCII: its text is bytes of any encoding, or of several.",
+            hint="Dump it, create a database with ENCODING 'UTF8', and restore it there.",
+        )
+
+
+def not_reached(url: str) -> KeyholeError:
+    """Why the pool has had no connection for `OPENING_S`. Raises it where the cause lasts."""
+    reach(url)
+    return KeyholeError("KH008", "the PostgreSQL source gave no connection in time", hint="Try again.")
+
+
+def _refusal(error: psycopg.Error) -> KeyholeError:
+    detail = " ".join(str(error).split())
+    if _no_room(error):
+        return KeyholeError(
+            "KH008",
+            "the PostgreSQL source takes no more connections",
+            detail=detail,
+            hint="Raise the CONNECTION LIMIT of the reader's role, or the server's max_connections: "
+            'docs/operating.md says under "Several processes" how many Keyhole needs.',
+        )
+    return KeyholeError(
+        "KH008",
+        "the PostgreSQL source cannot be reached",
+        detail=detail,
+        hint="Check source.url in keyhole.toml, the network and the reader's password.",
+    )
+
+
+def _no_room(error: psycopg.Error) -> bool:
+    """A login that fails has no SQLSTATE, only words: PostgreSQL's or a pooler's, as long as they are English."""
+    return any(words in str(error) for words in _NO_ROOM)

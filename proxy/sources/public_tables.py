@@ -1,0 +1,74 @@
+"""The rows of a public table, or why they cannot be had. This is the owner's to read, and names no value."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from planner.catalog import SqlType
+from planner.errors import KeyholeError
+from planner.sql_literal import identifier
+from planner.sql_types import SourceColumn, sql_type
+from proxy.sources.protocol import Row, as_value, described
+
+UNCOPYABLE: Mapping[SqlType, str] = {
+    SqlType.DATE: "{0} < DATE '0001-01-01' OR {0} >= DATE '10000-01-01'",
+    SqlType.TIMESTAMP: "CAST({0} AS timestamp) < TIMESTAMP '0001-01-01' "
+    "OR CAST({0} AS timestamp) >= TIMESTAMP '10000-01-01'",
+}
+"""By type, which values of a column have no counterpart: infinite ones, which DuckDB's driver replaces, among them."""
+
+
+def public_rows(
+    relation: str,
+    columns: Sequence[str],
+    schema: Sequence[SourceColumn],
+    *,
+    run: Callable[[str], list[tuple[Any, ...]]],
+    uncopyable: Mapping[SqlType, str] = UNCOPYABLE,
+) -> tuple[Row, ...]:
+    """The rows, sorted by all columns.
+
+    Raises:
+        KeyholeError: KH006: the reader may not select these columns, or one of them, which is named, has a value that
+            cannot be copied, or the engine cannot read the rows.
+    """
+    listed = ", ".join(identifier(column) for column in columns)
+    order = ", ".join(str(i + 1) for i in range(len(columns)))
+    described(lambda: run(f"SELECT {listed} FROM {relation} LIMIT 0"), relation=relation)
+    kinds = {column.name: sql_type(column.declared) for column in schema}
+    checks = {column: uncopyable[kinds[column]] for column in columns if kinds.get(column) in uncopyable}
+
+    def found() -> tuple[list[tuple[Any, ...]], str | None]:
+        if checks:
+            asked = ", ".join(f"bool_or({check.format(identifier(column))})" for column, check in checks.items())
+            for column, has_one in zip(checks, run(f"SELECT {asked} FROM {relation}")[0], strict=True):
+                if has_one:
+                    return [], column
+        return run(f"SELECT {listed} FROM {relation} ORDER BY {order}"), None
+
+    rows, column = _read(found, relation=relation)
+    if column is not None:
+        raise KeyholeError(
+            "KH006",
+            f'column "{column}" of the public table {relation} has a value that cannot be copied',
+            detail="Dates and timestamps are copied from the year 1 to the year 9999, text without the character 0; "
+            "infinity is no date.",
+            hint="Write NULL in its place, or make a table without such rows for this.",
+        )
+    return tuple(tuple(as_value(value) for value in row) for row in rows)
+
+
+def _read(
+    found: Callable[[], tuple[list[tuple[Any, ...]], str | None]], *, relation: str
+) -> tuple[list[tuple[Any, ...]], str | None]:
+    try:
+        return found()
+    except KeyholeError:
+        raise
+    except Exception:
+        failure = KeyholeError(
+            "KH006",
+            f"the rows of the public table {relation} cannot be read",
+            hint=f"Select all of {relation} in the source, as the reader, and see what it says: an error, or too long.",
+        )
+    # outside the handler: the engine's error quotes rows
+    raise failure

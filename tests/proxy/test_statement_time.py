@@ -1,0 +1,170 @@
+"""The owner's time limit holds for each statement, as PostgreSQL's own does, and for whoever switches that off."""
+
+import math
+import select
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.catalog import Catalog
+from proxy.backing import Backing
+from proxy.shadow.address import ShadowAddress
+from proxy.shadow.embedded import OWNER
+from proxy.statement_time import given_ms, longest_ms
+from proxy.wire.backend import Report
+from proxy.wire.frontend import Query
+from tests.proxy.conftest import Running
+from tests.proxy.raw_client import RawClient
+
+SHORT = "SELECT pg_sleep(0.6)"
+TIMED_OUT = "canceling statement due to statement timeout"
+HIGHER = (
+    "SET statement_timeout = 0",
+    "SET SESSION \"Statement_Timeout\" TO '1h'",
+    "SET statement_timeout = '0.01h'",
+    "SELECT set_config('statement_timeout', '9999' || '9', false)",
+    "PREPARE p AS SELECT set_config('statement_timeout', $1, false); EXECUTE p('0')",
+    "BEGIN; SET LOCAL statement_timeout = 0",
+)
+
+
+@pytest.mark.parametrize("statement_timeout_ms", [2000])
+def test_statements_of_a_pipeline_have_the_time_of_one_each(running: Running) -> None:
+    with running.connect(autocommit=True) as connection:
+        connection.cursor().executemany("SELECT pg_sleep(%s)", [[0.6]] * 5)
+        assert connection.execute("SELECT 'done'").fetchone() == ("done",)
+
+
+@pytest.mark.parametrize("statement_timeout_ms", [2000])
+def test_statements_of_a_text_have_the_time_of_one_each(running: Running) -> None:
+    with running.connect(autocommit=True) as connection:
+        connection.execute("SHOW statement_timeout; SET statement_timeout = '900ms'; RESET statement_timeout")
+        cursor = connection.execute("; ".join([SHORT] * 5).encode())
+        assert sum(1 for _ in cursor.results()) == 5
+        with pytest.raises(psycopg.errors.QueryCanceled, match=TIMED_OUT):
+            connection.execute(f"{SHORT}; SELECT pg_sleep(20)".encode())
+
+
+@pytest.mark.parametrize("sql", HIGHER)
+@pytest.mark.parametrize("statement_timeout_ms", [300])
+def test_a_higher_limit_does_not_lift_the_owners(running: Running, sql: str) -> None:
+    with running.connect(autocommit=True) as connection:
+        for part in sql.split("; "):
+            connection.execute(part.encode())
+        with pytest.raises(psycopg.errors.QueryCanceled, match=TIMED_OUT):
+            connection.execute("SELECT pg_sleep(20)")
+
+
+@pytest.mark.parametrize("statement_timeout_ms", [300])
+def test_nor_does_one_that_is_set_by_the_same_text(running: Running) -> None:
+    with running.connect(autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.QueryCanceled, match=TIMED_OUT):
+            connection.execute("SET statement_timeout = 0; SELECT pg_sleep(20)")
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("extra", ["options='-c statement_timeout=0'", "options='-c Statement_Timeout=1d'"])
+@pytest.mark.parametrize("statement_timeout_ms", [300])
+def test_nor_does_one_that_was_given_at_the_login(running: Running, extra: str) -> None:
+    with psycopg.connect(running.conninfo(extra=extra), autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.QueryCanceled, match=TIMED_OUT):
+            connection.execute("SELECT pg_sleep(20)")
+        assert connection.execute("SHOW statement_timeout").fetchone() != ("300ms",)
+
+
+def test_a_lower_limit_of_a_new_policy_holds_in_sessions_of_before(
+    running: Running, catalog: Catalog, shadow: ShadowAddress
+) -> None:
+    async def take() -> None:
+        lower = Backing(replace(catalog, statement_timeout_ms=300), running.asker, shadow)
+        running.endpoint.take(lower, running.endpoint._limits)
+
+    with running.connect(autocommit=True) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        running.run(take())
+        with pytest.raises(psycopg.errors.QueryCanceled, match=TIMED_OUT):
+            connection.execute("SELECT pg_sleep(20)")
+
+
+def test_who_cancels_is_told_that_they_did(running: Running) -> None:
+    with RawClient(running.port) as client:
+        client.send(Query(b"SET statement_timeout = 0"))
+        client.until_ready()
+        (one,) = running.endpoint.sessions
+        for end, told in (
+            (one.relay.time_out, TIMED_OUT),
+            (one.session.cancel, "canceling statement due to user request"),
+        ):
+            client.send(Query(b"SELECT pg_sleep(20)"))
+            while not select.select([client.socket], [], [], 0)[0]:
+                running.run(end())
+            (report,) = (answer for answer in client.until_ready() if isinstance(answer, Report))
+            assert (report.field(b"C"), report.field(b"M")) == (b"57014", told.encode())
+
+
+DIGITS = st.sampled_from(
+    ["0", "1", "4", "0.01", "0.4", "1.5", "999", "1_000", "0x10", "010", "1e3", ".9", "-1", "86400000"]
+)
+UNITS = st.sampled_from(["", "us", "ms", "s", "min", "h", "d", "S", " ms", " s "])
+FORMS = st.sampled_from(
+    [
+        "SET statement_timeout = {0}",
+        "SET LOCAL statement_timeout TO {0}",
+        "set Statement_Timeout='{0}{1}'",
+        "SET \"STATEMENT_timeout\" TO '{0}{1}'",
+        "SET statement_timeout = E'{0}{1}'",
+        "SET statement_timeout = E'\\x3{0}{1}'",
+        "SET statement_timeout = $${0}{1}$$",
+        "SET statement_timeout = '{0}'\n'{2}{1}'",
+        "SET statement_timeout = U&'\\0030'",
+        "SET statement_timeout = +{0}",
+        "SET statement_timeout =-{0}",
+        "SET statement_timeout /* = 1 */ = {0} -- 1",
+        "SET statement_timeout TO DEFAULT",
+        "SELECT set_config('statement_timeout', '{0}{1}', true)",
+        "SELECT set_config('statement_timeout', '{0}' || '{2}{1}', true)",
+        "SELECT pg_catalog.set_config ( 'Statement_Timeout' , '{0}{1}' , true)",
+        "SELECT set_config('statement_timeout', ('{0}{1}')::text, true)",
+        "SELECT set_config('statement_timeout', '{0}{1}'::text, true)",
+        "SELECT set_config('statement_timeout', 2 * 9 || '{1}', true)",
+        "SELECT 'statement_timeout', '1', set_config('statement_timeout', '{0}{1}', true)",
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def owner(shadow_address: ShadowAddress) -> Iterator[psycopg.Connection[tuple[int]]]:
+    with psycopg.connect(shadow_address.conninfo(user=OWNER, database="postgres")) as connection:
+        yield connection
+
+
+@given(FORMS, DIGITS, DIGITS, UNITS)
+def test_what_a_text_sets_is_never_more_than_is_read_of_it(
+    owner: psycopg.Connection[tuple[int]], form: str, one: str, other: str, unit: str
+) -> None:
+    text = form.format(one, unit, other)
+    try:
+        owner.execute("SET LOCAL statement_timeout = 0")
+        owner.execute("SET LOCAL statement_timeout TO DEFAULT")
+        owner.execute(text.encode())
+        setting = owner.execute("SELECT setting::int FROM pg_settings WHERE name = 'statement_timeout'").fetchone()
+        assert setting is not None
+        (found,) = setting
+        default = text.endswith("DEFAULT")
+        assert longest_ms(text) == 0 if default else longest_ms(text) >= (found or math.inf), (text, found)
+        if found and text in (f"SET statement_timeout = {found}", f"SET statement_timeout='{found}ms'"):
+            assert longest_ms(text) == found
+    except psycopg.Error:  # what PostgreSQL refuses sets nothing
+        pass
+    finally:
+        owner.rollback()
+
+
+def test_what_only_names_the_limit_sets_nothing() -> None:
+    for text in ("SHOW statement_timeout", "RESET statement_timeout", "SELECT current_setting('statement_timeout')"):
+        assert longest_ms(text) == 0
+    assert given_ms({"user": "ada"}) == math.inf
