@@ -15,7 +15,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from mechanisms.auditor import audit_all
 from mechanisms.noise import system_noise
 from mechanisms.registry import MECHANISMS
 from planner.formula_svg import formula_svg
@@ -248,6 +247,8 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Try to prove that the mechanisms are not private. Needs no policy, touches no data; ends with 1 if one is not."""
+    from mechanisms.auditor import audit_all  # with all of scipy.stats, which every other command would wait for
+
     if mechanism is not None and mechanism not in MECHANISMS:
         raise typer.BadParameter(f"one of {', '.join(MECHANISMS)}", param_hint="--mechanism")
     chosen = tuple(MECHANISMS.values()) if mechanism is None else (MECHANISMS[mechanism],)

@@ -348,6 +348,12 @@ def test_the_console_script_as_a_child(policy: Path) -> None:
     assert "Traceback" not in wrong.stderr
 
 
+def test_no_command_waits_for_the_statistics_that_the_audit_alone_needs() -> None:
+    loaded = "import sys, proxy.cli; print([name for name in ('scipy.stats', 'matplotlib') if name in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"
+
+
 def test_a_reader_that_leaves_is_no_error_worth_a_traceback(policy: Path) -> None:
     read, write = os.pipe()
     os.close(read)
