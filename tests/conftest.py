@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from proxy.shadow.wheel import postgres_server
@@ -33,6 +34,9 @@ def postgres_url() -> Iterator[str]:
         _traversable(parent)
         server = postgres_server(parent / "data", cleanup_mode="stop")
         server.start()
+        with psycopg.connect(server.get_uri(), autocommit=True) as owner:
+            owner.execute("ALTER SYSTEM SET fsync = off")  # no test outlives the machine; databases come and go
+            owner.execute("SELECT pg_reload_conf()")
         try:
             yield server.get_uri()
         finally:
