@@ -10,24 +10,24 @@ from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 
-from accountant import asked
-from accountant.asked import Page
-from accountant.attempts import Attempt
-from accountant.dependencies import Knowledge, nothing_known
-from accountant.digests import digest
+from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.filter import check_approved, check_fits, what_fits
+from accountant.balances.fold import Balances
 from accountant.errors import LedgerMisuse, LedgerUnavailable, PathTaken
-from accountant.events import Committed, Released, Reserved
-from accountant.filter import check_approved, check_fits, what_fits
-from accountant.fold import Balances
-from accountant.idempotency import Idempotency
-from accountant.journal import Journal, events_of
+from accountant.events.digests import digest
+from accountant.events.events import Committed, Released, Reserved
 from accountant.model import Charge, Left, Limits, PathState, Reservation, Spent, StoredAnswer, StoredPath
-from accountant.owner import Owner
-from accountant.repetition import Repeated, Repetition
-from accountant.report import BudgetReport, Question, Tally, history, report
-from accountant.reporter import Reporter
-from accountant.store import Store, Transaction
-from accountant.verifying import verify
+from accountant.reports import history as asked
+from accountant.reports.cached_report import Reporter
+from accountant.reports.history import Page
+from accountant.reports.report import BudgetReport, Question, Tally, history, report
+from accountant.store.attempts import Attempt
+from accountant.store.journal import Journal, events_of
+from accountant.store.store import Store, Transaction
+from accountant.verbs.idempotency import Idempotency
+from accountant.verbs.in_flight import Repeated, Repetition
+from accountant.verbs.owner import Owner
+from accountant.verbs.verify import verify
 
 SNAPSHOT_EVERY_EVENTS = 2_000
 MOST_PATH_BYTES = 1 << 25

@@ -22,10 +22,10 @@ from typing import TypeVar
 import numpy as np
 import sqlalchemy as sa
 
-from accountant.events import Committed, Event, Reserved, record_of
+from accountant.events.events import Committed, Event, Reserved, record_of
 from accountant.ledger import Ledger
 from accountant.model import NANO, Cells, Charge, Family, Limits, NanoArray, Spent
-from accountant.store import Store
+from accountant.store.store import Store
 from proxy.shadow.wheel import postgres_server
 
 Result = TypeVar("Result")

@@ -35,8 +35,9 @@ from benchmarks.workload import (
     row_workloads,
     unit_workload,
 )
-from proxy import checking, serving
-from proxy.service import Service
+from proxy.cli import check as checking
+from proxy.process import single as serving
+from proxy.service.service import Service
 from proxy.shadow.embedded import OWNER, EmbeddedShadow
 from proxy.shadow.wheel import postgres_server
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["planner", "proxy.wire"]):
-    from planner.array_text import members
     from planner.errors import KeyholeError
-    from planner.escape_string import without_escapes
-    from planner.lexer import tokens
-    from planner.statement import classify, split
+    from planner.parser.escape_strings import without_escapes
+    from planner.parser.lexer import tokens
+    from planner.statements.classify import classify, split
+    from planner.values.array_literals import members
     from proxy.wire import frontend
     from proxy.wire.frontend import Bind, Cancel, Credential, Describe, EncryptionRequest, Execute, Parse, Query, Sync
     from proxy.wire.scram import AuthenticationFailed, ScramServer, Verifier, verifier

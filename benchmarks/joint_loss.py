@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from datetime import date
 
 from benchmarks.planning import catalogs, in_unit
-from mechanisms.joint_loss import all_at_once
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import MECHANISMS
-from planner import planning, settings
-from planner.asking import ask
-from planner.outer import Asking
-from planner.statement import classify
+from mechanisms.threshold.joint_loss import all_at_once
+from planner.bind.question import ask
+from planner.extract.outer_query import Asking
+from planner.plan import build as planning
+from planner.statements import settings
+from planner.statements.classify import classify
 
 MOST = 6
 MECHANISM = "progressive"

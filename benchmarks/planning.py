@@ -12,16 +12,17 @@ from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 
-from mechanisms.keyhole import Keyhole
+from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.registry import DEFAULT
-from planner import planning, settings
-from planner.asking import ask
-from planner.catalog import Catalog
-from planner.outer import Asking
-from planner.pinned import Pins
-from planner.policy import Policy
-from planner.stand_ins import stand_in_catalog
-from planner.statement import classify
+from planner.bind.question import ask
+from planner.catalog.model import Catalog
+from planner.catalog.pins import Pins
+from planner.extract.outer_query import Asking
+from planner.plan import build as planning
+from planner.policy.file import Policy
+from planner.policy.simulated_catalog import stand_in_catalog
+from planner.statements import settings
+from planner.statements.classify import classify
 
 DEMO = Path(__file__).resolve().parents[1] / "deploy" / "demo" / "keyhole.toml"
 QUESTIONS = 500

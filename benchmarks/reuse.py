@@ -18,12 +18,12 @@ from time import perf_counter
 
 from accountant.model import NANO
 from deploy.demo.build import install
-from planner.catalog import Analyst
+from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
-from proxy import pipeline
-from proxy.answers import Asked, bare_question
-from proxy.checking import check
-from proxy.service import Service
+from proxy.cli.check import check
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.service.service import Service
 
 ANALYSTS = 20
 EACH = 10

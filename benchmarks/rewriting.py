@@ -23,14 +23,14 @@ import duckdb
 import psycopg
 
 from mechanisms.formula import TRUE
-from planner.catalog import Column, RowCap, SqlType, Table
-from planner.condition import ALWAYS, Compare
-from planner.keys import KeySpace
-from planner.question import Accuracy, Functional, Measure, Question, Term
-from planner.rewrite import rewrite
-from planner.sql_literal import Dialect
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, RowCap, SqlType, Table
+from planner.lower.scan import rewrite
+from planner.question.condition import ALWAYS, Compare
+from planner.question.model import Accuracy, Functional, Measure, Question, Term
+from planner.values.sql_literals import Dialect
 from proxy.shadow.wheel import postgres_server
-from proxy.sources import Source, open_source
+from proxy.sources.open import Source, open_source
 
 REPEATS = 7
 WARDS = tuple(f"ward {i}" for i in range(20))

@@ -27,9 +27,9 @@ from rich.table import Table
 
 from benchmarks.served import keyhole, memory
 from benchmarks.workload import duckdb_policy
-from proxy import checking
-from proxy.budget import document
-from proxy.service import Service
+from proxy.cli import check as checking
+from proxy.report.budget import document
+from proxy.service.service import Service
 
 SECONDS, CONNECTIONS, ROWS, SAMPLE_S = 600.0, 50, 20_000, 2.0
 MOST_GROWTH = 0.05  # of resident memory over the second half of the run, by the fitted line

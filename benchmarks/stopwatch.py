@@ -6,12 +6,27 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from planner import planning, settings
-from proxy import answering, charging, pipeline, reuse, spending
-from proxy.answers import KeySet
-from proxy.service import Service
+from planner.plan import build as planning
+from planner.statements import settings
+from proxy.concurrency.cancellable_work import Work
+from proxy.pipeline import (
+    answering,
+)
+from proxy.pipeline import (
+    claim as charging,
+)
+from proxy.pipeline import (
+    ledger_verbs as spending,
+)
+from proxy.pipeline import (
+    noise_reuse as reuse,
+)
+from proxy.pipeline import (
+    stages as pipeline,
+)
+from proxy.pipeline.messages import KeySet
+from proxy.service.service import Service
 from proxy.shadow.exchange import Exchange
-from proxy.withdrawal import Work
 
 SOURCE = "source"
 OUTER = "shadow: outer query, wire"

@@ -4,20 +4,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from mechanisms.dppwlm import Dppwlm, DppwlmBounded
 from mechanisms.formula import Formula
-from mechanisms.keyhole import Keyhole
-from mechanisms.mim import Mim, MimBaseline, MimProgressive
-from mechanisms.naive import Naive
-from mechanisms.nlm import Nlm
-from mechanisms.ppwlm import Ppwlm
-from mechanisms.probe import Probe
-from mechanisms.probe_ent import ProbeEnt
-from mechanisms.probe_one_phase import ProbeOnePhase
-from mechanisms.progressive import Progressive
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import DecisionTask, Mechanism, Unachievable
-from mechanisms.sparse_vector import GeneralisedSparseVector, SparseVector
-from mechanisms.tslm import Tslm
+from mechanisms.published.dppwlm import Dppwlm, DppwlmBounded
+from mechanisms.published.mim import Mim, MimBaseline, MimProgressive
+from mechanisms.published.naive import Naive
+from mechanisms.published.nlm import Nlm
+from mechanisms.published.ppwlm import Ppwlm
+from mechanisms.published.probe import Probe
+from mechanisms.published.probe_ent import ProbeEnt
+from mechanisms.published.probe_one_phase import ProbeOnePhase
+from mechanisms.published.sparse_vector import GeneralisedSparseVector, SparseVector
+from mechanisms.published.tslm import Tslm
 
 _ALL: tuple[Mechanism, ...] = (
     Progressive(),

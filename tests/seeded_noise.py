@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mechanisms.noise import ExactNoise
+from mechanisms.noise.exact import ExactNoise
 
 
 class SeededNoise(ExactNoise):

@@ -8,11 +8,11 @@ times its first phase is more, that.
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mechanisms.probe import FIRST_PHASE, Probe
-from mechanisms.probe_ent import ProbeEnt
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism
+from mechanisms.published.probe import FIRST_PHASE, Probe
+from mechanisms.published.probe_ent import ProbeEnt
 from mechanisms.registry import DEFAULT, MECHANISMS
-from planner.minimise import minimise
+from planner.plan.minimise import minimise
 
 OURS = (DEFAULT, "keyhole") if DEFAULT != "keyhole" else ("keyhole", "progressive")
 PROBE, PROBE_ENT = "probe", "probe_ent"

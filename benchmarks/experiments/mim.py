@@ -15,8 +15,8 @@ from benchmarks.experiments.entrants import OURS, Entrant
 from benchmarks.experiments.questions import task_of
 from benchmarks.experiments.runs import Case
 from mechanisms.formula import Cut, Integers
-from mechanisms.mim import false_positives_of_one_look, false_positives_of_two_looks
 from mechanisms.protocol import Knowledge
+from mechanisms.published.mim import false_positives_of_one_look, false_positives_of_two_looks
 
 FALSE_POSITIVES = "mim-2-3"
 THRESHOLD = 100

@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.experiments.measures import Measures
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
-from mechanisms.joint_loss import all_at_once
 from mechanisms.protocol import DecisionTask
+from mechanisms.threshold.joint_loss import all_at_once
 
 SHIFT = 0.30
 NAIVE_SHIFT = 0.12

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.experiments.entrants import Entrant
+from mechanisms.audit.realised_rates import realised_rates
 from mechanisms.formula import Formula, Integers, cuts
-from mechanisms.min_entropy import min_entropy_bracket
 from mechanisms.protocol import Outcome, Unachievable
-from mechanisms.realised import realised_rates
+from mechanisms.published.min_entropy import min_entropy_bracket
 from tests.seeded_noise import SeededNoise
 
 PROCESSES = 2

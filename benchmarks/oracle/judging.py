@@ -13,15 +13,15 @@ import psycopg
 from benchmarks.oracle.statements import Branch, Statement
 from benchmarks.oracle.worlds import CATALOG, Engines, Key, bounded_name, domain
 from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate
-from planner.asking import ask
+from planner.bind.question import ask
 from planner.errors import KeyholeError
-from planner.minimise import minimise
-from planner.offsets import without_offsets
-from planner.outer import Asking
-from planner.question import Question
-from planner.rewrite import rewrite
-from planner.settings import accuracy
-from planner.statement import classify
+from planner.extract.outer_query import Asking
+from planner.functionals.per_key_offsets import without_offsets
+from planner.lower.scan import rewrite
+from planner.plan.minimise import minimise
+from planner.question.model import Question
+from planner.statements.classify import classify
+from planner.statements.settings import accuracy
 
 _TODAY = date(2026, 6, 15)
 

@@ -17,8 +17,19 @@ from typing import Any
 import duckdb
 import psycopg
 
-from planner.catalog import Analyst, Budget, Catalog, Column, Defaults, Derivation, RowCap, SqlType, Table, Value
-from proxy.sources import Source, open_source
+from planner.catalog.model import (
+    Analyst,
+    Budget,
+    Catalog,
+    Column,
+    Defaults,
+    Derivation,
+    RowCap,
+    SqlType,
+    Table,
+    Value,
+)
+from proxy.sources.open import Source, open_source
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]

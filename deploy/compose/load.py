@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from deploy.demo import build
-from proxy.sources import ROLE_CONNECTIONS
+from proxy.sources.open import ROLE_CONNECTIONS
 
 HERE = Path(__file__).resolve().parent
 READER = "keyhole_reader"

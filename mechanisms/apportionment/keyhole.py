@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mechanisms.apportionment.clauses import Constraint
-from mechanisms.apportionment.fair_split import Floats, SplitProgram, fair_split
+from mechanisms.apportionment.convex_split import Floats, SplitProgram, fair_split
 from mechanisms.apportionment.tree import closed_form, read_once, tree_bound
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
 from mechanisms.protocol import Exposure

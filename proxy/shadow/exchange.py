@@ -8,9 +8,9 @@ import codecs
 import json
 from collections.abc import Sequence
 
-from planner import session_statement
-from planner.catalog import Value
+from planner.catalog.model import Value
 from planner.errors import KeyholeError
+from planner.statements import allow_list as session_statement
 from proxy.shadow.answers import ERROR, NOTHING, Ending, Expected
 from proxy.shadow.array import TEXT_ARRAY, text_array
 from proxy.shadow.findings import (

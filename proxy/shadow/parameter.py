@@ -4,8 +4,8 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from planner.catalog import Value
-from planner.real_numbers import nearest_real
+from planner.catalog.model import Value
+from planner.values.float4 import nearest_real
 from proxy.wire.frontend import Bind
 
 _BOOLEAN = 16

@@ -11,11 +11,11 @@ from hashlib import sha256
 import psycopg
 from psycopg import sql
 
-from planner.catalog import Analyst, Catalog, Column, PublicTable, StoredQuestion, Table
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Analyst, Catalog, Column, PublicTable, StoredQuestion, Table
 from planner.errors import KeyholeError
-from planner.keys import as_text
-from planner.stored_parameters import with_defaults
-from planner.virtual import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
+from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
+from planner.statements.stored_parameters import with_defaults
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import duckdb
 
-from planner.plan import Rollup
-from planner.sql_literal import identifier
+from planner.question.plan import Rollup
+from planner.values.sql_literals import identifier
 from proxy.sources.rollups import TooLarge, limited
 
 DATABASE = "keyhole_rollups"

@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import duckdb
 
-from planner.catalog import SqlType
-from planner.compile import SourceColumn
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
-from planner.keys import KeySpace
-from planner.plan import Rewritten
-from planner.sql_literal import identifier, text
+from planner.policy.compile import SourceColumn
+from planner.question.plan import Rewritten
+from planner.values.sql_literals import identifier, text
 from proxy.sources.alignment import aligned
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.protocol import Row, TrueAggregates, answered, described

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from planner.plan import Rollup
-from planner.sql_literal import identifier
+from planner.question.plan import Rollup
+from planner.values.sql_literals import identifier
 from proxy.sources.connecting import OPENING_S, Connection
 from proxy.sources.rollups import Busy, TooLarge, limited
 

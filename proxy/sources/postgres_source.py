@@ -7,10 +7,10 @@ from typing import Any, Literal
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from planner.compile import SourceColumn
-from planner.keys import KeySpace
-from planner.plan import Rewritten
-from proxy.fairness import Turns
+from planner.catalog.key_space import KeySpace
+from planner.policy.compile import SourceColumn
+from planner.question.plan import Rewritten
+from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import aligned
 from proxy.sources.connecting import OPENING_S, Connection, not_reached, reach
 from proxy.sources.postgres_rollups import PostgresStore

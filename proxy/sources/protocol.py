@@ -8,12 +8,12 @@ from decimal import Decimal
 from typing import Protocol, TypeVar
 
 from mechanisms.formula import Integers
-from planner.catalog import Value
-from planner.compile import SourceColumn
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Value
 from planner.errors import KeyholeError
-from planner.keys import KeySpace
-from planner.plan import Rewritten
-from planner.sql_literal import Dialect
+from planner.policy.compile import SourceColumn
+from planner.question.plan import Rewritten
+from planner.values.sql_literals import Dialect
 
 Row = tuple[Value | None, ...]
 _Result = TypeVar("_Result")

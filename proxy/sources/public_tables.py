@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from planner.catalog import SqlType
+from planner.catalog.model import SqlType
+from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
-from planner.sql_literal import identifier
-from planner.sql_types import SourceColumn, sql_type
+from planner.values.sql_literals import identifier
 from proxy.sources.protocol import Row, as_value, described
 
 UNCOPYABLE: Mapping[SqlType, str] = {

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from planner.plan import Rewritten, Rollup
+from planner.question.plan import Rewritten, Rollup
 
 _Result = TypeVar("_Result")
 _SHORTEST_MS = 1

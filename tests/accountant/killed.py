@@ -19,10 +19,10 @@ import sqlalchemy as sa
 from sqlalchemy.pool import Pool
 
 from accountant.errors import Scope
+from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.model import NANO, Left
-from accountant.owner_events import Grant
-from accountant.report import FamilyBalance
+from accountant.reports.report import FamilyBalance
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge, continuing, limits, per_key
 

@@ -11,9 +11,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from accountant.account import Account, Change
-from accountant.dependencies import Dependency, Knowledge, nothing_known
-from accountant.elimination import EXACT_GRID
+from accountant.balances.account import Account, Change
+from accountant.balances.dependencies import Dependency, Knowledge, nothing_known
+from accountant.balances.variable_elimination import EXACT_GRID
 from accountant.model import NANO, Cells, Charge, NanoArray
 from tests.accountant.examples import charge
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.account import Account, Change, Known
-from accountant.elsewhere import MOST_KEPT, Elsewhere
+from accountant.balances.account import Account, Change, Known
+from accountant.balances.cell_sums import OpenSums, Partition, Sums, SumsLess, moving_in, partition_of
+from accountant.balances.other_versions import MOST_KEPT, Elsewhere
+from accountant.balances.overlap import spent_on
 from accountant.model import NOTHING_SPENT, Cells, Charge, NanoArray, Spent
-from accountant.overlap import spent_on
-from accountant.sums import OpenSums, Partition, Sums, SumsLess, moving_in, partition_of
 from tests.accountant.examples import charge
 
 VERSIONS = ("v1", "v2", "v3")

@@ -13,12 +13,12 @@ import pytest
 from dp_accounting.pld.common import DifferentialPrivacyParameters
 from dp_accounting.pld.privacy_loss_distribution import from_privacy_parameters, identity
 
-from accountant.account import Account, Known
-from accountant.events import Committed, Event, Released, Reserved
-from accountant.fold import Balances, fold
+from accountant.balances.account import Account, Known
+from accountant.balances.cell_sums import Partition, Sums, SumsLess, partition_of
+from accountant.balances.fold import Balances, fold
+from accountant.balances.overlap import spent_on
+from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.model import NANO, Cells, Charge, Spent
-from accountant.overlap import spent_on
-from accountant.sums import Partition, Sums, SumsLess, partition_of
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge
 

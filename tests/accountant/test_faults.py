@@ -137,7 +137,7 @@ def test_a_ledger_whose_writer_hangs_refuses_and_writes_nothing(
     on_postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody holds the writers' queue: the next one gives up in the end, and what it wanted never counts."""
-    monkeypatch.setattr("accountant.store.LOCK_TIMEOUT_MS", 200)
+    monkeypatch.setattr("accountant.store.store.LOCK_TIMEOUT_MS", 200)
     with Ledger.open(on_postgres, clock=now) as ledger:
         engine = sa.create_engine(sa.make_url(on_postgres).set(drivername="postgresql+psycopg"))
         with engine.begin() as holder:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from accountant import idempotency
-from accountant.attempts import Attempt, AttemptTaken
-from accountant.idempotency import Earlier, OtherRequest, State, TooManyKeys
 from accountant.ledger import Ledger
 from accountant.model import Cells, Charge, Family, Limits, Spent
+from accountant.store.attempts import Attempt, AttemptTaken
+from accountant.verbs import idempotency
+from accountant.verbs.idempotency import Earlier, OtherRequest, State, TooManyKeys
 
 LEASE, KEEP = timedelta(minutes=1), timedelta(days=7)
 FAMILY = Family("visits", "row", ("ward",), "", "v1", frozenset())

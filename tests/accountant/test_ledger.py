@@ -363,7 +363,7 @@ def test_migrations_run_once_and_a_newer_schema_is_refused(ledger_url: str) -> N
 
 
 def test_an_unknown_event_is_refused_rather_than_skipped(tmp_path: Path) -> None:
-    from accountant.events import chained, check_chain, event_of
+    from accountant.events.events import chained, check_chain, event_of
 
     foreign = [("Reserved", '{"v":3}'), ("Granted", '{"v":1}'), ("Moved", '{"v":1}'), ("Committed", "[]")]
     for kind, payload in (*foreign, ("Reserved", "{}"), ("Settled", '{"v":2}')):

@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 )
 
 from accountant.errors import LedgerMisuse, OverBudget, PathTaken, Scope
+from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.model import Amounts, Charge, Continuing, Left, PathState, Reservation
-from accountant.owner_events import Grant
 from tests.accountant.conftest import now
 from tests.accountant.drawing import a_loss, following, sized, uniform
 from tests.accountant.examples import cells, charge

@@ -12,9 +12,9 @@ from alembic.config import Config
 from sqlalchemy.exc import DatabaseError
 
 import accountant
-from accountant.digests import Domain, digest, domain_body
 from accountant.errors import LedgerUnavailable
-from accountant.events import GENESIS, Committed, Event, Record, Reserved, event_of, record_of
+from accountant.events.digests import Domain, digest, domain_body
+from accountant.events.events import GENESIS, Committed, Event, Record, Reserved, event_of, record_of
 from accountant.ledger import Ledger
 from accountant.model import NANO, Spent
 from tests.accountant.conftest import now

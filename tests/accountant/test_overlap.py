@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.events import Committed, Event, Released, Reserved
-from accountant.fold import fold
+from accountant.balances.cell_sums import CellSums, partition_of
+from accountant.balances.fold import fold
+from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.model import Cells, Charge, Family, Spent
-from accountant.sums import CellSums, partition_of
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from accountant.errors import LedgerMisuse, NotApproved, OverBudget, PathTaken, Scope
+from accountant.events.owner_events import Approved, Grant, Granted, Revoked, Settled, WindowOpened
 from accountant.ledger import Ledger
 from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Limits, PathState, Room, Spent
-from accountant.owner_events import Approved, Grant, Granted, Revoked, Settled, WindowOpened
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, continuing, limits, per_key
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from accountant.errors import LedgerUnavailable, OverBudget, Scope
+from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.model import NANO, Reservation, Spent
-from accountant.owner_events import Grant
-from accountant.report import Question, Tally, history, report
+from accountant.reports.report import Question, Tally, history, report
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, limits
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.exc import DatabaseError
 
+from accountant.balances.fold import Balances
 from accountant.errors import LedgerMisuse, LedgerUnavailable, OverBudget, PathTaken, Scope
-from accountant.events import Committed, Reserved
-from accountant.fold import Balances
+from accountant.events.events import Committed, Reserved
 from accountant.ledger import MOST_PATH_BYTES, Ledger
 from accountant.model import NANO, Amounts, Charge, Continuing, Limits, NanoArray, PathState, Reservation, Room, Spent
 from tests.accountant.conftest import now

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from accountant.attempts import Attempt
 from accountant.ledger import Ledger
 from accountant.model import NANO, Charge, Limits, Reservation
-from accountant.repetition import Repeated
+from accountant.store.attempts import Attempt
+from accountant.verbs.in_flight import Repeated
 from tests.accountant.examples import all_of, charge, limits
 from tests.accountant.test_paths import drawn
 

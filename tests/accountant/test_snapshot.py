@@ -9,13 +9,13 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 
-from accountant.digests import digest
+from accountant.balances.fold import fold
 from accountant.errors import LedgerUnavailable
-from accountant.events import Committed, Event, Reserved
-from accountant.fold import fold
+from accountant.events.digests import digest
+from accountant.events.events import Committed, Event, Reserved
 from accountant.ledger import Ledger
 from accountant.model import NANO, Charge, Spent
-from accountant.snapshot import from_bytes, to_bytes
+from accountant.store.snapshot import from_bytes, to_bytes
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge, continuing, limits, per_key
 from tests.accountant.test_overlap import workloads

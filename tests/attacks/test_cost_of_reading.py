@@ -9,10 +9,10 @@ from contextlib import suppress
 
 import pytest
 
-from planner.array_text import members
 from planner.errors import KeyholeError
-from planner.lexer import tokens
-from planner.statement import split
+from planner.parser.lexer import tokens
+from planner.statements.classify import split
+from planner.values.array_literals import members
 
 MANY = 100_000
 LONG = {

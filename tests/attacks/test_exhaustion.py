@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner import lexer
 from planner.errors import KeyholeError
-from planner.policy import ServerLimitsSection
-from planner.text_cache import SHORT_CHARACTERS, remembered
-from proxy.limits import pressed_out
+from planner.parser import lexer
+from planner.parser.text_cache import SHORT_CHARACTERS, remembered
+from planner.policy.file import ServerLimitsSection
+from proxy.endpoint.connection_limits import pressed_out
 from proxy.wire.backend import CommandComplete, Report
 from proxy.wire.frames import LOGIN_LIMIT_BYTES
 from proxy.wire.frontend import Flush, Query, Startup

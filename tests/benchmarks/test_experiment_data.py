@@ -7,7 +7,7 @@ from benchmarks.experiments import mide, mim, occupancy, retail, taxi
 from benchmarks.experiments.measures import Measures
 from benchmarks.experiments.questions import COMBINED, Setting, distributed, grouped, has_or, literals
 from mechanisms.formula import evaluate
-from planner.minimise import minimise
+from planner.plan.minimise import minimise
 
 SEED = 5
 

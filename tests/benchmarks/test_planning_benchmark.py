@@ -3,10 +3,11 @@
 from benchmarks.planning import TODAY, catalogs, in_unit, large, measure, typical
 from mechanisms.formula import cuts
 from mechanisms.registry import DEFAULT
-from planner import planning, settings
-from planner.asking import ask
-from planner.outer import Asking
-from planner.statement import classify
+from planner.bind.question import ask
+from planner.extract.outer_query import Asking
+from planner.plan import build as planning
+from planner.statements import settings
+from planner.statements.classify import classify
 
 
 def test_every_unit_and_mechanism_is_measured() -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import psycopg
 
-from proxy.checking import check
+from proxy.cli.check import check
 from tests.end_to_end.house import VERIFIER
 
 STATEMENTS = (

@@ -13,13 +13,13 @@ from urllib.parse import quote
 import psycopg
 import sqlalchemy
 
-from planner.policy import Policy
-from proxy.service import open_ledger
+from planner.policy.file import Policy
+from proxy.service.service import open_ledger
 from tests.end_to_end.house import PASSWORD
 
 USER = "ada"
 ROOT = Path(__file__).parents[2]
-_COMMAND = "import sys; from proxy.cli import main; main(sys.argv[1:])"
+_COMMAND = "import sys; from proxy.cli.main import main; main(sys.argv[1:])"
 _ADDRESS = re.compile(r"postgresql://([\w.]+):(\d+)/(\w+), REST and docs (\S+)/docs")
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate
 from mechanisms.protocol import FunctionalTest
-from proxy import pipeline
-from proxy.answers import Asked, KeySet, bare_question
-from proxy.service import Service
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.messages import Asked, KeySet, bare_question
+from proxy.service.service import Service
 
 # Times literals and keys (never more than 1,000 in a question here), below 1e-9.
 NEGLIGIBLE = 1e-13

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from deploy.demo.build import install
-from proxy.checking import check
+from proxy.cli.check import check
 from tests.end_to_end import shop
 from tests.end_to_end.house import House, new_database, opened, write_policy
 

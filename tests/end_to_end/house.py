@@ -13,11 +13,11 @@ from uuid import uuid4
 import psycopg
 from typer.testing import CliRunner
 
-from proxy.budget import document
-from proxy.checking import check
-from proxy.cli import app
-from proxy.service import Service
-from proxy.serving import Addresses, in_background
+from proxy.cli.check import check
+from proxy.cli.main import app
+from proxy.process.single import Addresses, in_background
+from proxy.report.budget import document
+from proxy.service.service import Service
 from proxy.wire.scram import verifier
 from tests.end_to_end import shop
 

@@ -14,14 +14,16 @@ from threading import Event
 import psycopg
 import pytest
 
-from accountant.repetition import Repeated
-from mechanisms.noise import ExactNoise
+from accountant.verbs.in_flight import Repeated
+from mechanisms.noise.exact import ExactNoise
 from planner.errors import KeyholeError
-from proxy import charging, pipeline, spending
-from proxy.answers import Answer
-from proxy.checking import refresh
-from proxy.patience import Patience
-from proxy.service import Service
+from proxy.cli.check import refresh
+from proxy.pipeline import claim as charging
+from proxy.pipeline import ledger_verbs as spending
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.duplicate_wait import Patience
+from proxy.pipeline.messages import Answer
+from proxy.service.service import Service
 from tests.end_to_end import shop
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.house import (

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from proxy.checking import check
-from proxy.cli import app
+from proxy.cli.check import check
+from proxy.cli.main import app
 from tests.end_to_end.house import VERIFIER, House, command, opened
 
 QUESTION = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > {}"

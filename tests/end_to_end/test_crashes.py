@@ -12,14 +12,14 @@ import psycopg
 import pytest
 
 from accountant.ledger import Ledger
-from proxy import pipeline
-from proxy.service import Service
+from proxy.pipeline import stages as pipeline
+from proxy.service.service import Service
 from proxy.sources import postgres_source
 from tests.end_to_end import shop
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.house import House, command, eventually, locked, most_spent, opened, write_policy
 
-COMMAND = "import sys; from proxy.cli import main; main(sys.argv[1:])"
+COMMAND = "import sys; from proxy.cli.main import main; main(sys.argv[1:])"
 COST = pytest.approx(0.0767, abs=1e-4)
 
 

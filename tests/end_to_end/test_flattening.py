@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from sqlglot import exp
 
-from planner.catalog import Table
-from planner.flattening import flattened
-from planner.syntax import name
+from planner.catalog.model import Table
+from planner.extract.normalise import flattened
+from planner.parser.tree import name
 from tests.planner.catalogs import retail
 
 STATEMENTS = 400

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from scipy.stats import binom
 
-from proxy import pipeline
-from proxy.checking import check
+from proxy.cli.check import check
+from proxy.pipeline import stages as pipeline
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.house import VERIFIER, House, opened
 from tests.seeded_noise import SeededNoise

@@ -11,8 +11,8 @@ import pytest
 from accountant.ledger import Ledger
 from accountant.model import Cells, Charge, Family, Limits, Spent
 from planner.errors import KeyholeError
-from proxy import pipeline
-from proxy.service import Service
+from proxy.pipeline import stages as pipeline
+from proxy.service.service import Service
 from tests.end_to_end import shop
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.house import House, locked, opened, write_policy

@@ -13,16 +13,19 @@ from shutil import copyfile
 import psycopg
 import pytest
 
-from accountant.report import Question
-from mechanisms.continuing import settle
+from accountant.reports.report import Question
+from mechanisms.keyhole.noise_continuation import settle
 from planner.errors import KeyholeError
-from planner.identity import path_identities
-from proxy import charging, pipeline, reuse, spending
-from proxy.answering import explained, explained_document
-from proxy.answers import Answer, Asked, bare_question
-from proxy.checking import check, refresh
-from proxy.service import Service
-from proxy.virtual_rows import virtual_rows
+from planner.plan.identity import path_identities
+from proxy.cli.check import check, refresh
+from proxy.pipeline import claim as charging
+from proxy.pipeline import ledger_verbs as spending
+from proxy.pipeline import noise_reuse as reuse
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.answering import explained, explained_document
+from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.pipeline.virtual_rows import virtual_rows
+from proxy.service.service import Service
 from tests.end_to_end import shop
 from tests.end_to_end.house import locked, notices, opened, write_policy
 from tests.seeded_noise import SeededNoise

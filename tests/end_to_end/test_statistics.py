@@ -7,9 +7,9 @@ import duckdb
 import pytest
 from scipy.stats import binom
 
-from proxy import pipeline
-from proxy.checking import check
-from proxy.service import Service
+from proxy.cli.check import check
+from proxy.pipeline import stages as pipeline
+from proxy.service.service import Service
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.house import VERIFIER
 from tests.seeded_noise import SeededNoise

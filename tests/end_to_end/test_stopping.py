@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import psycopg
 
-from proxy.checking import check
+from proxy.cli.check import check
 from tests.end_to_end.house import PASSWORD, eventually, locked, write_policy
 from tests.proxy.serving_process import served
 

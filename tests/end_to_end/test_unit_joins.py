@@ -9,7 +9,7 @@ import duckdb
 import psycopg
 import pytest
 
-from proxy.checking import check, refresh
+from proxy.cli.check import check, refresh
 from tests.end_to_end.house import VERIFIER, House, new_database, opened, unchanged
 
 STATEMENTS = (

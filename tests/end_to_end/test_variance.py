@@ -16,17 +16,17 @@ from benchmarks.oracle.judging import _branch as truth_of
 from benchmarks.oracle.statements import Branch, Statement
 from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, Key, engines, rows
 from mechanisms.formula import Booleans, Cut, Integers, evaluate
-from planner.asking import ask
-from planner.catalog import Table
+from planner.bind.question import ask
+from planner.catalog.model import Table
 from planner.errors import KeyholeError
-from planner.outer import Asking
-from planner.plan import Rewritten
-from planner.question import Question
-from planner.rewrite import rewrite
-from planner.settings import accuracy
-from planner.statement import classify
-from proxy import pipeline
-from proxy.checking import check
+from planner.extract.outer_query import Asking
+from planner.lower.scan import rewrite
+from planner.question.model import Question
+from planner.question.plan import Rewritten
+from planner.statements.classify import classify
+from planner.statements.settings import accuracy
+from proxy.cli.check import check
+from proxy.pipeline import stages as pipeline
 from tests.end_to_end.certainty import asked, truth
 from tests.end_to_end.house import VERIFIER, House, opened
 from tests.seeded_noise import SeededNoise

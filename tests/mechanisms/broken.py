@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 
 from mechanisms.formula import Booleans, Integers
-from mechanisms.joint_loss import sets_at_once
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome
+from mechanisms.threshold.joint_loss import sets_at_once
 from tests.seeded_noise import SeededNoise
 
 Answers = Callable[[Integers], Booleans]

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from mechanisms.apportionment.clauses import Constraint, constraints
-from mechanisms.apportionment.fair_split import SplitProgram, fair_split
+from mechanisms.apportionment.convex_split import SplitProgram, fair_split
+from mechanisms.apportionment.equal_split import naive_shares
 from mechanisms.apportionment.keyhole import Objective, Shares, keyhole_shares, tree_shares
-from mechanisms.apportionment.naive import naive_shares
 from mechanisms.apportionment.probe import probe_shares
 from mechanisms.apportionment.tree import closed_form, tree_bound
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
-from mechanisms.joint_loss import sets_at_once
+from mechanisms.threshold.joint_loss import sets_at_once
 
 BETA = 0.05
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.audit_events import Transcripts, epsilon_from_below
-from mechanisms.auditor import (
+from mechanisms.audit.auditor import (
     AuditReport,
     Neighbours,
     Release,
@@ -26,16 +25,17 @@ from mechanisms.auditor import (
     critical_neighbours,
     released,
 )
-from mechanisms.continuing import CONTINUABLE, carry_on, continued
-from mechanisms.dppwlm import Dppwlm
+from mechanisms.audit.events import Transcripts, epsilon_from_below
 from mechanisms.formula import Booleans, Cut, Integers
-from mechanisms.gradual_release import release_chain
-from mechanisms.joint_loss import sets_at_once
-from mechanisms.keyhole import Keyhole
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continued
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.noise.gradual_release import release_chain
 from mechanisms.protocol import Mechanism
+from mechanisms.published.dppwlm import Dppwlm
+from mechanisms.published.sparse_vector import SparseVector, sparse_vector
+from mechanisms.published.tslm import Tslm
 from mechanisms.registry import MECHANISMS
-from mechanisms.sparse_vector import SparseVector, sparse_vector
-from mechanisms.tslm import Tslm
+from mechanisms.threshold.joint_loss import sets_at_once
 from tests.mechanisms.broken import (
     VARIANTS,
     TakenForApart,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.carried_shares import missing, returning, worst_of_any_rule
-from mechanisms.dppwlm import Dppwlm, DppwlmBounded, worst_rates
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
-from mechanisms.joint_loss import all_at_once
-from mechanisms.noise import system_noise
-from mechanisms.ppwlm import ppwlm_test, published_look
+from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import DecisionTask, Look, Unachievable
+from mechanisms.published.dppwlm import Dppwlm, DppwlmBounded, worst_rates
+from mechanisms.published.ppwlm import ppwlm_test, published_look
+from mechanisms.published.share_carryover import missing, returning, worst_of_any_rule
+from mechanisms.threshold.joint_loss import all_at_once
 from tests.mechanisms.crossing_by_hand import worst_rule
 
 EVERY_INTEGER = 1 << 30

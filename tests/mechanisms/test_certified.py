@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from mechanisms.certified import exponential, logistic, negative_exponentials, rational
-from mechanisms.noise import GREATEST_RATE, LEAST_RATE
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 
 RATES = (
     LEAST_RATE,

@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.continuing import CONTINUABLE, MOST_RATES, Continuation, carry_on, continued, settle
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts
-from mechanisms.joint_loss import all_at_once, sets_at_once
-from mechanisms.keyhole import Keyhole
-from mechanisms.progressive import Progressive
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, MOST_RATES, Continuation, carry_on, continued, settle
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import DecisionTask, FunctionalTest, Mechanism, NoisePath, Outcome
-from mechanisms.three_zone import exact_acceptance, exact_rejection
-from mechanisms.threshold_test import block_tolerance, calibrate_at
-from mechanisms.tslm import Tslm
+from mechanisms.published.tslm import Tslm
+from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from mechanisms.threshold.one_shot import block_tolerance, calibrate_at
+from mechanisms.threshold.three_zone import exact_acceptance, exact_rejection
 from tests.seeded_noise import SeededNoise
 
 KEYS = 50_000

@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from mechanisms.contract import EMPTY_PROMISE_NOTE, TREE_NOTE
-from mechanisms.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, evaluate, relaxed
-from mechanisms.joint_loss import all_at_once, sets_at_once
-from mechanisms.keyhole import Keyhole, cheaper_alone
-from mechanisms.nlm import Nlm
+from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE, TREE_NOTE
+from mechanisms.keyhole.one_shot import Keyhole, cheaper_alone
+from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Mechanism, Unachievable
-from mechanisms.threshold_test import least_rate
-from mechanisms.tslm import Tslm
+from mechanisms.published.nlm import Nlm
+from mechanisms.published.tslm import Tslm
+from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from mechanisms.threshold.one_shot import least_rate
 
 Pattern = frozenset[Cut]
 

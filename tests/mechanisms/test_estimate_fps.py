@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.estimate_fps import EstimatedFps, estimate_fps, narrower_tolerance, uncertain
 from mechanisms.formula import Cut
-from mechanisms.joint_loss import all_at_once
-from mechanisms.probe import Probe
 from mechanisms.protocol import DecisionTask
+from mechanisms.published.estimate_fps import EstimatedFps, estimate_fps, narrower_tolerance, uncertain
+from mechanisms.published.probe import Probe
+from mechanisms.threshold.joint_loss import all_at_once
 from tests.seeded_noise import SeededNoise
 
 ALL_RETURNED = np.ones(8, dtype=np.bool_)

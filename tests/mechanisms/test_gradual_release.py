@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 from mechanisms.certified import not_risen, unchanged
-from mechanisms.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.formula import Integers
-from mechanisms.gradual_release import refine, release_chain
-from mechanisms.noise import GREATEST_RATE, LEAST_RATE, ExactNoise, system_noise
+from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, system_noise
+from mechanisms.noise.gradual_release import refine, release_chain
 from mechanisms.protocol import Unachievable
 from tests.seeded_noise import SeededNoise
 

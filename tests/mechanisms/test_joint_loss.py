@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.discrete_laplace import mass
 from mechanisms.formula import AllOf, AnyOf, Cut
-from mechanisms.joint_loss import all_at_once, joint_loss, joint_losses, sets_at_once, undominated
-from mechanisms.keyhole import Keyhole
-from mechanisms.progressive import Progressive
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.keyhole.progressive import Progressive
+from mechanisms.noise.discrete_laplace import mass
 from mechanisms.protocol import DecisionTask, Exposure, Mechanism
+from mechanisms.threshold.joint_loss import all_at_once, joint_loss, joint_losses, sets_at_once, undominated
 from tests.seeded_noise import SeededNoise
 
 PARTS = st.builds(Fraction, st.integers(0, 7), st.just(7))

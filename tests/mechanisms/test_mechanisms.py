@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers
-from mechanisms.joint_loss import all_at_once
-from mechanisms.noise import system_noise
+from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import Calibration, DecisionTask, Unachievable
 from mechanisms.registry import DEFAULT, MECHANISMS, compare
-from mechanisms.threshold_test import acceptance, rejection
+from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.one_shot import acceptance, rejection
 from tests.seeded_noise import SeededNoise
 
 KEYS = 60_000

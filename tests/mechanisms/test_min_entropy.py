@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from mechanisms.min_entropy import (
+from mechanisms.published.min_entropy import (
     Values,
     entropy,
     least_entropy_by_class,

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from mechanisms.certified import rational
-from mechanisms.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.formula import Integers
-from mechanisms.noise import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coins, system_noise
+from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coins, system_noise
 from mechanisms.protocol import Noise, Unachievable
 from tests.seeded_noise import SeededNoise
 

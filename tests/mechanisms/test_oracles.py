@@ -2,15 +2,15 @@
 
 | drawn in | what | oracle | in, beside this file |
 |---|---|---|---|
-| noise.py | discrete Laplace | its law; OpenDP's sampler; dp-accounting's privacy loss | test_noise |
-| noise.py | rational coins | binomial; every first byte by hand | test_noise |
-| noise.py | irrational coins | decimal arithmetic; binomial | test_certified, test_gradual_release |
-| gradual_release.py | chains, refinement | convolution: pairs in rationals, three levels here | test_gradual_release |
-| one_shot.py | noise and tie | sums of the law; the linear programme | test_threshold_test |
-| looking.py | looks and last tie | dynamic programming; enumeration | test_three_zone, test_progressive |
-| published_looks.py | looks by refinement | enumeration of the path, here | test_published_looks |
-| sparse_vector.py | threshold, queries | convolution; law of the first positive, here | test_sparse_vector |
-| probe.py | two phases | the contract at worst-case data; refinement as above | test_probe |
+| noise/exact.py | discrete Laplace | its law; OpenDP's sampler; dp-accounting's privacy loss | test_noise |
+| noise/exact.py | rational coins | binomial; every first byte by hand | test_noise |
+| noise/exact.py | irrational coins | decimal arithmetic; binomial | test_certified, test_gradual_release |
+| noise/gradual_release.py | chains, refinement | convolution: rational pairs, three levels | test_gradual_release |
+| keyhole/run_once.py | noise and tie | sums of the law; the linear programme | test_threshold_test |
+| keyhole/run_looks.py | looks and last tie | dynamic programming; enumeration | test_three_zone, test_progressive |
+| published/looks.py | looks by refinement | enumeration of the path, here | test_published_looks |
+| published/sparse_vector.py | threshold, queries | convolution; law of the first positive, here | test_sparse_vector |
+| published/probe.py | two phases | the contract at worst-case data; refinement as above | test_probe |
 
 What several values reveal together (joint_loss.py) is dp-accounting's composition. False-alarm rates are stated by each
 test; they sum to below 1e-6.
@@ -28,15 +28,15 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution,
 from scipy import stats
 
 import mechanisms
-from mechanisms.discrete_laplace import mass
 from mechanisms.formula import Cut, Integers
-from mechanisms.gradual_release import refine, release_chain
-from mechanisms.joint_loss import all_at_once, joint_loss, sets_at_once
-from mechanisms.noise import system_noise
-from mechanisms.ppwlm import Ppwlm
+from mechanisms.noise.discrete_laplace import mass
+from mechanisms.noise.exact import system_noise
+from mechanisms.noise.gradual_release import refine, release_chain
 from mechanisms.protocol import DecisionTask
-from mechanisms.published_looks import Planned, last_look, look_by_look
-from mechanisms.sparse_vector import sparse_vector
+from mechanisms.published.looks import Planned, last_look, look_by_look
+from mechanisms.published.ppwlm import Ppwlm
+from mechanisms.published.sparse_vector import sparse_vector
+from mechanisms.threshold.joint_loss import all_at_once, joint_loss, sets_at_once
 from tests.mechanisms.crossing_by_hand import Flags, outcomes
 
 FALSE_ALARM = 1e-8
@@ -49,10 +49,11 @@ EPSILONS = (0.0, 0.125, 0.375, 0.75, 1.0625, 1.875)
 def test_every_file_that_draws_is_in_the_table() -> None:
     assert mechanisms.__file__ is not None
     draws = re.compile(r"noise\.(discrete_laplace|bernoulli|coin)\(|\b(release_chain|refine)\(.*noise=")
-    files = {path.name for path in Path(mechanisms.__file__).parent.rglob("*.py") if draws.search(path.read_text())}
+    house = Path(mechanisms.__file__).parent
+    files = {str(path.relative_to(house)) for path in house.rglob("*.py") if draws.search(path.read_text())}
     assert __doc__ is not None
     listed = {line.split("|")[1].strip() for line in __doc__.splitlines() if line.startswith("| ")} - {"drawn in"}
-    assert files | {"noise.py"} == listed
+    assert files | {"noise/exact.py"} == listed
 
 
 def accountant_of(rate: float, sensitivity: int = 1) -> PrivacyLossDistribution:

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.audit_events import Transcripts
-from mechanisms.auditor import AuditReport, Neighbours, audit
+from mechanisms.audit.auditor import AuditReport, Neighbours, audit
+from mechanisms.audit.events import Transcripts
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate
-from mechanisms.joint_loss import all_at_once
-from mechanisms.probe import PHASES_RESERVED, Probe
-from mechanisms.probe_ent import ProbeEnt
 from mechanisms.protocol import DecisionTask, Mechanism, Outcome
+from mechanisms.published.probe import PHASES_RESERVED, Probe
+from mechanisms.published.probe_ent import ProbeEnt
 from mechanisms.registry import MECHANISMS
+from mechanisms.threshold.joint_loss import all_at_once
 from tests.seeded_noise import SeededNoise
 
 BETA, ALPHA = 0.05, 0.1

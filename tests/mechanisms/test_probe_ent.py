@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate
-from mechanisms.joint_loss import all_at_once
-from mechanisms.probe import PHASES_RESERVED
-from mechanisms.probe_ent import ProbeEnt
 from mechanisms.protocol import DecisionTask, Outcome, Unachievable
+from mechanisms.published.probe import PHASES_RESERVED
+from mechanisms.published.probe_ent import ProbeEnt
+from mechanisms.threshold.joint_loss import all_at_once
 from tests.seeded_noise import SeededNoise
 
 BETA = 0.05

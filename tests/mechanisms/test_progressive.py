@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
-from mechanisms.joint_loss import all_at_once, sets_at_once
-from mechanisms.keyhole import Keyhole
-from mechanisms.noise import system_noise
-from mechanisms.progressive import Progressive
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.keyhole.progressive import Progressive
+from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.three_valued import mattering, settled
+from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from tests.seeded_noise import SeededNoise
 
 KEYS = 60_000

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from mechanisms.dppwlm import Dppwlm
-from mechanisms.expected_undecided import expected_undecided, undecided_chances, upper_tail_of_sum
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, evaluate
-from mechanisms.joint_loss import all_at_once, sets_at_once
-from mechanisms.mim import (
+from mechanisms.noise.exact import system_noise
+from mechanisms.protocol import DecisionTask, FunctionalTest, Knowledge, Mechanism, Unachievable
+from mechanisms.published.dppwlm import Dppwlm
+from mechanisms.published.expected_undecided import expected_undecided, undecided_chances, upper_tail_of_sum
+from mechanisms.published.looks import last_look, missed, wrong
+from mechanisms.published.mim import (
     Mim,
     MimBaseline,
     MimProgressive,
@@ -20,10 +22,8 @@ from mechanisms.mim import (
     false_positives_of_two_looks,
     looks_by_model,
 )
-from mechanisms.noise import system_noise
-from mechanisms.ppwlm import Ppwlm, ppwlm_test
-from mechanisms.protocol import DecisionTask, FunctionalTest, Knowledge, Mechanism, Unachievable
-from mechanisms.published_looks import last_look, missed, wrong
+from mechanisms.published.ppwlm import Ppwlm, ppwlm_test
+from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from tests.mechanisms.crossing_by_hand import Flags, outcomes, worst_rule
 from tests.seeded_noise import SeededNoise
 

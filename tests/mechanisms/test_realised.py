@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mechanisms.audit.realised_rates import realised_fpr_bound, realised_rates
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers
-from mechanisms.realised import realised_fpr_bound, realised_rates
 from tests.seeded_noise import SeededNoise
 
 RATE = Fraction(1, 2)

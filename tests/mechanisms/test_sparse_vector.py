@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.discrete_laplace import mass, upper_tail
 from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula
-from mechanisms.joint_loss import all_at_once
-from mechanisms.keyhole import Keyhole
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.noise.discrete_laplace import mass, upper_tail
 from mechanisms.protocol import DecisionTask, Unachievable
-from mechanisms.sparse_vector import (
+from mechanisms.published.sparse_vector import (
     GeneralisedSparseVector,
     SparseVector,
     difference_tail,
@@ -22,6 +21,7 @@ from mechanisms.sparse_vector import (
     sparse_vector,
     weights,
 )
+from mechanisms.threshold.joint_loss import all_at_once
 from tests.seeded_noise import SeededNoise
 
 FALSE_ALARM = 1e-8

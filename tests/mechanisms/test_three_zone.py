@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.crossing import MARGIN, Crossing, Zone
 from mechanisms.protocol import FunctionalTest
-from mechanisms.three_zone import (
+from mechanisms.threshold.boundary_crossing import MARGIN, Crossing, Zone
+from mechanisms.threshold.one_shot import calibrate_test, least_rate, rounded_up
+from mechanisms.threshold.three_zone import (
     SCHEDULE,
     Schedule,
     affordable,
@@ -27,7 +28,6 @@ from mechanisms.three_zone import (
     missed,
     wrong,
 )
-from mechanisms.threshold_test import calibrate_test, least_rate, rounded_up
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.formula import Cut
-from mechanisms.one_shot import run_once
+from mechanisms.keyhole.run_once import run_once
+from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.protocol import FunctionalTest, Unachievable
-from mechanisms.threshold_test import acceptance, at_least, block_tolerance, calibrate_test, least_epsilon, rejection
+from mechanisms.threshold.one_shot import (
+    acceptance,
+    at_least,
+    block_tolerance,
+    calibrate_test,
+    least_epsilon,
+    rejection,
+)
 from tests.seeded_noise import SeededNoise
 
 

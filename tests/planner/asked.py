@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from datetime import date
 
-from planner.asking import ask
-from planner.catalog import Catalog, Value
+from planner.bind.question import ask
+from planner.catalog.model import Catalog, Value
 from planner.errors import KeyholeError
-from planner.outer import Asking
-from planner.question import Question
-from planner.settings import accuracy
-from planner.statement import classify
+from planner.extract.outer_query import Asking
+from planner.question.model import Question
+from planner.statements.classify import classify
+from planner.statements.settings import accuracy
 from tests.planner.catalogs import retail
 
 TODAY = date(2011, 6, 15)

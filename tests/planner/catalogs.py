@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
-from planner.catalog import (
+from planner.catalog.model import (
     Analyst,
     Budget,
     Catalog,

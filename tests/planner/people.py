@@ -3,7 +3,7 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.catalog import Catalog, Column, Derivation, PublicTable, SqlType, Table, UnitRoot
+from planner.catalog.model import Catalog, Column, Derivation, PublicTable, SqlType, Table, UnitRoot
 from tests.planner.catalogs import retail
 from tests.planner.stays import CAPPED, STAYS
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from planner.catalog import Catalog
-from planner.compile import SourceColumn, compile_catalog, key_domains
-from planner.pinned import Pins, pinned_table
-from planner.policy import Policy
+from planner.catalog.model import Catalog
+from planner.catalog.pins import Pins, pinned_table
+from planner.policy.compile import SourceColumn, compile_catalog, key_domains
+from planner.policy.file import Policy
 
 VERIFIER = (
     "SCRAM-SHA-256$4096:cRseQyJpnuPGn3e6d6u6JdJWk2BXOcv5wrDRBrjpCoU=$"

@@ -1,8 +1,8 @@
 """A question as one line of text, for the pairs under tests/spec."""
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
-from planner.condition import ALWAYS, canonical
-from planner.question import Functional, Question, Term
+from planner.question.condition import ALWAYS, canonical
+from planner.question.model import Functional, Question, Term
 
 
 def formula_text(formula: Formula) -> str:

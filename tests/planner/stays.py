@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
-from planner.catalog import Catalog, Column, Derivation, RowCap, SqlType, Table
+from planner.catalog.model import Catalog, Column, Derivation, RowCap, SqlType, Table
 from tests.planner.catalogs import retail
 
 STAYS = Table(

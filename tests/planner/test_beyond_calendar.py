@@ -7,13 +7,13 @@ from datetime import date
 import psycopg
 import pytest
 
-from planner.beyond_calendar import of_groups
-from planner.catalog import Column, Derivation, SqlType, Table
-from planner.constant import Given
-from planner.reference import Scope
-from planner.row_condition import row_condition
-from planner.row_sql import RowSql
-from planner.syntax import parse
+from planner.catalog.model import Column, Derivation, SqlType, Table
+from planner.lower.row import RowSql
+from planner.parser.tree import parse
+from planner.predicates.condition import row_condition
+from planner.predicates.infinite_times import of_groups
+from planner.scope.names import Scope
+from planner.values.expressions import Given
 
 _TABLE = Table(
     name="r",

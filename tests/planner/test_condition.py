@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog import Value
-from planner.condition import (
+from planner.catalog.model import Value
+from planner.question.condition import (
     ALWAYS,
     MOST_SPELLED,
     NEVER,
@@ -31,8 +31,8 @@ from planner.condition import (
     spelled,
     truth_of,
 )
-from planner.disjointness import disjoint
-from planner.like import like, like_prefix, unfinished
+from planner.question.disjoint import disjoint
+from planner.values.like import like, like_prefix, unfinished
 
 _NUMBERS = st.integers(0, 3)
 _TEXTS = st.sampled_from(["", "a", "ab", "b", "a%", "_"])

@@ -9,14 +9,14 @@ import psycopg
 import pytest
 from sqlglot import exp
 
-from planner.array_text import members
-from planner.column_comparison import unlisted
-from planner.constant import Given, fold
 from planner.errors import KeyholeError
-from planner.letter_case import spellings
-from planner.like import like, parts
-from planner.real_numbers import nearest_real
-from planner.syntax import parse
+from planner.parser.tree import parse
+from planner.predicates.column_comparison import unlisted
+from planner.predicates.letter_case import spellings
+from planner.values.array_literals import members
+from planner.values.expressions import Given, fold
+from planner.values.float4 import nearest_real
+from planner.values.like import like, parts
 
 _NODE = exp.Column(this=exp.to_identifier("x"))
 

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from planner.errors import KeyholeError
-from planner.lexer import tokens
-from planner.outer import Asking, outer_sql
-from planner.statement import classify
+from planner.extract.outer_query import Asking, outer_sql
+from planner.parser.lexer import tokens
+from planner.statements.classify import classify
 from tests.planner.catalogs import retail
 
 _SELECTED = (

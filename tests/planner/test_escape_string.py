@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import KeyholeError
-from planner.escape_string import without_escapes
-from planner.lexer import tokens
+from planner.parser.escape_strings import without_escapes
+from planner.parser.lexer import tokens
 
 _PIECES = ("a", "é", "''", r"\'", r"\\", r"\n", r"\t", r"\b", r"\q", r"\x41", r"\x4", r"\101", r"\7", r"\u00e9", "\n")
 _MORE = (r"\U0001F600", r"\ud83d\ude00", r"\xc3\xa9", r"\47", r"\x27", "-- x", "$1", '"', "%", "$$")

@@ -6,8 +6,8 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from planner.catalog import Table
-from planner.expected_bounding import expected_cuts
+from planner.catalog.model import Table
+from planner.explain.expected_bounding import expected_cuts
 from tests.planner.questions import CAPPED, CLIPPED, ROWS
 from tests.planner.test_explain import planned
 

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import AllOf, AnyOf
-from mechanisms.progressive import Progressive
-from planner.asking import ask
-from planner.catalog import Budget, Catalog, Defaults, Table
-from planner.costing import expected_losses
-from planner.embedded import Embedded
-from planner.explain import Left, explain_json, explain_text, guarantee_json, guarantee_sentence
-from planner.plan import Plan
-from planner.planning import plan
-from planner.question import Accuracy, Question
+from mechanisms.keyhole.progressive import Progressive
+from planner.bind.question import ask
+from planner.catalog.model import Budget, Catalog, Defaults, Table
+from planner.explain.cost_breakdown import expected_losses
+from planner.explain.render import Left, explain_json, explain_text, guarantee_json, guarantee_sentence
+from planner.plan.build import plan
+from planner.question.model import Accuracy, Question
+from planner.question.plan import Plan
+from planner.scope.embedded import Embedded
 from tests.planner.questions import ACCURACY, CAPPED, CLIPPED, ROWS, above, below, count, question, total, units
 from tests.seeded_noise import SeededNoise
 

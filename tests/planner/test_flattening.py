@@ -3,14 +3,14 @@
 import pytest
 from sqlglot import exp
 
-from planner.catalog import Table
+from planner.catalog.model import Table
 from planner.errors import KeyholeError
-from planner.flattening import MOST_TIMES, flattened
-from planner.lexer import tokens
-from planner.origin import MOST_ADDED, Change, Origin, apart
-from planner.statement import classify
-from planner.syntax import name, parse
-from proxy.answers import bare_question
+from planner.extract.normalise import MOST_TIMES, flattened
+from planner.parser.lexer import tokens
+from planner.parser.source_map import MOST_ADDED, Change, Origin, apart
+from planner.parser.tree import name, parse
+from planner.statements.classify import classify
+from proxy.pipeline.messages import bare_question
 from tests.planner.asked import asked, refusal
 from tests.planner.catalogs import retail
 from tests.planner.spec import pairs

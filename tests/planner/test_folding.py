@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, evaluate
-from planner.folding import folded
-from planner.lettering import literal_of
-from planner.minimise import MOST_THRESHOLDS, minimise
+from planner.explain.literal_labels import literal_of
+from planner.plan.minimise import MOST_THRESHOLDS, minimise
+from planner.plan.simplify import folded
 from tests.planner.questions import above, below
 
 VALUES = np.array(list(product(range(-1, 6), repeat=3)), dtype=np.int64).T

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import cuts
-from planner.formula_svg import formula_svg
-from planner.formula_tree import IDLE, Branch, Kind, trees
-from planner.lettering import lettered
+from planner.explain.formula_svg import formula_svg
+from planner.explain.formula_tree import IDLE, Branch, Kind, trees
+from planner.explain.literal_labels import lettered
 from tests.planner.questions import CLIPPED, ROWS
 from tests.planner.test_explain import KPI, LARGE, NEGATED, REDUNDANT, planned
 

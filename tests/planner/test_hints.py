@@ -7,13 +7,13 @@ from math import inf
 import pytest
 
 from mechanisms.formula import AllOf
-from planner.asking import ask
-from planner.catalog import Catalog
+from planner.bind.question import ask
+from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
-from planner.outer import Asking
-from planner.planning import plan
-from planner.settings import accuracy
-from planner.statement import PassThrough, SetKeyhole, Statement, classify
+from planner.extract.outer_query import Asking
+from planner.plan.build import plan
+from planner.statements.classify import PassThrough, SetKeyhole, Statement, classify
+from planner.statements.settings import accuracy
 from tests.planner.asked import TODAY
 from tests.planner.catalogs import retail
 from tests.planner.spec import pairs

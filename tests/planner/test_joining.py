@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.asking import ask
-from planner.catalog import Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
-from planner.condition import And, Compare, Condition, IsNull, Not, Or, Within, columns, evaluate
+from planner.bind.lookup_columns import MOST_ROWS, looked_up, stored
+from planner.bind.question import ask
+from planner.catalog.model import Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.lookup import MOST_ROWS, looked_up, stored
-from planner.question import Accuracy, Question
-from planner.statement import Asking, classify
+from planner.question.condition import And, Compare, Condition, IsNull, Not, Or, Within, columns, evaluate
+from planner.question.model import Accuracy, Question
+from planner.statements.classify import Asking, classify
 from tests.planner import questions
 from tests.planner.catalogs import retail
 

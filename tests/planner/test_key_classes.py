@@ -11,13 +11,13 @@ import pytest
 
 from accountant.model import NANO, Cells
 from mechanisms.protocol import Outcome
-from planner.asking import ask
-from planner.keys import as_text
-from planner.outer import outer_sql
-from planner.planning import plan
-from planner.settings import accuracy
-from proxy.answers import Asked
-from proxy.charging import Claim, claim, spent
+from planner.bind.question import ask
+from planner.catalog.key_space import as_text
+from planner.extract.outer_query import outer_sql
+from planner.plan.build import plan
+from planner.statements.settings import accuracy
+from proxy.pipeline.claim import Claim, claim, spent
+from proxy.pipeline.messages import Asked
 from tests.planner.asked import TODAY, asked, asking, refusal
 from tests.planner.catalogs import retail
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from planner.catalog import SqlType
-from planner.key_image import NotExact, given, images
-from planner.syntax import parse
+from planner.catalog.model import SqlType
+from planner.parser.tree import parse
+from planner.scope.key_expressions import NotExact, given, images
 from tests.planner.asked import asked, refusal
 
 

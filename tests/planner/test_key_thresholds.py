@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from mechanisms.formula import Integers, cuts, evaluate
-from planner.asking import ask
-from planner.catalog import Catalog, Column, PublicTable, SqlType, Table, Value
+from planner.bind.question import ask
+from planner.catalog.model import Catalog, Column, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.explain import explain_text
-from planner.offsets import LIMIT, without_offsets
-from planner.planning import plan
-from planner.question import Accuracy, Question
-from planner.statement import Asking, classify
+from planner.explain.render import explain_text
+from planner.functionals.per_key_offsets import LIMIT, without_offsets
+from planner.plan.build import plan
+from planner.question.model import Accuracy, Question
+from planner.statements.classify import Asking, classify
 from tests.planner.catalogs import retail
 from tests.planner.rendering import formula_text
 from tests.planner.spec import pairs

@@ -12,10 +12,10 @@ import pytest
 
 from mechanisms.formula import cuts
 from mechanisms.formula import evaluate as evaluate_formula
-from planner.catalog import Value
-from planner.condition import evaluate
+from planner.catalog.model import Value
 from planner.errors import KeyholeError
-from planner.question import Functional, Question
+from planner.question.condition import evaluate
+from planner.question.model import Functional, Question
 from tests.planner.asked import asked, refusal
 
 Row = dict[str, Value | None]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Booleans, Cut, Formula, Integers, cuts, evaluate
-from planner.cover import Candidate, minimal_cover
-from planner.minimise import MOST_THRESHOLDS, minimise
+from planner.plan.cover import Candidate, minimal_cover
+from planner.plan.minimise import MOST_THRESHOLDS, minimise
 
 
 def above(functional: int, cut: int = 0, *, tolerance: int = 0) -> Cut:

@@ -6,8 +6,8 @@ from datetime import date
 import psycopg
 import pytest
 
-from planner.embedded import Embedded
-from planner.outer import outer_sql
+from planner.extract.outer_query import outer_sql
+from planner.scope.embedded import Embedded
 from tests.planner.asked import asking
 from tests.planner.catalogs import retail
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 import pytest
 
 from mechanisms.formula import TRUE, AnyOf, Cut
-from planner.condition import Compare
-from planner.identity import path_identities
-from planner.keys import KeySpace
-from planner.offsets import LIMIT
-from planner.question import Accuracy, Offsets, Question
+from planner.catalog.key_space import KeySpace
+from planner.functionals.per_key_offsets import LIMIT
+from planner.plan.identity import path_identities
+from planner.question.condition import Compare
+from planner.question.model import Accuracy, Offsets, Question
 from tests.planner.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 
 ASKED = replace(

@@ -9,16 +9,16 @@ from fractions import Fraction
 import pytest
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
-from mechanisms.joint_loss import all_at_once
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import LIMITED, MECHANISMS, compare
-from planner import planning
-from planner.catalog import RowCap
-from planner.condition import ALWAYS, Compare, evaluate
+from mechanisms.threshold.joint_loss import all_at_once
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import RowCap
 from planner.errors import KeyholeError
-from planner.keys import KeySpace
-from planner.planning import plan, smallest_fnr, smallest_tolerance
-from planner.question import Question
+from planner.plan import build as planning
+from planner.plan.build import plan, smallest_fnr, smallest_tolerance
+from planner.question.condition import ALWAYS, Compare, evaluate
+from planner.question.model import Question
 from tests.planner.asked import asked as sql_question
 from tests.planner.questions import (
     ACCURACY,

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import KeyholeError
-from planner.policy import Policy
-from planner.policy_rules import warnings
-from planner.toml_lines import key_lines, line_of
+from planner.policy.file import Policy
+from planner.policy.rules import warnings
+from planner.policy.toml_lines import key_lines, line_of
 from tests.planner.policies import BASE, VERIFIER, changed, parsed
 
 

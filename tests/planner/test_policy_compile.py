@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog import Derivation, RowCap, SqlType
-from planner.compile import SourceColumn, compile_catalog, relation
-from planner.derivation import DATE_PARTS, possible
-from planner.domain import counted, domain_digest, listed
+from planner.catalog.derived_columns import DATE_PARTS, possible
+from planner.catalog.domains import counted, domain_digest, listed
+from planner.catalog.fault import Fault
+from planner.catalog.model import Derivation, RowCap, SqlType
+from planner.catalog.pins import Pins
+from planner.catalog.sql_types import sql_type
 from planner.errors import KeyholeError
-from planner.fault import Fault
-from planner.pinned import Pins
-from planner.policy import TableSection
-from planner.sql_types import sql_type
+from planner.policy.compile import SourceColumn, compile_catalog, relation
+from planner.policy.file import TableSection
 from tests.planner.policies import BASE, SCHEMA, VERIFIER, changed, compiled, parsed, pins_for
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.protocol import Knowledge
-from planner.planning import plan
-from planner.public_knowledge import knowledge, public_knowledge
+from planner.plan.build import plan
+from planner.question.public_knowledge import knowledge, public_knowledge
 from tests.planner.asked import asked
 
 FILTERED = "count(*) FILTER (WHERE age > 65)"

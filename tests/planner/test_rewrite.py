@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from mechanisms.formula import TRUE
-from planner.catalog import Column, SqlType, Table
-from planner.condition import ALWAYS, Compare, Like
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, SqlType, Table
 from planner.errors import KeyholeError
-from planner.keys import KeySpace
-from planner.question import Functional, Question
-from planner.rewrite import rewrite
-from planner.sql_literal import Dialect, identifier, text
+from planner.lower.scan import rewrite
+from planner.question.condition import ALWAYS, Compare, Like
+from planner.question.model import Functional, Question
+from planner.values.sql_literals import Dialect, identifier, text
 from tests.planner.questions import CAPPED, CLIPPED, COUNTRIES, FRANCE, ROWS, count, question, total
 
 DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres")

@@ -7,13 +7,13 @@ import sqlglot
 from sqlglot import exp
 
 from mechanisms.formula import TRUE
-from planner.catalog import Table
-from planner.condition import Compare
-from planner.keys import KeySpace
-from planner.plan import Rollup
-from planner.question import Functional, Question
-from planner.rewrite import rewrite
-from planner.sql_literal import Dialect
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Table
+from planner.lower.scan import rewrite
+from planner.question.condition import Compare
+from planner.question.model import Functional, Question
+from planner.question.plan import Rollup
+from planner.values.sql_literals import Dialect
 from tests.planner.questions import CAPPED, CLIPPED, FRANCE, ROWS, count, question, total
 
 DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres")

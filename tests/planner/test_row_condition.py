@@ -7,13 +7,13 @@ from decimal import Decimal
 
 import psycopg
 
-from planner.catalog import Column, SqlType, Table, Value
-from planner.condition import evaluate
-from planner.constant import Given
+from planner.catalog.model import Column, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.reference import Scope
-from planner.row_condition import row_condition
-from planner.syntax import parse
+from planner.parser.tree import parse
+from planner.predicates.condition import row_condition
+from planner.question.condition import evaluate
+from planner.scope.names import Scope
+from planner.values.expressions import Given
 
 _TABLE = Table(
     name="r",

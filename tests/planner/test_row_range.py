@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.catalog import Value
-from planner.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Not, Or, Within, evaluate
-from planner.question import Term
-from planner.row_range import MOST_CONDITIONS, not_true, row_range, row_range_without
+from planner.catalog.model import Value
+from planner.functionals.row_range import MOST_CONDITIONS, not_true, row_range, row_range_without
+from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Not, Or, Within, evaluate
+from planner.question.model import Term
 from tests.planner.catalogs import VISITS
 
 RANGES = {"age": (0, 110), "cost": (-3, 8)}

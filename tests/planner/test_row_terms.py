@@ -9,13 +9,13 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.catalog import Column, SqlType, Table, Value
-from planner.constant import Given
+from planner.catalog.model import Column, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.reference import Scope
-from planner.row_condition import row_condition
-from planner.row_sql import RowSql
-from planner.syntax import parse
+from planner.lower.row import RowSql
+from planner.parser.tree import parse
+from planner.predicates.condition import row_condition
+from planner.scope.names import Scope
+from planner.values.expressions import Given
 
 _COLUMNS = {
     "i": ("integer", SqlType.INTEGER, ["-7", "-1", "0", "1", "2", "3", "5", "66", "2147480000"]),

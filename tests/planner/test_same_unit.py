@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog import SqlType, Table
-from planner.compile import SourceColumn, compile_catalog, key_domains
+from planner.catalog.model import SqlType, Table
+from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
-from planner.pinned import Pins
-from planner.policy import Policy
-from planner.stand_ins import stand_in_catalog
+from planner.policy.compile import SourceColumn, compile_catalog, key_domains
+from planner.policy.file import Policy
+from planner.policy.simulated_catalog import stand_in_catalog
 from tests.planner.asked import asked
 from tests.planner.policies import VERIFIER
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
-from mechanisms.joint_loss import sets_at_once
-from planner.catalog import Table, Value
-from planner.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within, evaluate
-from planner.question import Functional, Measure, Term
-from planner.row_range import row_range
-from planner.sensitivity import MOST_FUNCTIONALS, affected_together, exposures, joint_sensitivity
+from mechanisms.threshold.joint_loss import sets_at_once
+from planner.catalog.model import Table, Value
+from planner.functionals.row_range import row_range
+from planner.functionals.sensitivity import MOST_FUNCTIONALS, affected_together, exposures, joint_sensitivity
+from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within, evaluate
+from planner.question.model import Functional, Measure, Term
 from tests.planner.questions import CAPPED, CLIPPED, FRANCE, ROWS, SPAIN, average, count, question, total, units
 
 CONDITIONS: tuple[Condition, ...] = (

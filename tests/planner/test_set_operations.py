@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import cuts, evaluate
-from planner.asking import ask
-from planner.catalog import Column, PublicTable, SqlType, Table
+from planner.bind.question import ask
+from planner.catalog.model import Column, PublicTable, SqlType, Table
 from planner.errors import KeyholeError
-from planner.outer import Asking, outer_sql
-from planner.planning import plan
-from planner.question import Question
-from planner.settings import accuracy
+from planner.extract.outer_query import Asking, outer_sql
+from planner.plan.build import plan
+from planner.question.model import Question
+from planner.statements.settings import accuracy
 from tests.planner.asked import TODAY, asking
 from tests.planner.catalogs import retail
 from tests.planner.rendering import question_text

@@ -3,9 +3,9 @@
 import pytest
 
 from mechanisms.registry import LIMITED
-from planner.catalog import Defaults
+from planner.catalog.model import Defaults
 from planner.errors import KeyholeError
-from planner.settings import MECHANISMS, SETTINGS, accuracy, check, max_epsilon
+from planner.statements.settings import MECHANISMS, SETTINGS, accuracy, check, max_epsilon
 from tests.planner.catalogs import DEFAULTS
 
 

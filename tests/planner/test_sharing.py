@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.formula import AllOf
-from planner.explain import explain_text
-from planner.plan import Plan
-from planner.planning import plan
-from planner.question import Accuracy, Question
-from planner.sharing import MOST_FOR_SHARING
+from planner.explain.render import explain_text
+from planner.plan.build import plan
+from planner.plan.shareable_noise import MOST_FOR_SHARING
+from planner.question.model import Accuracy, Question
+from planner.question.plan import Plan
 from tests.planner.questions import ACCURACY, ROWS, above, average, question, total
 
 APART = replace(ACCURACY, reuse=False)

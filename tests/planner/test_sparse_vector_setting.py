@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.formula import cuts
-from mechanisms.sparse_vector import GeneralisedSparseVector
+from mechanisms.published.sparse_vector import GeneralisedSparseVector
 from planner.errors import KeyholeError
-from planner.explain import explain_json, explain_text, guarantee_json, guarantee_sentence
-from planner.plan import Plan
-from planner.planning import plan
-from planner.settings import accuracy
+from planner.explain.render import explain_json, explain_text, guarantee_json, guarantee_sentence
+from planner.plan.build import plan
+from planner.question.plan import Plan
+from planner.statements.settings import accuracy
 from tests.planner.asked import asked
 from tests.planner.catalogs import DEFAULTS
 

@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from planner.catalog import Catalog, SqlType
-from planner.pinned import Pins
-from planner.stand_ins import SizeNeeded, StoodIn, stand_in_catalog
+from planner.catalog.model import Catalog, SqlType
+from planner.catalog.pins import Pins
+from planner.policy.simulated_catalog import SizeNeeded, StoodIn, stand_in_catalog
 from tests.planner.policies import BASE, changed, compiled, parsed, pins_for
 
 WARDS = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40"

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import CATALOGUE, KeyholeError
-from planner.lexer import Token, tokens
-from planner.statement import (
+from planner.parser.lexer import Token, tokens
+from planner.statements.classify import (
     Asking,
     Executing,
     Explaining,

@@ -6,17 +6,17 @@ from decimal import Decimal
 
 import pytest
 
-from planner import stored_parameters
-from planner.asking import ask
-from planner.catalog import Catalog, StoredParameter, StoredQuestion, Value
-from planner.embedded import Embedded
+from planner.bind.question import ask
+from planner.catalog.fault import Fault
+from planner.catalog.model import Catalog, StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
-from planner.fault import Fault
-from planner.identity import fingerprint
-from planner.question import Question
-from planner.settings import accuracy
-from planner.statement import SetKeyhole, classify
-from planner.stored_parameters import check, given, numbered, settings_of, with_defaults
+from planner.plan.identity import fingerprint
+from planner.question.model import Question
+from planner.scope.embedded import Embedded
+from planner.statements import stored_parameters
+from planner.statements.classify import SetKeyhole, classify
+from planner.statements.settings import accuracy
+from planner.statements.stored_parameters import check, given, numbered, settings_of, with_defaults
 from tests.planner.asked import TODAY, asking
 from tests.planner.catalogs import retail
 

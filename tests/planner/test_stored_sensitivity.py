@@ -5,13 +5,13 @@ from decimal import Decimal
 
 import pytest
 
-from planner.catalog import Catalog, Column, PublicTable, RowCap, SqlType, Table
+from planner.catalog.model import Catalog, Column, PublicTable, RowCap, SqlType, Table
 from planner.errors import KeyholeError
-from planner.identity import fingerprint
-from planner.rewrite import rewrite
-from planner.row_sql import RowSql
-from planner.row_value import row_value
-from planner.sql_literal import Dialect
+from planner.lower.measure import row_value
+from planner.lower.row import RowSql
+from planner.lower.scan import rewrite
+from planner.plan.identity import fingerprint
+from planner.values.sql_literals import Dialect
 from tests.planner.asked import asked
 from tests.planner.catalogs import retail
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import cuts
+from planner.catalog.tolerance import Amount, Step, steps, tolerances
 from planner.errors import KeyholeError
-from planner.tolerance import Amount, Step, steps, tolerances
 from tests.planner.asked import asked
 
 

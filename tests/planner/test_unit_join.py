@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.asking import ask
-from planner.catalog import Catalog, SqlType, Table
+from planner.bind.question import ask
+from planner.bind.unit_join import joined_on_unit
+from planner.catalog.model import Catalog, SqlType, Table
+from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
-from planner.outer import Asking
-from planner.pinned import Pins
-from planner.plan import Plan
-from planner.planning import plan
-from planner.settings import accuracy
-from planner.statement import classify
-from planner.unit_join import joined_on_unit
-from proxy.answers import Asked
-from proxy.charging import claim, groups_of_one_unit
-from proxy.service import OWNER
-from proxy.versions import data_version
+from planner.extract.outer_query import Asking
+from planner.plan.build import plan
+from planner.question.plan import Plan
+from planner.statements.classify import classify
+from planner.statements.settings import accuracy
+from proxy.pipeline.claim import claim, groups_of_one_unit
+from proxy.pipeline.messages import Asked
+from proxy.service.data_versions import data_version
+from proxy.service.service import OWNER
 from tests.planner.asked import TODAY
 from tests.planner.people import LABS, PATIENTS, people
 from tests.planner.spec import pairs

@@ -15,16 +15,16 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.asking import ask
-from planner.condition import evaluate
-from planner.outer import Asking
-from planner.plan import Plan
-from planner.planning import plan
-from planner.question import Functional, Measure
-from planner.settings import accuracy
-from planner.sql_literal import Dialect
-from planner.statement import classify
-from proxy.charging import groups_of_one_unit
+from planner.bind.question import ask
+from planner.extract.outer_query import Asking
+from planner.plan.build import plan
+from planner.question.condition import evaluate
+from planner.question.model import Functional, Measure
+from planner.question.plan import Plan
+from planner.statements.classify import classify
+from planner.statements.settings import accuracy
+from planner.values.sql_literals import Dialect
+from proxy.pipeline.claim import groups_of_one_unit
 from tests.planner.asked import TODAY
 from tests.planner.people import LABS, PATIENTS, people
 from tests.planner.stays import STAYS

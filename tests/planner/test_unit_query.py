@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from mechanisms.joint_loss import sets_at_once
-from planner.asking import ask
-from planner.catalog import StoredParameter, StoredQuestion, Value
+from mechanisms.threshold.joint_loss import sets_at_once
+from planner.bind.question import ask
+from planner.catalog.model import StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
-from planner.explain import explain_text
-from planner.planning import plan
-from planner.question import Question
-from planner.sensitivity import affected_together, exposures
-from planner.settings import accuracy
-from planner.statement import Asking, classify
-from proxy.answers import bare_question
+from planner.explain.render import explain_text
+from planner.functionals.sensitivity import affected_together, exposures
+from planner.plan.build import plan
+from planner.question.model import Question
+from planner.statements.classify import Asking, classify
+from planner.statements.settings import accuracy
+from proxy.pipeline.messages import bare_question
 from tests.planner.spec import pairs
 from tests.planner.stays import stays
 

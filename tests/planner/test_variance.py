@@ -12,12 +12,12 @@ import pytest
 
 from mechanisms.formula import Formula, Integers, cuts
 from mechanisms.formula import evaluate as evaluate_formula
-from planner.condition import evaluate
 from planner.errors import KeyholeError
-from planner.planning import plan
-from planner.question import Functional, Question
-from planner.row_range import row_range
-from planner.sensitivity import exposures
+from planner.functionals.row_range import row_range
+from planner.functionals.sensitivity import exposures
+from planner.plan.build import plan
+from planner.question.condition import evaluate
+from planner.question.model import Functional, Question
 from tests.planner.asked import asked
 from tests.planner.catalogs import RETAIL
 

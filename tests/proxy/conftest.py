@@ -9,14 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from planner.catalog import Catalog
-from planner.policy import ServerLimitsSection
-from proxy.backing import Backing
-from proxy.server import Endpoint
+from planner.catalog.model import Catalog
+from planner.policy.file import ServerLimitsSection
+from proxy.endpoint.server import Endpoint
+from proxy.endpoint.session_backend import Backing
+from proxy.security.tls import Tls
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema
-from proxy.tls import Tls
 from tests.proxy.endpoint_catalog import PASSWORD, endpoint_catalog
 from tests.proxy.in_test_asker import FixedAsker
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.catalog import (
+from planner.catalog.model import (
     Analyst,
     Budget,
     Catalog,

@@ -4,14 +4,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.catalog import Catalog, Value
-from planner.embedded import Embedded
+from planner.catalog.model import Catalog, Value
 from planner.errors import KeyholeError
-from planner.outer import Asking, outer_sql
-from planner.settings import SETTINGS, accuracy
-from planner.statement import classify, held, split
-from proxy.answering import read_part
-from proxy.asker import Part, Prepared, Released
+from planner.extract.outer_query import Asking, outer_sql
+from planner.scope.embedded import Embedded
+from planner.statements.classify import classify, held, split
+from planner.statements.settings import SETTINGS, accuracy
+from proxy.pipeline.answering import read_part
+from proxy.pipeline.port import Part, Prepared, Released
 from tests.proxy.endpoint_catalog import endpoint_catalog
 
 COUNTRIES = ("Côte d'Ivoire", "France", 'G"\\{},', "Spain")

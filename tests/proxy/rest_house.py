@@ -10,11 +10,12 @@ from pathlib import Path
 
 import uvicorn
 
-from planner.policy import RestSection
-from proxy import checking, rest_server
-from proxy.rest import create_app
-from proxy.service import Service
-from proxy.tls import Tls
+from planner.policy.file import RestSection
+from proxy.cli import check as checking
+from proxy.rest import uvicorn_server as rest_server
+from proxy.rest.app import create_app
+from proxy.security.tls import Tls
+from proxy.service.service import Service
 from tests.proxy.wards import TOKENS, install
 
 TOKEN = TOKENS["ada"]

@@ -15,7 +15,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = (sys.executable, "-c", "from proxy.cli import main; main()")
+COMMAND = (sys.executable, "-c", "from proxy.cli.main import main; main()")
 _STARTED = re.compile(
     r"endpoint postgresql://\S+:(\d+)/\S+, REST and docs http://\S+:(\d+)/docs, metrics on port (\d+)"
 )

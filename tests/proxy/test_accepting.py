@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 
-from planner.policy import RestSection
-from proxy import rest_server
-from proxy.accepting import accept_no_more
-from proxy.backing import Backing
-from proxy.server import Endpoint
-from proxy.serving import HttpServer
+from planner.policy.file import RestSection
+from proxy.endpoint.server import Endpoint
+from proxy.endpoint.session_backend import Backing
+from proxy.endpoint.stop_accepting import accept_no_more
+from proxy.process.single import HttpServer
+from proxy.rest import uvicorn_server as rest_server
 from proxy.shadow.address import ShadowAddress
 from tests.proxy.endpoint_catalog import endpoint_catalog
 from tests.proxy.in_test_asker import FixedAsker

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog import Budget, TableCaps
+from planner.catalog.model import Budget, TableCaps
 from planner.errors import KeyholeError
-from planner.policy import Policy
-from planner.policy_rules import warnings
-from proxy import checking, cli, pipeline
-from proxy.answering import explained, explained_document
-from proxy.answers import Answer, Asked, bare_question
-from proxy.service import Service
+from planner.policy.file import Policy
+from planner.policy.rules import warnings
+from proxy.cli import check as checking
+from proxy.cli import main as cli
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.answering import explained, explained_document
+from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.service.service import Service
 from tests.proxy.wards import install
 
 # all but some ages: every one of them another functional, so that no question reads what another has revealed

@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 
 from planner.errors import KeyholeError
+from proxy.concurrency.cancellable_work import Work
 from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frontend import Bind, Cancel, Execute, Parse, Query, Sync
-from proxy.withdrawal import Work
 from tests.proxy.conftest import Running
 from tests.proxy.endpoint_catalog import QUESTION
 from tests.proxy.in_test_asker import COUNTRIES

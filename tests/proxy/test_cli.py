@@ -16,12 +16,12 @@ import pytest
 
 from deploy.demo.build import install as install_demo
 from planner.errors import KeyholeError
-from planner.policy import Policy
-from planner.settings import SETTINGS
-from proxy import cli
-from proxy.psql_table import psql_table
-from proxy.refusals import as_psql_prints
-from proxy.service import Service
+from planner.policy.file import Policy
+from planner.statements.settings import SETTINGS
+from proxy.cli import main as cli
+from proxy.report.psql_table import psql_table
+from proxy.report.refusals import as_psql_prints
+from proxy.service.service import Service
 from proxy.wire import scram
 from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install
 

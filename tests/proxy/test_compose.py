@@ -20,11 +20,11 @@ import pytest
 import typer.main
 import yaml
 
-from planner.policy import LimitsSection
-from proxy.cli import app as command
-from proxy.server import STOP_GRACE_S
+from planner.policy.file import LimitsSection
+from proxy.cli.main import app as command
+from proxy.endpoint.server import STOP_GRACE_S
 from proxy.shadow.wheel import postgres_server
-from proxy.sources import ROLE_CONNECTIONS
+from proxy.sources.open import ROLE_CONNECTIONS
 from tests.proxy.serving_process import COMMAND, ROOT, Served, served
 from tests.proxy.test_documentation import flags_of
 

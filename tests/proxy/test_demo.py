@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from proxy import demo
+from proxy.cli import demo
 
 MOST_LINES = 120
 

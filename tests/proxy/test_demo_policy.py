@@ -10,19 +10,19 @@ import pytest
 
 from deploy.demo.build import COUNTRIES, HERE, install
 from mechanisms.formula import evaluate, relaxed
-from planner import settings
-from planner.asking import ask
-from planner.catalog import Catalog
-from planner.compile import SourceColumn, compile_catalog, key_domains
-from planner.outer import Asking
-from planner.pinned import Pins, pinned_table
-from planner.plan import Plan
-from planner.planning import plan
-from planner.policy import Policy
-from planner.policy_rules import warnings
-from planner.statement import classify
-from proxy.pins import pin
-from proxy.sources import Source, open_source
+from planner.bind.question import ask
+from planner.catalog.model import Catalog
+from planner.catalog.pins import Pins, pinned_table
+from planner.extract.outer_query import Asking
+from planner.plan.build import plan
+from planner.policy.compile import SourceColumn, compile_catalog, key_domains
+from planner.policy.file import Policy
+from planner.policy.rules import warnings
+from planner.question.plan import Plan
+from planner.statements import settings
+from planner.statements.classify import classify
+from proxy.service.pins import pin
+from proxy.sources.open import Source, open_source
 from tests.planner.policies import VERIFIER
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from accountant.dependencies import Dependency
+from accountant.balances.dependencies import Dependency
 from accountant.model import Spent
 from deploy.demo.build import install
-from planner.catalog import Catalog, Column, Derivation, SqlType, Table, Value
-from planner.keys import as_text
-from proxy import charging, pipeline
-from proxy.answers import Asked, bare_question
-from proxy.checking import check
-from proxy.dependencies import dependencies
-from proxy.service import Service
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table, Value
+from proxy.cli.check import check
+from proxy.pipeline import claim as charging
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.service.column_dependencies import dependencies
+from proxy.service.service import Service
 
 BY_COUNTRY = "SELECT country FROM sales GROUP BY country HAVING count(*) > {}"
 BY_REGION = (

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from planner.errors import KeyholeError
-from planner.policy import Policy
-from proxy.simulating import Sizes, simulate
+from planner.policy.file import Policy
+from proxy.cli.simulate import Sizes, simulate
 
 _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 

@@ -13,13 +13,14 @@ from typer.core import TyperGroup
 
 from deploy.demo.build import install
 from planner.errors import CATALOGUE, KeyholeError
-from planner.settings import MECHANISMS, SETTINGS
-from planner.virtual import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
-from proxy import checking, pipeline
-from proxy.answers import Asked, bare_question
-from proxy.cli import app as command
-from proxy.rest import create_app
-from proxy.service import Service
+from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
+from planner.statements.settings import MECHANISMS, SETTINGS
+from proxy.cli import check as checking
+from proxy.cli.main import app as command
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.rest.app import create_app
+from proxy.service.service import Service
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("accountant", "mechanisms", "planner", "proxy")

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from planner.errors import KeyholeError
-from proxy.failures import MOST_FAILURES, SourceFailures
+from proxy.sources.failures import MOST_FAILURES, SourceFailures
 
 
 def fail(failures: SourceFailures, analyst: str, *, timeout_ms: int = 0) -> None:
@@ -43,5 +43,5 @@ def test_failures_are_forgotten_after_the_window(monkeypatch: pytest.MonkeyPatch
     failures = SourceFailures()
     for _ in range(MOST_FAILURES):
         fail(failures, "ann")
-    monkeypatch.setattr("proxy.failures.WINDOW_S", 0.0)
+    monkeypatch.setattr("proxy.sources.failures.WINDOW_S", 0.0)
     failures.check("ann")

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from proxy.fairness import Line, Turns
-from proxy.telemetry import Telemetry
-from proxy.worker_pool import WorkerPool
+from proxy.concurrency.fair_queue import Line, Turns
+from proxy.concurrency.thread_pool import WorkerPool
+from proxy.observe.telemetry import Telemetry
 
 ANALYSTS = st.sampled_from(["ada", "bob", "eve"])
 

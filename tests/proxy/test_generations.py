@@ -16,10 +16,10 @@ import psycopg
 import pytest
 
 from planner.errors import KeyholeError
-from planner.policy import Policy
-from proxy.checking import check
-from proxy.service import Service
-from proxy.usage import GivenUp, Usage
+from planner.policy.file import Policy
+from proxy.cli.check import check
+from proxy.concurrency.lease import GivenUp, Usage
+from proxy.service.service import Service
 from tests.end_to_end import shop
 from tests.end_to_end.house import (
     PASSWORD,

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.formula import TRUE
-from planner.catalog import Column, Derivation, Lookup, SqlType, Value
-from planner.keys import KeySpace
-from proxy.charging import groups_of_one_unit
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, Derivation, Lookup, SqlType, Value
+from proxy.pipeline.claim import groups_of_one_unit
 from tests.planner.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 
 REGION = Column(

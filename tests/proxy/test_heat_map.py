@@ -18,13 +18,14 @@ from rich.console import Console
 
 from accountant.ledger import Ledger
 from accountant.model import NANO, Cells, Charge, Family, Limits, Spent
-from accountant.report import FamilyBalance
-from proxy import checking, cli
-from proxy.heat_map import NEVER, NEVER_FILL, STEPS, HeatMap, fill, heat_maps, legend, printed
-from proxy.heat_map_layout import Box, Label, laid_out
-from proxy.heat_map_png import TooLarge, heat_map_png
-from proxy.heat_map_svg import heat_map_svg
-from proxy.service import Service
+from accountant.reports.report import FamilyBalance
+from proxy.cli import check as checking
+from proxy.cli import main as cli
+from proxy.report.heat_map import NEVER, NEVER_FILL, STEPS, HeatMap, fill, heat_maps, legend, printed
+from proxy.report.heat_map_layout import Box, Label, laid_out
+from proxy.report.heat_map_png import TooLarge, heat_map_png
+from proxy.report.heat_map_svg import heat_map_svg
+from proxy.service.service import Service
 from tests.proxy.wards import install
 
 NAMES = st.text(min_size=1, max_size=40)
@@ -193,7 +194,7 @@ def test_the_command_draws_the_ledger(policy: Path, capsys: pytest.CaptureFixtur
 
 
 def test_an_analyst_sees_the_own_losses_against_the_own_cap(policy: Path) -> None:
-    from proxy import budget
+    from proxy.report import budget
 
     with Service.open(policy) as service:
         assert budget.maps(service, "cy", table=None) == ()

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
 from mechanisms.protocol import NoisePath
-from planner.catalog import Value
-from planner.keys import KeySpace
-from planner.offsets import LIMIT, without_offsets
-from planner.question import Offsets, Question
-from proxy.key_path import MOST_VALUES, KeyPath, UnknownPath, from_bytes
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Value
+from planner.functionals.per_key_offsets import LIMIT, without_offsets
+from planner.question.model import Offsets, Question
+from proxy.pipeline.key_paths import MOST_VALUES, KeyPath, UnknownPath, from_bytes
 from tests.planner.questions import CLIPPED, COUNTRIES, MONTHS, count, question
 
 RATES = (Fraction(1, 64), Fraction(3, 32), Fraction(7, 8))

@@ -20,10 +20,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from accountant.events import Reserved
+from accountant.events.events import Reserved
 from accountant.ledger import Ledger
 from accountant.model import NANO, Cells, Charge, Family, Limits, Spent
-from proxy import cli
+from proxy.cli import main as cli
 from tests.proxy.wards import QUESTION, install
 
 WIDE = Limits(
@@ -340,7 +340,7 @@ def test_a_postgresql_ledger_is_dumped_and_restored_with_the_documented_commands
 
 
 def test_the_command_for_postgresql_holds_no_password() -> None:
-    from proxy.ledger_files import pg_dump_command
+    from proxy.report.ledger_files import pg_dump_command
 
     made = pg_dump_command("postgresql+psycopg://kim:secret@db/ledger?password=secret&sslmode=require", Path("a b"))
     assert "secret" not in made

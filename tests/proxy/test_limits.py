@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.policy import ServerLimitsSection
-from proxy.limits import Connections, Visitor
+from planner.policy.file import ServerLimitsSection
+from proxy.endpoint.connection_limits import Connections, Visitor
 from proxy.shadow.relay import MOST_UNANSWERED
 from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frames import MESSAGE_LIMIT_BYTES

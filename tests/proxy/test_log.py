@@ -17,7 +17,7 @@ import httpx
 import psycopg
 import pytest
 
-from proxy.checking import check
+from proxy.cli.check import check
 from tests.end_to_end import shop
 from tests.end_to_end.house import PASSWORD, VERIFIER, eventually, new_database, write_policy
 from tests.proxy.raw_client import RawClient

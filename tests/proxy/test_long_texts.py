@@ -10,11 +10,12 @@ import httpx
 import psycopg
 import pytest
 
-from proxy import checking, long_texts
-from proxy.fairness import Turns
-from proxy.long_texts import VERY_LONG_BYTES, alone
-from proxy.service import Service
-from proxy.serving import Addresses, in_background
+from proxy.cli import check as checking
+from proxy.concurrency import long_statements as long_texts
+from proxy.concurrency.fair_queue import Turns
+from proxy.concurrency.long_statements import VERY_LONG_BYTES, alone
+from proxy.process.single import Addresses, in_background
+from proxy.service.service import Service
 from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install
 
 SHORT = QUESTION.format(1500)

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import CATALOGUE, KeyholeError
-from planner.lexer import tokens
-from planner.outer import Asking, outer_sql
-from planner.statement import Explaining, PassThrough, classify
+from planner.extract.outer_query import Asking, outer_sql
+from planner.parser.lexer import tokens
+from planner.statements.classify import Explaining, PassThrough, classify
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 from tests.proxy.endpoint_catalog import QUESTION, endpoint_catalog

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from accountant.ledger import Ledger
 from accountant.model import NANO, Cells, Charge, Family, Limits, Spent
-from planner.policy import Policy
-from proxy import odometer
+from planner.policy.file import Policy
+from proxy.report import odometer
 from tests.proxy.wards import install
 
 LIMITS = Limits(

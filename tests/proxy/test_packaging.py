@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy import cli
+from proxy.cli import main as cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

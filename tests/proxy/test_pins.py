@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog import Table
+from planner.catalog.model import Table
+from planner.catalog.pins import Pins, pinned_table
+from planner.catalog.refresh import parse_refresh
+from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
-from planner.pinned import Pins, pinned_table
-from planner.policy import Policy
-from planner.refresh import parse_refresh
-from planner.sql_types import SourceColumn
-from proxy.pins import Pinning, pin, pinned_catalog, pins_path, read_pins, refresh, write_pins
-from proxy.sources import open_source
-from proxy.versions import Versions, data_version
+from planner.policy.file import Policy
+from proxy.service.data_versions import Versions, data_version
+from proxy.service.pins import Pinning, pin, pinned_catalog, pins_path, read_pins, refresh, write_pins
+from proxy.sources.open import open_source
 from tests.planner.policies import compiled
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from planner.policy import (
+from planner.policy.file import (
     AccuracySection,
     AnalystSection,
     BudgetSection,
@@ -24,7 +24,7 @@ from planner.policy import (
     TlsSection,
     ViewSection,
 )
-from planner.settings import MECHANISMS
+from planner.statements.settings import MECHANISMS
 
 ROOT = Path(__file__).resolve().parents[2]
 SECTIONS: dict[str, type[BaseModel]] = {

@@ -15,11 +15,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from deploy.compose import load
-from planner.catalog import Column, SqlType
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
-from planner.keys import KeySpace
-from planner.plan import Rewritten
-from proxy.sources import COMMANDS, CONNECTIONS, ROLE_CONNECTIONS, Source, connecting, open_source, postgres_source
+from planner.question.plan import Rewritten
+from proxy.sources import connecting, postgres_source
+from proxy.sources.open import COMMANDS, CONNECTIONS, ROLE_CONNECTIONS, Source, open_source
 from proxy.sources.protocol import unreachable
 from tests.end_to_end.house import eventually, locked
 from tests.proxy.serving_process import ROOT

@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from planner.policy import Policy
-from proxy.reloading import InForce, RestartNeeded
-from proxy.service import ledger_url
+from planner.policy.file import Policy
+from proxy.process.reload import InForce, RestartNeeded
+from proxy.service.service import ledger_url
 from proxy.wire.scram import verifier
 from tests.end_to_end import shop
 from tests.end_to_end.house import PASSWORD, VERIFIER, command, eventually, most_spent, write_policy

@@ -17,18 +17,18 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
-from accountant.report import BudgetReport
+from accountant.reports.report import BudgetReport
 from planner.errors import CATALOGUE, KeyholeError
-from planner.policy import RestSection
-from planner.settings import SETTINGS
-from proxy import checking
-from proxy.http_shell import Shell
-from proxy.refusals import http_status
-from proxy.rest import create_app
-from proxy.rest_models import MOST_SQL_CHARACTERS, QuestionIn
-from proxy.rest_refusals import MOST_BODY_BYTES, PROBLEM
-from proxy.service import Service
-from proxy.serving import in_background
+from planner.policy.file import RestSection
+from planner.statements.settings import SETTINGS
+from proxy.cli import check as checking
+from proxy.process.single import in_background
+from proxy.report.refusals import http_status
+from proxy.rest.app import create_app
+from proxy.rest.middleware import Shell
+from proxy.rest.models import MOST_SQL_CHARACTERS, QuestionIn
+from proxy.rest.problems import MOST_BODY_BYTES, PROBLEM
+from proxy.service.service import Service
 from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install
 
 UNHURRIED = RestSection(

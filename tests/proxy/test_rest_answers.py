@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from starlette.responses import StreamingResponse
 
 from accountant.model import Spent, StoredAnswer
-from proxy import checking, rest_kept
-from proxy.answers import Denial, KeySet, from_bytes
-from proxy.rest import create_app
-from proxy.rest_answers import CSV, FORMS, JSON, LINES, SLICE_KEYS, Cut, Reply, form_of, response
-from proxy.rest_kept import KeptKeys
-from proxy.service import Service
+from proxy.cli import check as checking
+from proxy.pipeline.messages import Denial, KeySet, from_bytes
+from proxy.rest import page_cache as rest_kept
+from proxy.rest.answers import CSV, FORMS, JSON, LINES, SLICE_KEYS, Cut, Reply, form_of, response
+from proxy.rest.app import create_app
+from proxy.rest.page_cache import KeptKeys
+from proxy.service.service import Service
 from tests.accountant.test_idempotency import CHARGE
 from tests.proxy.rest_house import UNHURRIED
 from tests.proxy.test_rest import ADA, refused, send

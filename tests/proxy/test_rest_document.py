@@ -13,18 +13,18 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.demo.build import install
-from planner.policy import RestSection
-from planner.settings import MOST_CHARACTERS
-from proxy import checking
-from proxy.cli import app as command
-from proxy.http_shell import MOST_HEAD_BYTES, MOST_HEADERS
-from proxy.rest import create_app
-from proxy.rest_answers import MOST_PAGE_KEYS
-from proxy.rest_gate import ALL_ADDRESSES, SHORT_TOKEN
-from proxy.rest_json import MOST_DEPTH, MOST_TEXTS
-from proxy.rest_models import MOST_PARAMETERS, MOST_SQL_CHARACTERS
-from proxy.rest_refusals import MOST_BODY_BYTES
-from proxy.service import Service
+from planner.policy.file import RestSection
+from planner.statements.settings import MOST_CHARACTERS
+from proxy.cli import check as checking
+from proxy.cli.main import app as command
+from proxy.rest.answers import MOST_PAGE_KEYS
+from proxy.rest.app import create_app
+from proxy.rest.gate import ALL_ADDRESSES, SHORT_TOKEN
+from proxy.rest.middleware import MOST_HEAD_BYTES, MOST_HEADERS
+from proxy.rest.models import MOST_PARAMETERS, MOST_SQL_CHARACTERS
+from proxy.rest.problems import MOST_BODY_BYTES
+from proxy.rest.strict_json import MOST_DEPTH, MOST_TEXTS
+from proxy.service.service import Service
 from tests.proxy.rest_house import UNHURRIED, served
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "rest.md").read_text(encoding="utf-8")

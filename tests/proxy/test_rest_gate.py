@@ -16,16 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from planner.catalog import Analyst
+from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
-from planner.policy import Policy, RestSection
-from proxy import checking, rest_json
-from proxy.networks import network
-from proxy.rest import create_app
-from proxy.rest_gate import Gate, authenticated
-from proxy.rest_rates import Rates
-from proxy.service import Service
-from proxy.telemetry import Telemetry
+from planner.policy.file import Policy, RestSection
+from proxy.cli import check as checking
+from proxy.observe.telemetry import Telemetry
+from proxy.rest import strict_json as rest_json
+from proxy.rest.app import create_app
+from proxy.rest.gate import Gate, authenticated
+from proxy.rest.rate_limit import Rates
+from proxy.security.networks import network
+from proxy.service.service import Service
 from tests.proxy.rest_house import UNHURRIED, own_house
 from tests.proxy.test_rest import ADA, refused, send
 from tests.proxy.wards import QUESTION, TOKENS, install

@@ -18,11 +18,12 @@ from fastapi import FastAPI
 
 from accountant.errors import LedgerUnavailable
 from accountant.model import Reservation, Spent
-from accountant.report import Question
-from proxy import charging, checking
-from proxy.answers import KeySet
-from proxy.rest import create_app
-from proxy.service import Service
+from accountant.reports.report import Question
+from proxy.cli import check as checking
+from proxy.pipeline import claim as charging
+from proxy.pipeline.messages import KeySet
+from proxy.rest.app import create_app
+from proxy.service.service import Service
 from tests.proxy.dying_question import KEY
 from tests.proxy.rest_house import UNHURRIED
 from tests.proxy.test_rest import ADA, refused, send

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from proxy.rest import create_app
+from proxy.rest.app import create_app
 from tests.proxy.rest_house import UNHURRIED, own_house
 from tests.proxy.test_rest import ADA, send
 

@@ -12,9 +12,9 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 from schemathesis.engine.recorder import ScenarioRecorder
 
-from proxy.rest import create_app
-from proxy.rest_answers import FORMS
-from proxy.service import Service
+from proxy.rest.answers import FORMS
+from proxy.rest.app import create_app
+from proxy.service.service import Service
 from tests.proxy.rest_house import TOKEN, UNHURRIED, own_house
 from tests.proxy.wards import QUESTION
 

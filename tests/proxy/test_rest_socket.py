@@ -13,10 +13,10 @@ import pytest
 import uvicorn
 from starlette.responses import StreamingResponse
 
-from planner.policy import Policy, RestSection
-from proxy import rest_server
-from proxy.http_shell import MOST_HEADERS
-from proxy.service import Service
+from planner.policy.file import Policy, RestSection
+from proxy.rest import uvicorn_server as rest_server
+from proxy.rest.middleware import MOST_HEADERS
+from proxy.service.service import Service
 from tests.proxy.rest_house import TOKEN, UNHURRIED, exchange, own_house, read_all, request, served
 from tests.proxy.wards import QUESTION, install
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.policy import RestSection
-from proxy.generations import Generation, Generations
-from proxy.service import Service
-from proxy.serving import running, sockets
+from planner.policy.file import RestSection
+from proxy.process.generations import Generation, Generations
+from proxy.process.single import running, sockets
+from proxy.security.tls import Tls
+from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
-from proxy.tls import Tls
 from tests.proxy.certificates import Authority, tls_in
 from tests.proxy.rest_house import TOKEN, UNHURRIED, own_house, request, served
 from tests.proxy.tls.sockets import Handshake, client_context, connected, read_to_end

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
-from planner.policy import Policy
-from planner.sql_types import SourceColumn
-from proxy.pins import pin
-from proxy.sources import open_source
-from proxy.starter import BLANK, from_source, starter_policy
+from planner.policy.file import Policy
+from proxy.cli.init import BLANK, from_source, starter_policy
+from proxy.service.pins import pin
+from proxy.sources.open import open_source
 
 STATEMENTS = (
     "CREATE TABLE visits (patient_id BIGINT, ward TEXT, cost DECIMAL(8,2), admitted TIMESTAMP, seen TIMESTAMPTZ,"

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog import Catalog
-from proxy.backing import Backing
+from planner.catalog.model import Catalog
+from proxy.endpoint.session_backend import Backing
+from proxy.session.statement_timeout import given_ms, longest_ms
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
-from proxy.statement_time import given_ms, longest_ms
 from proxy.wire.backend import Report
 from proxy.wire.frontend import Query
 from tests.proxy.conftest import Running

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from planner.catalog import Analyst
-from planner.policy import Policy
-from proxy import checking
-from proxy.login_secret import SUFFIX, login_secret
-from proxy.strangers import Strangers
+from planner.catalog.model import Analyst
+from planner.policy.file import Policy
+from proxy.cli import check as checking
+from proxy.security.mock_users import Strangers
+from proxy.service.login_secret import SUFFIX, login_secret
 from proxy.wire.backend import Authentication
 from proxy.wire.frontend import Credential, Startup
 from proxy.wire.scram import ITERATIONS, Verifier, verifier

@@ -11,14 +11,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from planner.policy import Policy
-from proxy.reloading import NotTaken
-from proxy.service import Service
-from proxy.serving import Sockets, sockets
+from planner.policy.file import Policy
+from proxy.process.reload import NotTaken
+from proxy.process.single import Sockets, sockets
+from proxy.process.supervisor import _made, _Supervisor, _Worker
+from proxy.process.worker import Failed, Ready, Shown, Stop, Task
+from proxy.security.mock_users import Strangers
+from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
-from proxy.strangers import Strangers
-from proxy.worker import Failed, Ready, Shown, Stop, Task
-from proxy.workers import _made, _Supervisor, _Worker
 from tests.end_to_end import shop
 from tests.end_to_end.house import write_policy
 

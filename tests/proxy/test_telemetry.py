@@ -17,13 +17,13 @@ from structlog.testing import capture_logs
 from accountant.errors import LedgerUnavailable
 from accountant.model import NANO
 from planner.errors import KeyholeError
-from proxy import checking
-from proxy.readiness import LEDGER_ROOM_BYTES, Readiness
-from proxy.service import Service
-from proxy.serving import Addresses, Place, in_background
-from proxy.systemd import READY, notify
-from proxy.telemetry import Ending, Face, Stage, Telemetry, TurnedAway
-from proxy.worker_pool import WorkerPool
+from proxy.cli import check as checking
+from proxy.concurrency.thread_pool import WorkerPool
+from proxy.observe.telemetry import Ending, Face, Stage, Telemetry, TurnedAway
+from proxy.process.single import Addresses, Place, in_background
+from proxy.process.systemd import READY, notify
+from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
+from proxy.service.service import Service
 from tests.proxy.serving_process import ROOT, scraped
 from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install
 

@@ -11,8 +11,8 @@ import httpx
 import psycopg
 import pytest
 
-from proxy.cancelling import MOST_WORKERS, Siblings
-from proxy.service import Service
+from proxy.endpoint.cancel_requests import MOST_WORKERS, Siblings
+from proxy.service.service import Service
 from proxy.wire.frontend import Cancel
 from tests.end_to_end import shop
 from tests.end_to_end.house import PASSWORD, eventually, write_policy

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from mechanisms.formula import Cut
-from planner.catalog import Column, SqlType, Table
-from planner.condition import ALWAYS, Compare, Condition, Within
-from planner.keys import KeySpace
-from planner.question import Accuracy, Functional, Measure, Question, Term
-from planner.rewrite import rewrite
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, SqlType, Table
+from planner.lower.scan import rewrite
+from planner.question.condition import ALWAYS, Compare, Condition, Within
+from planner.question.model import Accuracy, Functional, Measure, Question, Term
 from proxy.sources.duckdb_source import DuckDBSource
 
 WARDS = ("A", "a", "b")

@@ -10,13 +10,14 @@ import pytest
 from accountant.model import NANO
 from deploy.demo.build import install
 from planner.errors import KeyholeError
-from planner.plan import Plan
-from proxy import charging, pipeline
-from proxy.answering import explained
-from proxy.answers import Answer, Asked, bare_question
-from proxy.charging import column_of
-from proxy.checking import check
-from proxy.service import Service
+from planner.question.plan import Plan
+from proxy.cli.check import check
+from proxy.pipeline import claim as charging
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.answering import explained
+from proxy.pipeline.claim import column_of
+from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.service.service import Service
 
 SETTINGS = {"keyhole.mechanism": "keyhole", "keyhole.tolerance": "25%"}
 IN_FRANCE = (

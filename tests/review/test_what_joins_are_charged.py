@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from deploy.demo.build import install
-from planner.catalog import Catalog
-from planner.identity import fingerprint
-from planner.plan import Plan
-from proxy import charging, pipeline
-from proxy.answers import Asked, bare_question
-from proxy.charging import column_of
-from proxy.checking import check
-from proxy.service import Service
+from planner.catalog.model import Catalog
+from planner.plan.identity import fingerprint
+from planner.question.plan import Plan
+from proxy.cli.check import check
+from proxy.pipeline import claim as charging
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.claim import column_of
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.service.service import Service
 
 JOINED = "SELECT {} FROM sales s JOIN countries c ON s.country = c.name {} GROUP BY {} HAVING count(*) > 1000"
 

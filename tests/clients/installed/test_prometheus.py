@@ -16,7 +16,7 @@ import psycopg
 import pytest
 import yaml
 
-from proxy.checking import check
+from proxy.cli.check import check
 from tests.end_to_end.house import eventually
 from tests.proxy.serving_process import ROOT, Served, served
 from tests.proxy.wards import PASSWORD, QUESTION, install

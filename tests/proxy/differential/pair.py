@@ -8,13 +8,7 @@ from itertools import zip_longest
 from typing import TypeAlias
 
 from proxy.wire import backend
-from proxy.wire.backend import (
-    BackendMessage,
-    DataRow,
-    ReadyForQuery,
-    Report,
-    RowDescription,
-)
+from proxy.wire.backend import BackendMessage, DataRow, ReadyForQuery, Report, RowDescription
 from proxy.wire.frames import Frame, FrameReader
 from proxy.wire.frontend import FrontendMessage, Query, Startup, Sync
 from tests.proxy.raw_client import RawClient

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.catalog import Value
+from planner.catalog.model import Value
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.array import text_array
 from proxy.shadow.parameter import value, values_sql

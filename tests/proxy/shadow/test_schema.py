@@ -3,7 +3,7 @@ import pytest
 from psycopg import errors
 
 from planner.errors import KeyholeError
-from planner.virtual import VIRTUAL_RELATIONS
+from planner.extract.virtual_relations import VIRTUAL_RELATIONS
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 from proxy.shadow.schema import build_schema

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from proxy.sources import open_source
+from proxy.sources.open import open_source
 from tests.proxy.sources.worlds import Engines
 
 

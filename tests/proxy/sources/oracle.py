@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.catalog import Column, Lookup, SqlType, Table
-from planner.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
-from planner.question import Functional, Measure, Question, Term
+from planner.catalog.model import Column, Lookup, SqlType, Table
+from planner.question.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
+from planner.question.model import Functional, Measure, Question, Term
 
 Row = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog import Column, SqlType, Value
-from planner.keys import KeySpace
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, SqlType, Value
 from proxy.sources.alignment import aligned
 
 _DOMAINS: dict[str, tuple[SqlType, tuple[Any, ...]]] = {

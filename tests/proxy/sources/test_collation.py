@@ -6,11 +6,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from planner.compile import compile_catalog
+from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
-from planner.pinned import Pins
-from planner.policy import Policy
-from proxy.sources import Source, open_source
+from planner.policy.compile import compile_catalog
+from planner.policy.file import Policy
+from proxy.sources.open import Source, open_source
 
 _POLICY = """\
 [source]

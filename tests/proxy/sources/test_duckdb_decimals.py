@@ -7,10 +7,10 @@ from math import floor
 
 import duckdb
 
-from planner.catalog import Column, SqlType, Table
+from planner.catalog.model import Column, SqlType, Table
 from planner.errors import KeyholeError
-from planner.row_sql import RowSql
-from planner.row_value import row_value
+from planner.lower.measure import row_value
+from planner.lower.row import RowSql
 
 
 def _table(column: Column) -> Table:

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.asking import ask
-from planner.catalog import Catalog, Column, PublicTable, RowCap, SqlType, Table, Value
+from planner.bind.question import ask
+from planner.catalog.model import Catalog, Column, PublicTable, RowCap, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.question import Accuracy, Question
-from planner.statement import Asking, classify
+from planner.question.model import Accuracy, Question
+from planner.statements.classify import Asking, classify
 from tests.planner.catalogs import retail
 from tests.proxy.sources.worlds import Engines, spelled
 

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from mechanisms.formula import Integers, evaluate
-from planner.catalog import Table
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Table
 from planner.errors import KeyholeError
-from planner.keys import as_text
-from planner.minimise import minimise
-from planner.offsets import without_offsets
-from planner.question import Question
+from planner.functionals.per_key_offsets import without_offsets
+from planner.plan.minimise import minimise
+from planner.question.model import Question
 from tests.proxy.sources.test_joins import FROM, UNITS, World, asked, catalog, load, worlds
 from tests.proxy.sources.worlds import Engines
 

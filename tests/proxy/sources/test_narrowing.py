@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from mechanisms.formula import TRUE
-from planner.catalog import Column, SqlType, Table, Value
-from planner.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within
-from planner.functional import grid
-from planner.keys import KeySpace
-from planner.narrowing import narrowed
-from planner.question import Accuracy, Functional, Measure, Question, Term
-from planner.row_range import row_range
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, SqlType, Table, Value
+from planner.functionals.functional import grid
+from planner.functionals.row_range import row_range
+from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within
+from planner.question.model import Accuracy, Functional, Measure, Question, Term
+from planner.question.range_inference import narrowed
 from tests.proxy.sources.worlds import TYPES, Engines, columns
 
 RAW: dict[str, list[Any]] = {

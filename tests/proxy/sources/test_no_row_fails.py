@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from mechanisms.formula import TRUE
-from planner.catalog import RowCap, Table
-from planner.condition import ALWAYS, Compare, Condition, Not
-from planner.keys import KeySpace
-from planner.question import Accuracy, Measure, Question
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import RowCap, Table
+from planner.question.condition import ALWAYS, Compare, Condition, Not
+from planner.question.model import Accuracy, Measure, Question
 from tests.proxy.sources.worlds import MONTHS, TYPES, Engines, columns, functional
 
 _FAR = {

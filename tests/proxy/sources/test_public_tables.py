@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from planner.errors import KeyholeError
-from planner.policy import Policy
-from proxy.pins import Pinning, pin
-from proxy.sources import open_source
+from planner.policy.file import Policy
+from proxy.service.pins import Pinning, pin
+from proxy.sources.open import open_source
 
 POLICY = """\
 [source]

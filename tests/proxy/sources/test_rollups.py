@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from planner.catalog import Table
-from planner.condition import Compare
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Table
 from planner.errors import KeyholeError
-from planner.keys import KeySpace
-from planner.question import Measure, Question
-from planner.rewrite import rewrite
-from proxy.sources import Source, open_source
+from planner.lower.scan import rewrite
+from planner.question.condition import Compare
+from planner.question.model import Measure, Question
+from proxy.sources.open import Source, open_source
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.test_same_integers import crowd_question, different_values
 from tests.proxy.sources.test_unit_rows import asked, by_hand, unit_question

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from mechanisms.formula import TRUE
-from planner.catalog import RowCap, Table
-from planner.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or
-from planner.keys import KeySpace
-from planner.question import Accuracy, Measure, Question
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import RowCap, Table
+from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or
+from planner.question.model import Accuracy, Measure, Question
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.worlds import UNITS, Engines, columns, counted_values, crowd, functional, questions, rows
 

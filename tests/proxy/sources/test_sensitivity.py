@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from planner.question import Question
+from planner.question.model import Question
 from tests.proxy.sources.oracle import Row, read
 from tests.proxy.sources.worlds import UNITS, Engines, questions, rows
 

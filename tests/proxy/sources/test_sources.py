@@ -14,12 +14,12 @@ import numpy as np
 import psycopg
 import pytest
 
-from planner.catalog import Column, SqlType
-from planner.compile import SourceColumn
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
-from planner.keys import KeySpace
-from planner.plan import Rewritten
-from proxy.sources import Source, TrueAggregates, open_source
+from planner.policy.compile import SourceColumn
+from planner.question.plan import Rewritten
+from proxy.sources.open import Source, TrueAggregates, open_source
 
 _COLUMNS = (
     "ward text, day date, seen_at timestamp, age integer, big bigint, "

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from planner.asking import ask
-from planner.catalog import Column, RowCap, Table
-from planner.question import Question
-from planner.rewrite import rewrite
-from planner.settings import accuracy
-from planner.statement import Asking, classify
+from planner.bind.question import ask
+from planner.catalog.model import Column, RowCap, Table
+from planner.lower.scan import rewrite
+from planner.question.model import Question
+from planner.statements.classify import Asking, classify
+from planner.statements.settings import accuracy
 from tests.planner.catalogs import retail
 from tests.proxy.sources.oracle import Row, capped, chosen, grid_steps, is_nan, read
 from tests.proxy.sources.worlds import UNITS, Engines, columns, crowd, rows, tables

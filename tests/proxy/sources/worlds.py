@@ -18,13 +18,13 @@ import psycopg
 from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
-from planner.catalog import Column, Derivation, RowCap, SqlType, Table, Value
-from planner.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within
-from planner.keys import KeySpace
-from planner.question import Accuracy, Functional, Measure, Question, Term
-from planner.rewrite import rewrite
-from planner.row_range import row_range
-from proxy.sources import Source
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, Derivation, RowCap, SqlType, Table, Value
+from planner.functionals.row_range import row_range
+from planner.lower.scan import rewrite
+from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within
+from planner.question.model import Accuracy, Functional, Measure, Question, Term
+from proxy.sources.open import Source
 from tests.proxy.sources.oracle import Row
 
 NAMES = ("ann", "o'hare", "zoë|1:x", "", 'q"uote', "ANN", "a%_\\b")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog import Catalog
-from proxy.tls import Tls
+from planner.catalog.model import Catalog
+from proxy.security.tls import Tls
 from tests.proxy.certificates import Authority, tls_in
 from tests.proxy.endpoint_catalog import endpoint_catalog
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from planner.errors import KeyholeError
-from proxy.tls import Tls, end_point, exposure
+from proxy.security.tls import Tls, end_point, exposure
 from proxy.wire.scram import verifier
 from tests.proxy.certificates import Authority, policy_in, tls_in
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy import server
+from proxy.endpoint import server
 from proxy.wire import backend
 from proxy.wire.frontend import Cancel, EncryptionRequest, Query, Startup
 from tests.proxy.conftest import Running

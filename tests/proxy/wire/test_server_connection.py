@@ -2,7 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.backend import AUTH_OK, Authentication, BackendKeyData, DataRow, ParameterStatus, ReadyForQuery, Report
+from proxy.wire.backend import (
+    AUTH_OK,
+    Authentication,
+    BackendKeyData,
+    DataRow,
+    ParameterStatus,
+    ReadyForQuery,
+    Report,
+)
 from proxy.wire.client import ClientConnection, ClientState
 from proxy.wire.frames import LOGIN_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
 from proxy.wire.frontend import (

@@ -1,0 +1,150 @@
+"""What one circle of readers may have learned: per cell of each table, per unit, and per table."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from accountant.balances.cell_sums import CellSums, Partition, Sums, SumsLess, moving_in, partition_of, version_of
+from accountant.balances.dependencies import Knowledge, known_of, nothing_known
+from accountant.balances.other_versions import Elsewhere
+from accountant.balances.overlap import spent_on
+from accountant.balances.variable_elimination import EXACT_GRID
+from accountant.model import ROW_UNIT, Cells, Charge, Family, NanoArray, Spent
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is added to an account for one charge: to each key, to the unit's balance, and to the table's."""
+
+    amounts: NanoArray | int
+    unit_nano: int
+    table_nano: int
+
+    @staticmethod
+    def between(cells: Cells, *, before: Spent, after: Spent) -> "Change":
+        """The difference of two losses of the same keys."""
+        return Change(
+            amounts=after.amounts(cells) - before.amounts(cells),
+            unit_nano=after.unit_epsilon_nano - before.unit_epsilon_nano,
+            table_nano=after.most.table_nano - before.most.table_nano,
+        )
+
+    @property
+    def saves(self) -> bool:
+        """Whether anything is less than it was."""
+        return bool(np.any(self.amounts)) or self.unit_nano < 0
+
+    def __neg__(self) -> "Change":
+        return Change(-self.amounts, -self.unit_nano, -self.table_nano)
+
+
+@dataclass(slots=True)
+class Account:
+    """What one circle of readers (everybody, or one analyst) may have learned.
+
+    Families whose keys are told apart along the same axes share one partition. `families` keeps each family's own sums
+    beside them, for reports; None when nobody asks for them. `table_nano` is, per table, the sum over questions of what
+    each cost one unit, or (for unit "row") the key that lost most. `changes` counts, per table and data version, how
+    often `add` changed its sums in this process, which is what `elsewhere` goes by.
+    """
+
+    tables: dict[str, dict[Partition, CellSums]] = field(default_factory=dict)
+    unit_nano: int = 0
+    table_nano: dict[str, int] = field(default_factory=dict)
+    families: dict[Family, CellSums] | None = None
+    changes: dict[str, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
+    elsewhere: dict[tuple[str, Knowledge], Elsewhere] = field(default_factory=dict, compare=False, repr=False)
+
+    def add(self, charge: Charge, change: Change) -> None:
+        """Change every key of the charge, and the balances of the unit and the table."""
+        axes = [values for _, values in charge.cells.columns]
+        table, partition = charge.family.table, partition_of(charge.family)
+        partitions = self.tables.setdefault(table, {})
+        if partition not in partitions:
+            partitions[partition] = CellSums(dimensions=len(axes))
+        partitions[partition].add(axes, change.amounts)
+        changes, version = self.changes.setdefault(table, {}), version_of(partition)
+        changes[version] = changes.get(version, 0) + 1
+        if self.families is not None:
+            if charge.family not in self.families:
+                self.families[charge.family] = CellSums(dimensions=len(axes))
+            self.families[charge.family].add(axes, change.amounts)
+        if charge.family.unit != ROW_UNIT:
+            self.unit_nano += change.unit_nano
+        self.table_nano[table] = self.table_nano.get(table, 0) + change.table_nano
+
+    def spent_on(
+        self,
+        family: Family,
+        cells: Cells,
+        *,
+        exact_grid: int = EXACT_GRID,
+        knowledge: Knowledge = nothing_known,
+    ) -> NanoArray:
+        """An upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
+        sums, partition = self.tables.get(family.table, {}), partition_of(family)
+        among = known_of(family.table, knowledge)
+        if exact_grid != EXACT_GRID:
+            return spent_on(sums, partition, cells, exact_grid=exact_grid, among=among)
+        here, rest = self.rest_of(family.table, knowledge).split(
+            sums, self.changes.get(family.table, {}), moving_in(family.version)
+        )
+        return spent_on(here, partition, cells, rest=rest, among=among)
+
+    def rest_of(self, table: str, knowledge: Knowledge) -> Elsewhere:
+        """What is kept of a table's other versions, with what is known of its columns."""
+        if (table, knowledge) not in self.elsewhere:
+            self.elsewhere[table, knowledge] = Elsewhere(among=known_of(table, knowledge))
+        return self.elsewhere[table, knowledge]
+
+    def spent_on_table(self, table: str) -> int:
+        """The table's balance."""
+        return self.table_nano.get(table, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining(Mapping[Partition, Sums]):
+    """The sums of one table less what was refunded of them."""
+
+    whole: Mapping[Partition, CellSums]
+    back: Mapping[Partition, CellSums]
+
+    def __getitem__(self, partition: Partition) -> Sums:
+        whole = self.whole[partition]
+        return SumsLess(whole, self.back[partition]) if partition in self.back else whole
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self.whole)
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A shared balance as one analyst may know it: everybody's charges at their worst case, less the own refunds."""
+
+    worst: Account
+    refunds: Account
+
+    @property
+    def unit_nano(self) -> int:
+        """The unit's balance."""
+        return self.worst.unit_nano - self.refunds.unit_nano
+
+    def spent_on(self, family: Family, cells: Cells, *, knowledge: Knowledge = nothing_known) -> NanoArray:
+        """An upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
+        table, partition = family.table, partition_of(family)
+        if table not in self.refunds.tables:
+            return self.worst.spent_on(family, cells, knowledge=knowledge)
+        worst, back = self.worst.changes.get(table, {}), self.refunds.changes.get(table, {})
+        changes = {version: worst.get(version, 0) + back.get(version, 0) for version in worst.keys() | back.keys()}
+        here, rest = self.refunds.rest_of(table, knowledge).split(
+            Remaining(self.worst.tables.get(table, {}), self.refunds.tables[table]), changes, moving_in(family.version)
+        )
+        return spent_on(here, partition, cells, rest=rest, among=known_of(table, knowledge))
+
+    def spent_on_table(self, table: str) -> int:
+        """The table's balance."""
+        return self.worst.spent_on_table(table) - self.refunds.spent_on_table(table)

@@ -1,0 +1,293 @@
+"""Columns whose value follows from another's: what a country's region was charged is seen on its own countries only.
+
+Guarantee: `tied` replaces factors by others whose sum, maximised, is at least the loss of every record that can exist
+and at most what it was; it is the largest such loss where one column determines the others, in maps that are complete,
+and nothing was too large. Charges stay what they are; the dependencies are used where they are summed up.
+
+References: docs/proofs/accounting.md, "Functional dependencies".
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from accountant.balances.cell_sums import Label, Partition
+from accountant.balances.variable_elimination import Factor, Places
+
+# a map is read value by value: with more it is left alone, and its columns may combine in every way
+MOST_VALUES = 1 << 17
+# no key value holds it; among the values of a label it stands for all that are not
+ANY_OTHER = "\x00"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dependency:
+    """The column `determined` as a public function of the column `by`, both as labels call them, for good.
+
+    A record with `by` at a value of `values` has there its value on `determined`, None for none (it is in no key then).
+    A record with another value, or with none, has none on `determined` if the map is `complete`; if it is not, it may
+    have any that is not `closed`.
+    """
+
+    determined: str
+    by: str
+    values: Mapping[str, str | None]
+    complete: bool
+    closed: frozenset[str] = frozenset()
+
+
+# dependencies among columns as labels call them, the same objects each time: of any table, and of one table
+Knowledge = Callable[[str, frozenset[str]], Sequence[Dependency]]
+Among = Callable[[frozenset[str]], Sequence[Dependency]]
+
+
+def nothing_known(_table: str, _columns: frozenset[str]) -> Sequence[Dependency]:
+    """All columns may combine in every way."""
+    return ()
+
+
+def independent(_columns: frozenset[str]) -> Sequence[Dependency]:
+    """All columns of a table may combine in every way."""
+    return ()
+
+
+def known_of(table: str, knowledge: Knowledge) -> Among:
+    """What is known of one table's columns."""
+    return independent if knowledge is nothing_known else partial(knowledge, table)
+
+
+def among_labels(partitions: Iterable[Partition], among: Among) -> Sequence[Dependency]:
+    """The dependencies of the labels of these partitions."""
+    if among is independent:
+        return ()
+    return among(frozenset(label.column for labels in partitions for label in labels))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tie:
+    """Labels that are read off common axes: at each cell of the grid over `axes` each label's place, or -1 for none.
+
+    A factor is put onto the axes if it holds one of the `moved`.
+    """
+
+    axes: Mapping[Label, Places]
+    at: Mapping[Label, Places]
+    moved: frozenset[Label]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(places) for places in self.axes.values())
+
+    def reads(self, factor: Factor) -> list[Label]:
+        """The labels of a factor that come to lie on the axes; none if it is not put there."""
+        if self.moved.isdisjoint(factor.places):
+            return []
+        return [label for label in factor.places if label in self.at or label in self.axes]
+
+    def fits(self, factor: Factor, most_cells: int) -> bool:
+        """Whether the factor on the axes has no more than so many cells, or than it has now."""
+        read = self.reads(factor)
+        rest = prod(len(places) for label, places in factor.places.items() if label not in read)
+        return not read or prod(self.shape) * rest <= max(most_cells, factor.array.size)
+
+
+def tied(
+    factors: Sequence[Factor],
+    domains: Mapping[Label, Places],
+    names: Mapping[Label, Sequence[str]],
+    *,
+    asked: Collection[Label],
+    dependencies: Iterable[Dependency],
+    most_cells: int,
+    alone: Collection[Label] = (),
+) -> tuple[list[Factor], dict[Label, Places]] | None:
+    """Factors and domains in which labels that determine each other share axes; None where nothing is tied.
+
+    `names` are the values at the places of `domains`, with `ANY_OTHER` on open labels where factors are not zero there;
+    `asked` the labels that are not to be maximised away, which keep their axes; labels `alone` are tied to nothing.
+    What would need a factor of more than `most_cells` cells, and of more than it had, stays untied.
+    """
+    present = frozenset(label for factor in factors for label in factor.places).union(asked).difference(alone)
+    put, known, found = list(factors), dict(domains), False
+    for tie in _ties(present, domains, names, asked, dependencies):
+        if all(tie.fits(factor, most_cells) for factor in put):
+            put = [_moved(factor, tie, domains) for factor in put]
+            known.update(tie.axes)
+            found = True
+    if not found:
+        return None
+    held = {label for factor in put for label in factor.places}
+    return put, {label: places for label, places in known.items() if label in held or label in asked or label in alone}
+
+
+def _ties(
+    present: Set[Label],
+    domains: Mapping[Label, Places],
+    names: Mapping[Label, Sequence[str]],
+    asked: Collection[Label],
+    dependencies: Iterable[Dependency],
+) -> Iterator[_Tie]:
+    for base, determined in sorted(_bases(present, dependencies).items()):
+        if any(len(names.get(label, ())) > MOST_VALUES for label in (base, *determined)):
+            continue
+        if any(len(dependency.values) > MOST_VALUES for dependency in determined.values()):
+            continue
+        if base in asked:
+            tie = _onto_asked(base, determined, domains, names, asked)
+        else:
+            tie = _onto_rows(base, determined, names, asked)
+        if tie is not None and not tie.moved.isdisjoint(present):
+            yield tie
+
+
+def _bases(present: Set[Label], dependencies: Iterable[Dependency]) -> dict[Label, dict[Label, Dependency]]:
+    """For each label that determines others those that are to be read off it, each once, and how.
+
+    An immutable column's value is that in every version, so that it determines labels of a version too; one that may
+    move determines those of its own version alone. A base that nobody was charged for ties two labels or more.
+    """
+    found: dict[Label, dict[Label, Dependency]] = defaultdict(dict)
+    for dependency in dependencies:
+        for label in present:
+            if label.column == dependency.determined:
+                for version in dict.fromkeys((label.version, "")):
+                    found[label][Label(dependency.by, label.unit, version)] = dependency
+    first = {label for label in present if present.isdisjoint(found.get(label, ()))}
+    chosen: dict[Label, dict[Label, Dependency]] = defaultdict(dict)
+    for label, bases in sorted(found.items()):
+        there = [base for base in bases if base in first]
+        if there:
+            base = max(there, key=lambda one: (one.version == label.version, one))
+            chosen[base][label] = bases[base]
+        elif label in first:
+            for base in bases:
+                if base not in present and base.version == label.version:
+                    chosen[base][label] = bases[base]
+                    break
+    return {base: tied for base, tied in chosen.items() if base in present or len(tied) > 1}
+
+
+def _onto_asked(
+    base: Label,
+    determined: Mapping[Label, Dependency],
+    domains: Mapping[Label, Places],
+    names: Mapping[Label, Sequence[str]],
+    asked: Collection[Label],
+) -> _Tie | None:
+    """Open labels as functions of an asked one."""
+    at = {}
+    for label, dependency in determined.items():
+        if label not in asked and (dependency.complete or all(value in dependency.values for value in names[base])):
+            places = _numbered(names[label])
+            at[label] = _array(_place(dependency.values.get(value), places) for value in names[base])
+    return _Tie({base: domains[base]}, at, frozenset(at)) if at else None
+
+
+def _onto_rows(
+    base: Label,
+    determined: Mapping[Label, Dependency],
+    names: Mapping[Label, Sequence[str]],
+    asked: Collection[Label],
+) -> _Tie | None:
+    """All labels as functions of what a record can be on the open base: a new axis beside those of the asked labels."""
+    labels = tuple(determined)
+    numbers = [_numbered(names[label]) for label in labels]
+    anywhere = [
+        (_place(None, numbered), *(place for value, place in numbered.items() if value not in determined[label].closed))
+        for label, numbered in zip(labels, numbers, strict=True)
+    ]
+    rows: set[tuple[int, ...]] = set()
+    unnamed = _place(None, _numbered(names.get(base, ())))
+    for named, signature in _possible(names.get(base, ()), tuple(determined.values())):
+        place = unnamed if named < 0 else named
+        choices = [
+            elsewhere if value is _ANY else (_place(value, numbered),)
+            for value, numbered, elsewhere in zip(signature, numbers, anywhere, strict=True)
+        ]
+        if len(rows) + prod(map(len, choices)) > MOST_VALUES:
+            return None
+        rows.update((place, *chosen) for chosen in product(*choices))
+    kept = [index for index, label in enumerate(labels) if label in asked]
+    groups: dict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
+    for row in sorted(rows):
+        group = tuple(row[1 + index] for index in kept)
+        if -1 not in group:
+            groups[group].append(row)
+    rank = Label(base.column, base.unit, f"tied{base.version}")
+    longest = max(map(len, groups.values()), default=1)
+    sizes = {labels[index]: len(names[labels[index]]) for index in kept}
+    shape = (*sizes.values(), longest)
+    if prod(shape) > MOST_VALUES * 8:
+        return None
+    grids = np.full((1 + len(labels), *shape), -1, dtype=np.intp)
+    for group, members in groups.items():
+        inside: tuple[slice | int, ...] = (slice(None), *group, slice(len(members)))
+        grids[inside] = np.array(members, dtype=np.intp).T
+    at = dict(zip((base, *labels), grids, strict=True))
+    axes = {label: np.arange(size) for label, size in (*sizes.items(), (rank, longest))}
+    return _Tie(axes, at, frozenset(label for label in at if label not in asked))
+
+
+class _Any:
+    """Stands for every value."""
+
+
+_ANY = _Any()
+_Signature = tuple[str | _Any | None, ...]
+
+
+def _possible(named: Sequence[str], dependencies: tuple[Dependency, ...]) -> Iterator[tuple[int, _Signature]]:
+    """What records can be: the place of a named base value, or -1, with the values on the determined labels."""
+    for place, value in enumerate(named):
+        yield place, _signature(value, dependencies)
+    for signature in _unnamed(dependencies):
+        yield -1, signature
+
+
+@lru_cache(maxsize=64)
+def _unnamed(dependencies: tuple[Dependency, ...]) -> frozenset[_Signature]:
+    """What records can be at any base value, whichever it is."""
+    values = {value for dependency in dependencies for value in dependency.values}
+    other = tuple(None if dependency.complete else _ANY for dependency in dependencies)
+    return frozenset(_signature(value, dependencies) for value in values).union((other,))
+
+
+def _signature(value: str, dependencies: Sequence[Dependency]) -> _Signature:
+    return tuple(one.values.get(value, None if one.complete else _ANY) for one in dependencies)
+
+
+def _numbered(names: Sequence[str]) -> dict[str, int]:
+    return {value: place for place, value in enumerate(names)}
+
+
+def _place(value: str | _Any | None, places: Mapping[str, int]) -> int:
+    other = places.get(ANY_OTHER, -1)
+    return places.get(value, other) if isinstance(value, str) else other
+
+
+def _array(places: Iterable[int]) -> Places:
+    return np.fromiter(places, dtype=np.intp)
+
+
+def _moved(factor: Factor, tie: _Tie, domains: Mapping[Label, Places]) -> Factor:
+    """The factor on the tie's axes, if it holds one of the labels that are moved there."""
+    read = tie.reads(factor)
+    if not read:
+        return factor
+    others = [label for label in factor.places if label not in read]
+    order = list(factor.places)
+    array = factor.array.transpose([order.index(label) for label in (*read, *others)])
+    positions = []
+    for label in read:
+        position = np.full(len(domains[label]) + 1, -1, dtype=np.intp)  # the last one is where no place is
+        position[factor.places[label]] = np.arange(len(factor.places[label]))
+        positions.append(position[tie.at[label] if label in tie.at else tie.axes[label]])
+    inside = np.all([position >= 0 for position in positions], axis=0)
+    put = np.zeros((*tie.shape, *(len(factor.places[label]) for label in others)), dtype=np.int64)
+    put[inside] = array[tuple(position[inside] for position in positions)]
+    return Factor({**tie.axes, **{label: factor.places[label] for label in others}}, put)

@@ -1,0 +1,78 @@
+"""Sums as factors: the values of every label numbered, those of the question first.
+
+Guarantee: a factor stands for its sums at the asked values of asked labels, and at every value of open ones. Tables
+that hold for any value are put on all places of their labels.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from accountant.balances.cell_sums import Label, OpenSums, Partition, Sums
+from accountant.balances.variable_elimination import Factor, Places
+
+
+def factors_of(
+    sums: Mapping[Partition, Sums],
+    asked: Mapping[Label, tuple[str, ...]],
+    tables: Mapping[Partition, OpenSums] | None = None,
+    *,
+    any_other: str | None = None,
+) -> tuple[list[Factor], dict[Label, Places], dict[Label, tuple[str, ...]]]:
+    """The sums where the asked values meet them, the tables on all places, all places of every label, and its values.
+
+    With `any_other` the open labels of the tables have one place more, of that name: for the values that none has.
+    """
+    placing = _Placing(asked)
+    factors = []
+    for member, summed in sums.items():
+        axes = [placing.placed(label, values) for label, values in zip(member, summed.axes, strict=True)]
+        if all(values for values, _ in axes):
+            places = {label: place for label, (_, place) in zip(member, axes, strict=True)}
+            factors.append(Factor(places, summed.on([values for values, _ in axes])))
+    tables = tables or {}
+    for labels, table in tables.items():
+        for label, values in zip(labels, table.axes, strict=True):
+            placing.placed(label, values if any_other is None or label in asked else (*values, any_other))
+    wholes = placing.wholes()
+    factors += [
+        Factor({label: wholes[label][1] for label in labels}, table.on([wholes[label][0] for label in labels]))
+        for labels, table in tables.items()
+    ]
+    domains = {label: places for label, (_, places) in wholes.items()}
+    return factors, domains, {label: values for label, (values, _) in wholes.items()}
+
+
+class _Placing:
+    """Numbers the values of every label: the asked ones as they are asked and no others, the open ones as they come."""
+
+    def __init__(self, asked: Mapping[Label, tuple[str, ...]]) -> None:
+        self._asked = asked
+        self._numbers: dict[Label, dict[str, int]] = {}
+        # what an axis was placed at when it had all values of its label that there were
+        self._wholes = {label: (values, np.arange(len(values))) for label, values in asked.items()}
+
+    def placed(self, label: Label, values: tuple[str, ...]) -> tuple[tuple[str, ...], Places]:
+        """The values of one axis that matter, in the order of their places."""
+        if label in self._wholes and self._wholes[label][0] == values:
+            return self._wholes[label]
+        if label not in self._numbers:
+            self._numbers[label] = {value: place for place, value in enumerate(self._asked.get(label, ()))}
+        known = self._numbers[label]
+        if label not in self._asked:
+            for value in values:
+                known.setdefault(value, len(known))
+        found = sorted((place, value) for value in values if (place := known.get(value, -1)) >= 0)
+        kept = tuple(value for _, value in found), np.fromiter((place for place, _ in found), dtype=np.intp)
+        if label not in self._asked and kept[0] == values:
+            self._wholes[label] = kept
+        return kept
+
+    def wholes(self) -> dict[Label, tuple[tuple[str, ...], Places]]:
+        """All values of every label, and their places."""
+        wholes = {label: self._wholes[label] for label in self._asked}
+        for label, known in self._numbers.items():
+            if label not in self._asked:
+                kept = self._wholes[label]
+                wholes[label] = kept if len(kept[0]) == len(known) else (tuple(known), np.arange(len(known)))
+        return wholes

@@ -1,0 +1,132 @@
+"""The stopping rule: a question starts only when its worst case fits into every balance (M10's statement).
+
+Each balance is compared with its own amount: the analyst's own with all that the question tells, the shared ones with
+what is news to everybody together, as far as that is public where analysts are accounted for one by one. All balances
+are compared before one of them refuses, so a refusal does the same work whichever balance is short.
+References: docs/proofs/accounting.md, theorems 1 and 6.
+"""
+
+import numpy as np
+
+from accountant.balances.account import Account, Known
+from accountant.balances.cell_sums import MOST_CELLS, partition_of
+from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.fold import Balances
+from accountant.balances.grants import in_force
+from accountant.errors import LedgerMisuse, NotApproved, OverBudget, Scope
+from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, Left, Limits, NanoArray, Room
+
+
+def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> None:
+    """Return when the charge fits. `knowledge` is what is publicly known of the tables' columns.
+
+    Raises `OverBudget` for the first balance, in the order of `Scope`, that has less left than the charge needs,
+    `LedgerMisuse` when the charge cannot be accounted for at all, and `NotApproved`.
+    """
+    check_accountable(balances, charge, limits)
+    by_scope = _left_by_scope(balances, charge, limits, knowledge)
+    for scope, left in [(scope, left) for scope, left in by_scope if left is not None]:
+        needed = _needed(scope, charge, limits)
+        short = int(np.count_nonzero(left < needed))
+        if short:
+            total = charge.cells.size
+            raise OverBudget(
+                scope=scope,
+                needed_nano=needed,
+                left_nano=max(0, int(left.min())),
+                short_keys=short if left.size == total else total,
+                total_keys=total,
+            )
+
+
+def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:
+    """Raise `NotApproved` when the charge is above the owner's threshold and its question was never approved."""
+    above = limits.approval_above_nano
+    if above is not None and charge.epsilon_nano > above and charge.question not in balances.approved:
+        raise NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above)
+
+
+def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Left:
+    """The largest charges over the same keys that `check_fits` would let pass, whatever the charge's own amounts."""
+    check_accountable(balances, charge, limits)
+    least = {
+        scope: int(left.min())
+        for scope, left in _left_by_scope(balances, charge, limits, knowledge)
+        if left is not None
+    }
+    per_unit_scopes = _UNIT_SCOPES if charge.family.unit == ROW_UNIT else (*_UNIT_SCOPES, Scope.PER_TABLE)
+
+    def room(scopes: tuple[Scope, ...]) -> Room:
+        per_key = [left for scope, left in least.items() if scope in scopes and scope not in per_unit_scopes]
+        per_unit = [left for scope, left in least.items() if scope in scopes and scope in per_unit_scopes]
+        return Room(min([*per_key, MOST_NANO_PER_CHARGE]), min(per_unit, default=None))
+
+    return Left(own=room(_OWN_SCOPES), shared=room(_SHARED_SCOPES), apart=limits.apart)
+
+
+_UNIT_SCOPES = (Scope.PER_UNIT, Scope.ANALYST_PER_UNIT)
+_OWN_SCOPES = (Scope.PER_QUERY, Scope.ANALYST_PER_PREDICATE, Scope.ANALYST_PER_UNIT)
+_SHARED_SCOPES = (Scope.PER_PREDICATE, Scope.PER_UNIT, Scope.PER_TABLE)
+
+
+def _needed(scope: Scope, charge: Charge, limits: Limits) -> int:
+    amounts = charge.own_amounts
+    if scope in _SHARED_SCOPES:
+        amounts = charge.known_amounts if limits.apart else charge.shared_amounts
+    if scope is Scope.PER_TABLE:
+        return amounts.table_nano
+    return amounts.unit_epsilon_nano if scope in _UNIT_SCOPES else amounts.epsilon_nano
+
+
+def _left_by_scope(
+    balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge
+) -> list[tuple[Scope, NanoArray | None]]:
+    """What is left in each balance: per key, or one number for all keys; None where no cap applies.
+
+    Where analysts are accounted for one by one, refunds of the asker's that this very charge withdraws count no longer:
+    they may have been spent elsewhere since.
+    """
+    everybody = balances.known_to(charge.analyst) if limits.apart else balances.shared
+    again = balances.counted_again(charge) if limits.apart else Account()
+    own = balances.account(charge.analyst)
+    table = charge.family.table
+    has_unit = charge.family.unit != ROW_UNIT
+    shared = charge.shared
+    caps = in_force(limits, balances.grants.values(), table=table, analyst=charge.analyst)
+    keys_left = _keys_left(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
+    if keys_left is not None and again.tables:
+        keys_left = keys_left - again.spent_on(charge.family, charge.cells)
+    of_unit = everybody.unit_nano + again.unit_nano
+    of_table = everybody.spent_on_table(table) + again.spent_on_table(table)
+    return [
+        (Scope.PER_QUERY, _flat(caps.per_query_nano)),
+        (Scope.PER_PREDICATE, keys_left),
+        (Scope.PER_UNIT, _flat(caps.per_unit_nano if shared and has_unit else None, of_unit)),
+        (Scope.PER_TABLE, _flat(caps.per_table_nano if shared else None, of_table)),
+        (Scope.ANALYST_PER_PREDICATE, _keys_left(own, charge, caps.analyst_per_predicate_nano, knowledge)),
+        (Scope.ANALYST_PER_UNIT, _flat(caps.analyst_per_unit_nano if has_unit else None, own.unit_nano)),
+    ]
+
+
+def _flat(limit_nano: int | None, spent_nano: int = 0) -> NanoArray | None:
+    return None if limit_nano is None else np.array([limit_nano - spent_nano], dtype=np.int64)
+
+
+def _keys_left(
+    account: Account | Known, charge: Charge, limit_nano: int | None, knowledge: Knowledge
+) -> NanoArray | None:
+    if limit_nano is None:
+        return None
+    return limit_nano - account.spent_on(charge.family, charge.cells, knowledge=knowledge)
+
+
+def check_accountable(balances: Balances, charge: Charge, limits: Limits) -> None:
+    """Raise `LedgerMisuse` for a charge that no balance can hold."""
+    if charge.family.unit != ROW_UNIT and charge.shared and limits.per_unit_nano is None:
+        raise LedgerMisuse("a table with a privacy unit needs a cap per unit")
+    partition = partition_of(charge.family)
+    axes = [values for _, values in charge.cells.columns]
+    for account in (balances.shared, balances.account(charge.analyst)):
+        sums = account.tables.get(charge.family.table, {}).get(partition)
+        if sums is not None and sums.cells_after(axes) > MOST_CELLS:
+            raise LedgerMisuse(f"a partition of more than {MOST_CELLS} cells")

@@ -1,0 +1,209 @@
+"""Balances are a pure fold over the events. Nothing here reads a clock or a file."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from accountant.balances.account import Account, Change, Known
+from accountant.balances.noise_paths import Paths, Refund
+from accountant.errors import LedgerUnavailable
+from accountant.events.events import Committed, Event, Released, Reserved
+from accountant.events.owner_events import Approved, Grant, Granted, Pruned, Revoked, Settled, WindowOpened
+from accountant.model import NOTHING_SPENT, Amounts, Charge, Reservation, Spent
+
+
+@dataclass(slots=True)
+class Balances:
+    """The fold: accounts, open reservations, and what became of the closed ones.
+
+    `shared` is what everybody together may have learned, ex post; `worst` the same with every question that ran at its
+    worst case as far as that is public, and `refunds` what each analyst's own questions cost less than that. `held`
+    maps (analyst, question, version) to the reservation whose stored answer that analyst has paid for or read. `ended`
+    has the charges, as reserved, of open reservations that continued paths when a window opened: they leave none. All
+    accounts are of the newest window, or with `all_windows` of all of them.
+    """
+
+    shared: Account = field(init=False)
+    worst: Account = field(default_factory=Account)
+    refunds: dict[str, Account] = field(default_factory=dict)
+    analysts: dict[str, Account] = field(default_factory=dict)
+    open: dict[str, Reservation] = field(default_factory=dict)
+    closed: dict[str, str] = field(default_factory=dict)
+    held: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    paths: Paths = field(default_factory=Paths)
+    grants: dict[str, Grant] = field(default_factory=dict)
+    approved: set[str] = field(default_factory=set)
+    ended: dict[str, Charge] = field(default_factory=dict)
+
+    per_family: bool = False
+    all_windows: bool = False
+
+    def __post_init__(self) -> None:
+        self.shared = self._new_account()
+
+    def _new_account(self) -> Account:
+        return Account(families={} if self.per_family else None)
+
+    def account(self, analyst: str) -> Account:
+        """The analyst's own account, empty if nothing was ever charged to it."""
+        return self.analysts.get(analyst) or self._new_account()
+
+    def known_to(self, analyst: str) -> Known:
+        """The shared balance in which other analysts' refunds do not show."""
+        return Known(worst=self.worst, refunds=self.refunds.get(analyst) or Account())
+
+    def counted_again(self, charge: Charge) -> Account:
+        """The analyst's own refunds that count no longer once a charge that continues paths is reserved."""
+        account = Account()
+        for refund in self.paths.would_withdraw(() if charge.continuing is None else charge.continuing.paths):
+            if refund.charge.analyst == charge.analyst:
+                account.add(refund.charge, _refunded(refund))
+        return account
+
+    def keeps_paths(self, reservation: str) -> bool:
+        """Whether an open reservation may leave paths: not where it continues what an older window was charged for."""
+        return reservation not in self.ended
+
+    def check_covers(self, reservation: str, spent: Spent) -> None:
+        """Raise `LedgerMisuse` unless an open reservation covers a loss: as it counts now, and as it was reserved."""
+        charge = self.open[reservation].charge
+        spent.check_covered_by(charge)
+        spent.check_covered_by(self.ended.get(reservation, charge))
+
+    def apply(self, event: Event) -> None:
+        """Continue the fold by one event."""
+        match event:
+            case Reserved(reservation=reservation, at=at, charge=charge):
+                self._reserve(Reservation(reservation, charge, at))
+            case Committed():
+                self._commit(event)
+            case Released(reservation=reservation):
+                self._release(reservation)
+            case Settled(reservation=reservation, untouched=untouched):
+                self._settle(reservation, untouched=untouched)
+            case Granted(grant_id=identity, grant=grant):
+                self.grants[identity] = grant
+            case Revoked(grant_id=identity):
+                self._revoke(identity)
+            case Approved(question=question):
+                self.approved.add(question)
+            case WindowOpened():
+                self._start_anew()
+            case Pruned(table=table, version=version):
+                self.paths.prune(table, version)
+
+    def _reserve(self, reservation: Reservation) -> None:
+        if reservation.id in self.open or reservation.id in self.closed:
+            raise LedgerUnavailable(f"reservation {reservation.id} was written twice")
+        charge = reservation.charge
+        if charge.continuing is not None and not self.paths.are_free(charge.continuing.paths):
+            raise LedgerUnavailable(f"reservation {reservation.id} continues a path that was not free")
+        self.open[reservation.id] = reservation
+        self._add_worst_case(charge)
+        if charge.continuing is not None:
+            for refund in self.paths.take(charge.continuing.paths, reservation.id):
+                self._refund(refund, back=False)
+
+    def _add_worst_case(self, charge: Charge) -> None:
+        self._own(charge, before=NOTHING_SPENT, after=_worst(charge.own_amounts))
+        if charge.shared:
+            shared = Change.between(charge.cells, before=NOTHING_SPENT, after=_worst(charge.shared_amounts))
+            self.shared.add(charge, shared)
+            known = Change.between(charge.cells, before=NOTHING_SPENT, after=_worst(charge.known_amounts))
+            self.worst.add(charge, known)
+
+    def _commit(self, event: Committed) -> None:
+        spent = event.spent
+        paths = dict(event.paths) if self.keeps_paths(event.reservation) else {}
+        charge = self._close(event.reservation, "committed")
+        spent.check_covered_by(charge)
+        change = self._own(charge, before=_worst(charge.own_amounts), after=spent)
+        if charge.shared:
+            if charge.continuing is not None:
+                before = _worst(charge.shared_amounts)
+                change = Change.between(charge.cells, before=before, after=spent.to_everybody(charge))
+            elif change.saves:
+                self._refunds_of(charge.analyst).add(charge, -change)
+            self.shared.add(charge, change)
+        self.paths.store(charge, event.reservation, replace(spent, fresh=None), paths)
+        self.paths.count_reading(event.reading)
+        source = event.reads or (event.reservation if event.answer is not None else None)
+        if source is not None:
+            self.held.setdefault((charge.analyst, charge.question, charge.family.version), source)
+
+    def _release(self, reservation: str) -> None:
+        charge = self._close(reservation, "released")
+        self._own(charge, before=_worst(charge.own_amounts), after=NOTHING_SPENT)
+        if charge.shared:
+            self.shared.add(
+                charge, Change.between(charge.cells, before=_worst(charge.shared_amounts), after=NOTHING_SPENT)
+            )
+            self.worst.add(
+                charge, Change.between(charge.cells, before=_worst(charge.known_amounts), after=NOTHING_SPENT)
+            )
+        if charge.continuing is not None:
+            for refund in self.paths.give_back(charge.continuing.paths, reservation):
+                self._refund(refund, back=True)
+
+    def _settle(self, reservation: str, *, untouched: bool) -> None:
+        if untouched:
+            self._release(reservation)
+            return
+        charge = self._close(reservation, "settled")
+        if charge.continuing is not None:
+            self.paths.leave(charge.continuing.paths)
+
+    def _revoke(self, grant: str) -> None:
+        if self.grants.pop(grant, None) is None:
+            raise LedgerUnavailable(f"grant {grant} was revoked without being in force")
+
+    def _start_anew(self) -> None:
+        """Empty accounts. What is open may touch data from now on: it is charged in full, and continues nothing."""
+        for identity, reservation in self.open.items():
+            if reservation.charge.continuing is not None:
+                self.ended.setdefault(identity, reservation.charge)
+        if self.all_windows:
+            return
+        self.shared, self.worst = self._new_account(), Account()
+        self.refunds, self.analysts, self.paths = {}, {}, Paths()
+        for identity, reservation in self.open.items():
+            self.open[identity] = replace(reservation, charge=replace(reservation.charge, continuing=None))
+            self._add_worst_case(self.open[identity].charge)
+
+    def _close(self, reservation: str, how: str) -> Charge:
+        if reservation not in self.open:
+            raise LedgerUnavailable(f"reservation {reservation} was closed twice, or never opened")
+        self.closed[reservation] = how
+        self.ended.pop(reservation, None)
+        return self.open.pop(reservation).charge
+
+    def _refund(self, refund: Refund, *, back: bool) -> None:
+        """Count what a question cost less than its worst case for its analyst, or count it no longer."""
+        saved = _refunded(refund)
+        self._refunds_of(refund.charge.analyst).add(refund.charge, saved if back else -saved)
+
+    def _refunds_of(self, analyst: str) -> Account:
+        return self.refunds.setdefault(analyst, Account())
+
+    def _own(self, charge: Charge, *, before: Spent, after: Spent) -> Change:
+        if charge.analyst not in self.analysts:
+            self.analysts[charge.analyst] = self._new_account()
+        change = Change.between(charge.cells, before=before, after=after)
+        self.analysts[charge.analyst].add(charge, change)
+        return change
+
+
+def _worst(amounts: Amounts) -> Spent:
+    return Spent.uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
+
+
+def _refunded(refund: Refund) -> Change:
+    charge = refund.charge
+    return Change.between(charge.cells, before=refund.spent, after=_worst(charge.own_amounts))
+
+
+def fold(events: Iterable[Event], *, per_family: bool = False, all_windows: bool = False) -> Balances:
+    """All events to balances, each family's own sums with them if asked for; of the newest window, or of all."""
+    balances = Balances(per_family=per_family, all_windows=all_windows)
+    for event in events:
+        balances.apply(event)
+    return balances

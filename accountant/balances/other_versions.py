@@ -1,0 +1,239 @@
+"""What records may have lost in data versions other than the one asked about.
+
+Guarantee: what `Elsewhere` gives in the place of other versions' sums is, for every record, at least the largest sum
+over all that it may have been there, and exactly that for labels that never move.
+
+References: docs/proofs/accounting.md, theorem 2.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+
+from accountant.balances.cell_sums import Label, OpenSums, Partition, Sums, version_of
+from accountant.balances.dependencies import Among, among_labels, independent, tied
+from accountant.balances.factors import factors_of
+from accountant.balances.variable_elimination import EXACT_GRID, Eliminated, Factor, Places, without
+
+MOST_KEPT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What data versions that a check need not look at come to.
+
+    `most` is the largest loss of any record in those where everything may have moved; `tables` are the largest losses
+    in others as sums over labels that never move, and `linked` the partitions that stand behind these tables.
+    """
+
+    most: int = 0
+    tables: Mapping[Partition, OpenSums] = field(default_factory=dict)
+    linked: Sequence[Sequence[Partition]] = ()
+    sums: Mapping[Partition, Sums] = field(default_factory=dict)
+
+    def in_full(self) -> dict[Partition, Sums]:
+        """The sums that stand behind the tables."""
+        return {member: self.sums[member] for members in self.linked for member in members}
+
+
+class Elsewhere:
+    """What records may have lost in data versions other than the one asked about, kept from check to check.
+
+    A label that moves is of one version alone, so versions can be maximised over theirs one by one. What is left of
+    each is a sum over labels that never move, whatever the question: these are added up once, and a version is taken
+    out again, or worked out anew, when it is asked about or charged.
+    """
+
+    __slots__ = (
+        "_among",
+        "_aside",
+        "_cells_kept",
+        "_fixed",
+        "_kept",
+        "_members",
+        "_most",
+        "_most_kept",
+        "_seen",
+        "_summed",
+        "_tables",
+    )
+
+    def __init__(self, *, among: Among = independent, most_kept: int = MOST_KEPT) -> None:
+        """`most_kept` is how many cells the tables of all versions may have, and again those of single ones.
+
+        `among` is what is known of the table's columns, for all checks.
+        """
+        self._among = among
+        self._most_kept = most_kept
+        self._seen = 0
+        self._members: dict[str, list[Partition]] = {}
+        # versions with labels that never move
+        self._fixed: set[str] = set()
+        # by version, how often it had been changed when it was found to come to one number, to be a part of the tables,
+        # or to be too large for them
+        self._most: dict[str, tuple[int, int]] = {}
+        self._summed: dict[str, int] = {}
+        self._aside: dict[str, int] = {}
+        self._tables: dict[Partition, OpenSums] = {}
+        # single versions' parts of the tables, the one worked out last at the end
+        self._kept: dict[str, Mapping[Partition, OpenSums]] = {}
+        self._cells_kept = 0
+
+    def split(
+        self, sums: Mapping[Partition, Sums], changes: Mapping[str, int], version: str
+    ) -> tuple[dict[Partition, Sums], Rest]:
+        """The sums that a question on `version` has to look at, and what all others come to.
+
+        `sums` are those of one table, the same ones each time with what was added since; `changes` has a number for
+        each data version, 0 where it is missing, that grows whenever one of its sums changes. Versions are as labels
+        have them (`version_of`).
+        """
+        for partition in islice(sums, self._seen, None):
+            of = version_of(partition)
+            self._members.setdefault(of, []).append(partition)
+            if not all(label.version for label in partition):
+                self._fixed.add(of)
+        self._seen = len(sums)
+        for other in [one for one, known in self._summed.items() if one == version or known != changes.get(one, 0)]:
+            self._take_out(other, sums, changed=changes.get(other, 0))
+        here: dict[Partition, Sums] = {}
+        most, linked = 0, []
+        for other, members in self._members.items():
+            if other in (version, ""):
+                here.update((member, sums[member]) for member in members)
+            elif other not in self._fixed:
+                most += self._most_in(other, sums, changed=changes.get(other, 0))
+            elif other in self._summed or self._sum_up(other, sums, changed=changes.get(other, 0)):
+                linked.append(members)
+            else:
+                here.update((member, sums[member]) for member in members)
+        return here, Rest(most, self._tables, linked, sums)
+
+    def _most_in(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> int:
+        """The most that a record lost in a version, when all of its labels move."""
+        known, most = self._most.get(version, (-1, 0))
+        if known != changed:
+            factors, domains, names = factors_of(self._of(version, sums), {})
+            most = min(
+                sum(int(one.array) for one in gone.factors)
+                for gone in _without(factors, domains, names, {}, among=self._among, exact_grid=EXACT_GRID)
+            )
+            self._most[version] = changed, most
+        return most
+
+    def _sum_up(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> bool:
+        """Make a version a part of the tables, unless that is too large or would be more than exact."""
+        if self._aside.get(version, -1) == changed:
+            return False
+        part = _part(self._of(version, sums), self._among)
+        if part is None or self._cells_with(part) > self._most_kept:
+            self._aside[version] = changed
+            return False
+        for labels, table in part.items():
+            if labels in self._tables:
+                self._tables[labels].add(table, times=1)
+            else:
+                self._tables[labels] = OpenSums(table.axes, table.array)
+        self._summed[version], self._kept[version] = changed, part
+        self._cells_kept += _cells(part)
+        while self._cells_kept > self._most_kept:
+            self._cells_kept -= _cells(self._kept.pop(next(iter(self._kept))))
+        return True
+
+    def _take_out(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> None:
+        """Subtract a version from the tables; where its part of them is not known any more, begin them anew."""
+        if version not in self._summed:
+            return
+        known = self._summed.pop(version)
+        part = self._kept.pop(version, None)
+        if part is not None:
+            self._cells_kept -= _cells(part)
+        elif known == changed:
+            part = _part(self._of(version, sums), self._among)
+        if part is None:
+            for begun in (self._summed, self._aside, self._tables, self._kept):
+                begun.clear()
+            self._cells_kept = 0
+            return
+        for labels, table in part.items():
+            self._tables[labels].add(table, times=-1)
+
+    def _of(self, version: str, sums: Mapping[Partition, Sums]) -> dict[Partition, Sums]:
+        return {member: sums[member] for member in self._members[version]}
+
+    def _cells_with(self, part: Mapping[Partition, OpenSums]) -> int:
+        """How many cells the tables have once the part is in them."""
+        return sum(
+            self._tables[labels].size_with(part[labels])
+            if labels in self._tables and labels in part
+            else (self._tables.get(labels) or part[labels]).array.size
+            for labels in self._tables.keys() | part.keys()
+        )
+
+
+def _cells(part: Mapping[Partition, OpenSums]) -> int:
+    return sum(table.array.size for table in part.values())
+
+
+def _without(
+    factors: Sequence[Factor],
+    domains: Mapping[Label, Places],
+    names: Mapping[Label, tuple[str, ...]],
+    fixed: Mapping[Label, tuple[str, ...]],
+    *,
+    among: Among,
+    exact_grid: int,
+) -> list[Eliminated]:
+    """The factors without all labels but the fixed ones: with those that determine each other tied, and, where that is
+    not exact, without ties."""
+    dependencies = among_labels((tuple(domains),), among)
+    put = tied(
+        factors, domains, names, asked=(), dependencies=dependencies, most_cells=exact_grid, alone=frozenset(fixed)
+    )
+    found = []
+    for some, places in ((factors, domains),) if put is None else (put, (factors, domains)):
+        found.append(without(places.keys() - fixed.keys(), some, places, exact_grid=exact_grid))
+        if found[-1].exact:
+            break
+    return found
+
+
+def _part(sums: Mapping[Partition, Sums], among: Among) -> dict[Partition, OpenSums] | None:
+    """What a version comes to over its labels that never move, None where only a bound on that is found."""
+    values: dict[Label, dict[str, None]] = {}
+    for member, summed in sums.items():
+        for label, axis in zip(member, summed.axes, strict=True):
+            if not label.version:
+                values.setdefault(label, {}).update(dict.fromkeys(axis))
+    known = {label: tuple(found) for label, found in values.items()}
+    factors, domains, names = factors_of(sums, known)
+    # the place after the last value is any other: no sum is charged there
+    domains.update({label: np.arange(len(found) + 1) for label, found in known.items()})
+    gone = _without(factors, domains, names, known, among=among, exact_grid=EXACT_GRID)[-1]
+    if not gone.exact:
+        return None
+    part: dict[Partition, OpenSums] = {}
+    for factor in gone.factors:
+        table = _open(factor, known)
+        labels = tuple(sorted(factor.places))
+        if labels in part:
+            part[labels].add(table, times=1)
+        else:
+            part[labels] = table
+    return part
+
+
+def _open(factor: Factor, known: Mapping[Label, tuple[str, ...]]) -> OpenSums:
+    """A factor, its labels sorted, as sums that hold for any other value too."""
+    labels = sorted(factor.places)
+    array = factor.array.transpose([list(factor.places).index(label) for label in labels])
+    axes = []
+    for axis, label in enumerate(labels):
+        values, places = known[label], factor.places[label]
+        inside = places[: np.searchsorted(places, len(values))]
+        axes.append(tuple(values[place] for place in inside))
+        if len(inside) == len(places):
+            array = np.pad(array, [(0, int(one == axis)) for one in range(array.ndim)])
+    return OpenSums(axes, array)

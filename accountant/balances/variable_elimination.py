@@ -1,0 +1,145 @@
+"""The largest that a sum of tables can be: labels are maximised away one after the other.
+
+Guarantee: what is left is, everywhere, at least the largest sum over all values of the labels taken away, and equal to
+it while no step needs a grid of more than `exact_grid` cells, and all steps less than `MOST_WORK` additions; a larger
+step is cut into parts whose maxima are added.
+All tables are non-negative.
+
+References: Dechter, Bucket elimination, AIJ 113 (1999); Dechter and Rish, Mini-buckets, JACM 50 (2003).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import count
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from accountant.balances.cell_sums import Label
+from accountant.model import NanoArray
+
+EXACT_GRID = 1 << 20
+# additions of cells in one elimination: after these, no more tables are added up, so that a check ends in time
+MOST_WORK = 1 << 25
+
+Places = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A table over labels: `array` where each label is at one of its sorted places, zero elsewhere."""
+
+    places: Mapping[Label, Places]
+    array: NanoArray
+
+
+@dataclass(frozen=True, slots=True)
+class Eliminated:
+    """The factors left over, and whether their sum is known to be the largest there is and no more."""
+
+    factors: Sequence[Factor]
+    exact: bool
+
+
+def without(
+    labels: Iterable[Label], factors: Sequence[Factor], domains: Mapping[Label, Places], *, exact_grid: int
+) -> Eliminated:
+    """Factors whose sum is the largest that the sum of `factors` can be over all values of `labels`, or more.
+
+    One label after the other, the one with the smallest grid first: only factors that hold it need to be added up.
+    """
+    held: dict[int, Factor] = {}
+    holders: dict[Label, set[int]] = {label: set() for label in labels}
+    numbers = count()
+
+    def hold(factor: Factor) -> None:
+        number = next(numbers)
+        held[number] = factor
+        for label in factor.places.keys() & holders.keys():
+            holders[label].add(number)
+
+    def cost(label: Label) -> tuple[int, Label]:
+        return _size(_union([held[number] for number in sorted(holders[label])], domains)), label
+
+    for factor in factors:
+        hold(factor)
+    work, exact = 0, True
+    queue = [cost(label) for label in holders]
+    heapify(queue)
+    while queue:
+        expected, label = heappop(queue)
+        now = cost(label)
+        if now[0] > expected:
+            heappush(queue, now)
+            continue
+        bucket = [(number, held.pop(number)) for number in sorted(holders.pop(label))]
+        for number, factor in bucket:
+            for other in factor.places.keys() & holders.keys():
+                holders[other].discard(number)
+        parts = _parts([factor for _, factor in bucket], domains, exact_grid if work < MOST_WORK else 0)
+        exact = exact and len(parts) <= 1
+        for part in parts:
+            summed = _summed(part, domains)
+            work += summed.array.size * len(part)
+            array = np.asarray(summed.array.max(axis=list(summed.places).index(label)))
+            hold(Factor({one: at for one, at in summed.places.items() if one != label}, array))
+    return Eliminated(list(held.values()), exact)
+
+
+def _parts(bucket: Sequence[Factor], domains: Mapping[Label, Places], exact_grid: int) -> list[list[Factor]]:
+    """The bucket cut into parts whose grids have at most `exact_grid` cells each, as far as single factors do."""
+    if _size(_union(bucket, domains)) <= exact_grid:
+        return [list(bucket)] if bucket else []
+    parts: list[list[Factor]] = []
+    for factor in sorted(bucket, key=lambda one: one.array.size, reverse=True):
+        for part in parts:
+            if _size(_union([*part, factor], domains)) <= exact_grid:
+                part.append(factor)
+                break
+        else:
+            parts.append([factor])
+    return parts
+
+
+def _union(factors: Sequence[Factor], domains: Mapping[Label, Places]) -> dict[Label, Places]:
+    """The places of each label where the factors' sum is not zero; a factor without the label is the same in all."""
+    union = dict(factors[0].places) if factors else {}
+    for factor in factors[1:]:
+        for label in (*union, *(one for one in factor.places if one not in union)):
+            known, places = union.get(label, domains[label]), factor.places.get(label, domains[label])
+            if known is not places and not np.array_equal(known, places):
+                known = np.union1d(known, places)
+            union[label] = known
+    return union
+
+
+def _size(places: Mapping[Label, Places]) -> int:
+    return prod(len(at) for at in places.values())
+
+
+def _summed(factors: Sequence[Factor], domains: Mapping[Label, Places]) -> Factor:
+    if len(factors) == 1:
+        return factors[0]
+    places = _union(factors, domains)
+    grid = np.zeros([len(at) for at in places.values()], dtype=np.int64)
+    for factor in factors:
+        add_to(grid, factor, list(places.values()), order=tuple(places))
+    return Factor(places, grid)
+
+
+def add_to(grid: NanoArray, factor: Factor, axes: Sequence[Places], *, order: Sequence[Label]) -> None:
+    """Add a factor to a grid whose axes are `order`, at the places `axes`, in all values of labels it does not hold."""
+    labels = list(factor.places)
+    array = factor.array.transpose([labels.index(label) for label in order if label in factor.places])
+    array = array.reshape([len(factor.places[label]) if label in factor.places else 1 for label in order])
+    inside = []
+    for label, axis in zip(order, axes, strict=True):
+        at = factor.places.get(label)
+        whole = at is None or at is axis or len(at) == len(axis)
+        inside.append(None if whole or at is None else np.searchsorted(axis, at))
+    if all(at is None for at in inside):
+        grid += array
+        return
+    grid[np.ix_(*(np.arange(len(axis)) if at is None else at for at, axis in zip(inside, axes, strict=True)))] += array

@@ -1,0 +1,223 @@
+"""The ledger's events, and their records: canonical JSON with a frozen meaning, chained by hash.
+
+A payload's `"v"` fixes what its fields mean for ever; a new meaning is a new number beside the old one. Key values are
+stored once, under the SHA-256 of their canonical JSON (`domains`), so that a charge over a million keys is one row.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from accountant.errors import LedgerMisuse, LedgerUnavailable
+from accountant.events.digests import Domain, canonical, digest
+from accountant.events.owner_events import (
+    Approved,
+    Granted,
+    OwnerEvent,
+    Pruned,
+    Revoked,
+    Settled,
+    WindowOpened,
+    subject,
+)
+from accountant.events.payloads import (
+    Payload,
+    charge_of,
+    charge_payload,
+    grant_of,
+    grant_payload,
+    spent_of,
+    spent_payload,
+    states_of,
+    states_payload,
+)
+from accountant.model import Charge, PathState, Spent
+
+PAYLOAD_VERSIONS = (1, 2)
+GENESIS = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """The worst case of a question is spent from here on."""
+
+    reservation: str
+    at: datetime
+    charge: Charge
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The reservation cost `spent` after all. `answer` is the SHA-256 of the released answer, if it was stored;
+    `reads` the reservation whose stored answer was read instead of running; `paths` the identities of the noise paths
+    it left, with the SHA-256 of each; `reading` the states of paths that it was answered from without data."""
+
+    reservation: str
+    at: datetime
+    spent: Spent
+    answer: str | None
+    reads: str | None
+    paths: tuple[tuple[str, str], ...] = ()
+    reading: tuple[PathState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Data was never touched: the reservation costs nothing."""
+
+    reservation: str
+    at: datetime
+
+
+Event = Reserved | Committed | Released | OwnerEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row of the events table. `reservation` is what the event is about (a question's reservation, a grant, ...);
+    `spent_keys` is the per-key loss as bytes; its digest stands in the payload."""
+
+    id: int
+    kind: str
+    reservation: str
+    at: str
+    payload: str
+    spent_keys: bytes | None
+    previous_hash: str
+    hash: str
+
+
+def chained(
+    *, number: int, kind: str, reservation: str, at: str, payload: str, spent_keys: bytes | None, previous_hash: str
+) -> Record:
+    """The record with its hash over everything in it and the hash before it."""
+    content = canonical([number, kind, reservation, at, payload, previous_hash])
+    return Record(number, kind, reservation, at, payload, spent_keys, previous_hash, digest(content.encode()))
+
+
+def record_of(event: Event, *, number: int, previous_hash: str, domains: Mapping[Domain, str]) -> Record:
+    """Write an event as record `number`; `domains` gives the digest of each tuple of key values in it."""
+    spent_keys = None
+    match event:
+        case Reserved(reservation=about, charge=charge):
+            payload = charge_payload(charge, domains)
+        case Committed(reservation=about):
+            payload, spent_keys = _committed_payload(event)
+        case Released(reservation=about):
+            payload = {"v": 1}
+        case _:
+            about, payload = subject(event), _owner_payload(event)
+    return chained(
+        number=number,
+        kind=type(event).__name__,
+        reservation=about,
+        at=event.at.astimezone(UTC).isoformat(timespec="microseconds"),
+        payload=canonical(payload),
+        spent_keys=spent_keys,
+        previous_hash=previous_hash,
+    )
+
+
+def _committed_payload(event: Committed) -> tuple[Payload, bytes | None]:
+    payload, spent_keys = spent_payload(event.spent)
+    payload |= {"answer": event.answer, "reads": event.reads}
+    if payload["v"] == 2 or event.paths or event.reading:
+        payload = {
+            **payload,
+            "v": 2,
+            "fresh": payload.get("fresh"),
+            "paths": dict(event.paths),
+            "reading": states_payload(event.reading),
+        }
+    return payload, spent_keys
+
+
+def _owner_payload(event: OwnerEvent) -> Payload:
+    payload: Payload = {"v": 1, "by": event.by, "why": event.why}
+    match event:
+        case Granted(grant=grant):
+            payload |= grant_payload(grant)
+        case Settled(untouched=untouched):
+            payload["untouched"] = untouched
+        case Pruned(table=table, version=version):
+            payload |= {"table": table, "version": version}
+        case Revoked() | WindowOpened() | Approved():
+            pass
+    return payload
+
+
+def domain_digests(record: Record) -> list[str]:
+    """The digests of the key values that a record refers to."""
+    if record.kind != Reserved.__name__:
+        return []
+    return [domain for _, domain in json.loads(record.payload).get("cells", ())]
+
+
+def event_of(record: Record, *, domains: Mapping[str, Domain]) -> Event:
+    """Read a record back; `domains` gives the key values by digest. Raises `LedgerUnavailable` on anything foreign."""
+    try:
+        payload = json.loads(record.payload)
+        if payload["v"] not in PAYLOAD_VERSIONS:
+            raise LedgerUnavailable(f"event {record.id} was written by a newer version")
+        return _event(record, payload, datetime.fromisoformat(record.at), domains)
+    except (KeyError, TypeError, ValueError, LedgerMisuse) as error:
+        raise LedgerUnavailable(f"event {record.id} cannot be read") from error
+
+
+def _event(record: Record, payload: Mapping[str, Any], at: datetime, domains: Mapping[str, Domain]) -> Event:
+    about = record.reservation
+    match record.kind:
+        case "Reserved":
+            return Reserved(about, at, charge_of(payload, domains))
+        case "Committed":
+            spent = spent_of(payload, record.spent_keys)
+            if spent is None:
+                raise LedgerUnavailable(f"the losses per key of event {record.id} are not the ones it was written with")
+            if payload["v"] == 1:
+                return Committed(about, at, spent, payload["answer"], payload["reads"])
+            paths = tuple(sorted(payload["paths"].items()))
+            reading = states_of(payload["reading"])
+            return Committed(about, at, spent, payload["answer"], payload["reads"], paths, reading)
+        case "Released":
+            return Released(about, at)
+        case _:
+            return _owner_event(record, payload, at)
+
+
+def _owner_event(record: Record, payload: Mapping[str, Any], at: datetime) -> OwnerEvent:
+    if payload["v"] != 1:
+        raise LedgerUnavailable(f"event {record.id} was written by a newer version")
+    about, by, why = record.reservation, payload["by"], payload["why"]
+    match record.kind:
+        case "Granted":
+            return Granted(about, at, by, why, grant_of(payload))
+        case "Revoked":
+            return Revoked(about, at, by, why)
+        case "Settled":
+            return Settled(about, at, by, why, untouched=payload["untouched"])
+        case "WindowOpened":
+            return WindowOpened(about, at, by, why)
+        case "Approved":
+            return Approved(about, at, by, why)
+        case "Pruned":
+            return Pruned(about, at, by, why, table=payload["table"], version=payload["version"])
+    raise LedgerUnavailable(f"event {record.id} is of an unknown kind")
+
+
+def check_chain(records: Iterable[Record], *, last_id: int, last_hash: str) -> None:
+    """Raise `LedgerUnavailable` unless the records continue the chain after `last_id`: none missing, none altered."""
+    for record in records:
+        again = chained(
+            number=record.id,
+            kind=record.kind,
+            reservation=record.reservation,
+            at=record.at,
+            payload=record.payload,
+            spent_keys=record.spent_keys,
+            previous_hash=last_hash,
+        )
+        if record.id != last_id + 1 or again != record:
+            raise LedgerUnavailable(f"the chain of events is broken at event {last_id + 1}")
+        last_id, last_hash = record.id, record.hash

@@ -1,0 +1,104 @@
+"""The log as flat records, for a file. Pure.
+
+Owners read it: the losses in it are exact. It has no true aggregate, no noisy value and no answer.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from accountant.events.events import Committed, Event, Record, Released, Reserved
+from accountant.events.owner_events import Approved, Granted, Pruned, Revoked, Settled, WindowOpened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """One event. Fields that a kind does not have are None. Amounts are in 1e-9 epsilon.
+
+    `about` is the reservation, grant, window, question or pruning; `keys` the number of keys charged; the amounts of a
+    Reserved are its worst case, of a Committed its loss: `epsilon_nano` the largest of a key and `unit_epsilon_nano`
+    of a unit, and `shared_...` what of it was news to everybody together.
+    """
+
+    event: int
+    kind: str
+    at: str
+    about: str
+    analyst: str | None = None
+    question: str | None = None
+    table: str | None = None
+    unit: str | None = None
+    columns: str | None = None
+    filter: str | None = None
+    version: str | None = None
+    keys: int | None = None
+    shared: bool | None = None
+    epsilon_nano: int | None = None
+    unit_epsilon_nano: int | None = None
+    shared_epsilon_nano: int | None = None
+    shared_unit_epsilon_nano: int | None = None
+    reads: str | None = None
+    paths: int | None = None
+    by: str | None = None
+    why: str | None = None
+    scope: str | None = None
+    untouched: bool | None = None
+    hash: str
+
+
+def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
+    """Every event, oldest first."""
+    charges = {}
+    for record, event in log:
+        known: dict[str, Any] = {}
+        match event:
+            case Reserved(reservation=reservation, charge=charge):
+                charges[reservation] = charge
+                known = {
+                    "analyst": charge.analyst,
+                    "question": charge.question,
+                    "table": charge.family.table,
+                    "unit": charge.family.unit,
+                    "columns": ",".join(charge.family.columns),
+                    "filter": charge.family.filter,
+                    "version": charge.family.version,
+                    "keys": charge.cells.size,
+                    "shared": charge.shared,
+                    "epsilon_nano": charge.epsilon_nano,
+                    "unit_epsilon_nano": charge.unit_epsilon_nano,
+                    "shared_epsilon_nano": charge.shared_amounts.epsilon_nano,
+                    "shared_unit_epsilon_nano": charge.shared_amounts.unit_epsilon_nano,
+                    "paths": 0 if charge.continuing is None else len(charge.continuing.paths),
+                }
+            case Committed(reservation=reservation, spent=spent, reads=reads):
+                news = spent.to_everybody(charges[reservation])
+                known = {
+                    "epsilon_nano": spent.epsilon_nano,
+                    "unit_epsilon_nano": spent.unit_epsilon_nano,
+                    "shared_epsilon_nano": news.epsilon_nano,
+                    "shared_unit_epsilon_nano": news.unit_epsilon_nano,
+                    "reads": reads,
+                    "paths": len(event.paths),
+                }
+            case Released():
+                pass
+            case Granted(by=by, why=why, grant=grant):
+                known = {
+                    "by": by,
+                    "why": why,
+                    "scope": grant.scope.value,
+                    "epsilon_nano": grant.amount_nano,
+                    "table": grant.table,
+                    "analyst": grant.analyst,
+                }
+            case Settled(by=by, why=why, untouched=untouched):
+                known = {"by": by, "why": why, "untouched": untouched}
+            case Pruned(by=by, why=why, table=table, version=version):
+                known = {"by": by, "why": why, "table": table, "version": version}
+            case Revoked(by=by, why=why) | WindowOpened(by=by, why=why) | Approved(by=by, why=why):
+                known = {"by": by, "why": why}
+            case _:
+                assert_never(event)
+        yield Exported(
+            event=record.id, kind=record.kind, at=record.at, about=record.reservation, hash=record.hash, **known
+        )

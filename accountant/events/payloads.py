@@ -1,0 +1,153 @@
+"""The JSON of charges, losses and an owner's decisions inside events. A number says for ever what the fields mean.
+
+Version 1: charges that continue nothing, losses that are all fresh. Version 2 adds `continuing` to a charge, and
+`fresh`, `paths` and `reading` to a loss; what has none of them is still written as version 1.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from accountant.errors import Scope
+from accountant.events.digests import Domain, digest
+from accountant.events.owner_events import Grant
+from accountant.model import Amounts, Cells, Charge, Continuing, Family, PathState, Spent
+
+Payload = dict[str, Any]
+
+
+def charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> Payload:
+    """A charge; `domains` gives the digest of each tuple of key values in it."""
+    family = charge.family
+    payload: Payload = {
+        "v": 1,
+        "question": charge.question,
+        "analyst": charge.analyst,
+        "family": {
+            "table": family.table,
+            "unit": family.unit,
+            "columns": list(family.columns),
+            "filter": family.filter,
+            "version": family.version,
+            "immutable": sorted(family.immutable),
+        },
+        "cells": [[name, domains[values]] for name, values in charge.cells.columns],
+        "epsilon_nano": charge.epsilon_nano,
+        "unit_epsilon_nano": charge.unit_epsilon_nano,
+        "shared": charge.shared,
+    }
+    if charge.continuing is not None:
+        payload["v"] = 2
+        payload["continuing"] = {
+            "paths": states_payload(charge.continuing.paths),
+            "shared": _amounts_payload(charge.continuing.shared),
+            "known": _amounts_payload(charge.continuing.known),
+        }
+    return payload
+
+
+def charge_of(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Charge:
+    """The inverse of `charge_payload`; `domains` gives the key values by digest."""
+    family = payload["family"]
+    version = family["version"]
+    continuing = payload["continuing"] if payload["v"] == 2 else None
+    return Charge(
+        question=payload["question"],
+        analyst=payload["analyst"],
+        family=Family(
+            table=family["table"],
+            unit=family["unit"],
+            columns=tuple(family["columns"]),
+            filter=family["filter"],
+            version=version,
+            immutable=frozenset(family["immutable"]),
+        ),
+        cells=Cells(tuple((name, domains[values]) for name, values in payload["cells"])),
+        epsilon_nano=payload["epsilon_nano"],
+        unit_epsilon_nano=payload["unit_epsilon_nano"],
+        shared=payload["shared"],
+        continuing=None
+        if continuing is None
+        else Continuing(
+            paths=states_of(continuing["paths"]),
+            shared=Amounts(*continuing["shared"]),
+            known=Amounts(*continuing["known"]),
+        ),
+    )
+
+
+def spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:
+    """A loss, and the losses per key that stand beside it: the own ones, then the fresh ones."""
+    payload: Payload = {"v": 1, **_loss_payload(spent)}
+    if spent.fresh is None:
+        return payload, spent.keys
+    payload |= {"v": 2, "fresh": _loss_payload(spent.fresh)}
+    kept = [keys for keys in (spent.keys, spent.fresh.keys) if keys is not None]
+    return payload, b"".join(kept) if kept else None
+
+
+def spent_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
+    """The inverse of `spent_payload`; None when the losses per key are not the ones that were written.
+
+    Raises `LedgerMisuse` for losses per key that their largest is not written of.
+    """
+    fresh = payload["fresh"] if payload["v"] == 2 else None
+    own_keys, fresh_keys = keys, None
+    if fresh is not None and fresh["keys"] is not None:
+        own_keys, fresh_keys = None, keys
+        if payload["keys"] is not None and keys is not None:
+            own_keys, fresh_keys = keys[: len(keys) // 2], keys[len(keys) // 2 :]
+    own = _loss_of(payload, own_keys)
+    if fresh is None or own is None:
+        return own
+    fresh_loss = _loss_of(fresh, fresh_keys)
+    return None if fresh_loss is None else Spent(own.epsilon_nano, own.unit_epsilon_nano, own.keys, fresh_loss)
+
+
+def _loss_payload(spent: Spent) -> Payload:
+    return {
+        "epsilon_nano": spent.epsilon_nano,
+        "unit_epsilon_nano": spent.unit_epsilon_nano,
+        "keys": None if spent.keys is None else digest(spent.keys),
+    }
+
+
+def _loss_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
+    if payload["keys"] != (None if keys is None else digest(keys)):
+        return None
+    spent = Spent(payload["epsilon_nano"], payload["unit_epsilon_nano"], keys)
+    spent.check_keys()
+    return spent
+
+
+def grant_payload(grant: Grant) -> Payload:
+    """A grant."""
+    return {
+        "scope": grant.scope.value,
+        "amount_nano": grant.amount_nano,
+        "table": grant.table,
+        "analyst": grant.analyst,
+    }
+
+
+def grant_of(payload: Mapping[str, Any]) -> Grant:
+    """The inverse of `grant_payload`."""
+    return Grant(
+        scope=Scope(payload["scope"]),
+        amount_nano=payload["amount_nano"],
+        table=payload["table"],
+        analyst=payload["analyst"],
+    )
+
+
+def states_payload(states: Iterable[PathState]) -> list[list[str]]:
+    """States of paths."""
+    return [[state.identity, state.version, state.reservation] for state in states]
+
+
+def states_of(payload: Iterable[Iterable[str]]) -> tuple[PathState, ...]:
+    """The inverse of `states_payload`."""
+    return tuple(PathState(*state) for state in payload)
+
+
+def _amounts_payload(amounts: Amounts) -> list[int]:
+    return [amounts.epsilon_nano, amounts.unit_epsilon_nano]

@@ -1,0 +1,239 @@
+"""What an owner reads: spent and left by family and key, by analyst and by unit. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import product
+
+import numpy as np
+
+from accountant.balances.account import Account, Known
+from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.fold import Balances
+from accountant.balances.grants import in_force
+from accountant.events.events import Committed, Event, Released, Reserved
+from accountant.events.owner_events import Settled, WindowOpened
+from accountant.model import Cells, Charge, Family, Limits, Reservation, Spent
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyBalance:
+    """One family's keys. `spent_nano` is the family's own; `lost_nano` and `left_nano` count overlapping families too.
+
+    All are per key in the order of `keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate balance
+    when its worst case is at most what is left for k. `cap_nano` is what each key may lose.
+    """
+
+    family: Family
+    cells: Cells
+    spent_nano: tuple[int, ...]
+    lost_nano: tuple[int, ...]
+    left_nano: tuple[int, ...]
+    cap_nano: int
+
+    def keys(self) -> Iterator[tuple[str, ...]]:
+        """Every key ever charged in this family, one value per grouping column."""
+        return product(*(values for _, values in self.cells.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystBalance:
+    """One analyst: questions reserved or read, the most any cell has lost to them, and the per-unit sum."""
+
+    analyst: str
+    questions: int
+    most_spent_nano: int
+    unit_spent_nano: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableBalance:
+    """One table: the sum over questions of what each cost one unit, or (for unit "row") the key that lost most.
+
+    `left_nano` is None without a cap; `cap_nano` counts grants.
+    """
+
+    table: str
+    spent_nano: int
+    cap_nano: int | None
+    left_nano: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReport:
+    """Balances at one moment, of the window opened at `window_since` (None: the first), or of all `windows`.
+
+    `unit_cap_nano` and `unit_left_nano` are None without a cap; `open` still counts at its worst case. Caps count
+    grants; those on a key and on a unit are, in one analyst's report, the analyst's own where these are lower.
+    """
+
+    families: tuple[FamilyBalance, ...]
+    tables: tuple[TableBalance, ...]
+    analysts: tuple[AnalystBalance, ...]
+    unit_spent_nano: int
+    unit_cap_nano: int | None
+    unit_left_nano: int | None
+    open: tuple[Reservation, ...]
+    windows: int
+    window_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question's history. `status` is open (stays spent), committed, read (a stored answer, or noise paths),
+    released, or settled (by an owner, at its worst case).
+
+    `spent` is what it cost ex post once it is committed or read; `reads` the reservation whose answer it read; `window`
+    counts from 1 the window it was reserved in; `settled_by` and `settled_why` are an owner's words.
+    """
+
+    at: datetime
+    charge: Charge
+    status: str
+    spent: Spent | None = None
+    reservation: str = ""
+    reads: str | None = None
+    window: int = 1
+    settled_by: str | None = None
+    settled_why: str | None = None
+
+
+def history(events: Iterable[Event], *, analyst: str | None) -> tuple[Question, ...]:
+    """Every reservation with what became of it, oldest first; one analyst's own if named."""
+    asked: dict[str, Question] = {}
+    window = 1
+    for event in events:
+        match event:
+            case Reserved(reservation=reservation, at=at, charge=charge):
+                if analyst in (None, charge.analyst):
+                    asked[reservation] = Question(
+                        at=at, charge=charge, status="open", reservation=reservation, window=window
+                    )
+            case Committed(reservation=reservation, spent=spent, reads=reads) if reservation in asked:
+                status = "committed" if asked[reservation].charge.shared else "read"
+                asked[reservation] = replace(asked[reservation], status=status, spent=spent, reads=reads)
+            case Released(reservation=reservation) if reservation in asked:
+                asked[reservation] = replace(asked[reservation], status="released")
+            case Settled(reservation=reservation, by=by, why=why, untouched=untouched) if reservation in asked:
+                status = "released" if untouched else "settled"
+                asked[reservation] = replace(asked[reservation], status=status, settled_by=by, settled_why=why)
+            case WindowOpened():
+                window += 1
+            case _:
+                pass
+    return tuple(asked.values())
+
+
+@dataclass(slots=True)
+class Tally:
+    """The fold that a report is made of: balances with each family's own sums, when windows were opened, and how many
+    questions each analyst asked. Of the newest window, or with `all_windows` of all of them."""
+
+    balances: Balances = field(init=False)
+    windows: list[datetime] = field(default_factory=list)
+    questions: Counter[str] = field(default_factory=Counter)
+
+    all_windows: bool = False
+
+    def __post_init__(self) -> None:
+        self.balances = Balances(per_family=True, all_windows=self.all_windows)
+
+    def apply(self, event: Event) -> None:
+        """Continue by one event."""
+        self.balances.apply(event)
+        if isinstance(event, WindowOpened):
+            self.windows.append(event.at)
+        if isinstance(event, Reserved):
+            self.questions[event.charge.analyst] += 1
+
+
+def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = nothing_known) -> BudgetReport:
+    """A report over everybody's charges, or over one analyst's own.
+
+    For one analyst, what is spent is that analyst's own, and what is left is the least of the shared and the own
+    balance: what others spent is missing from it. `knowledge` is what is publicly known of the tables' columns.
+    """
+    balances, questions, windows = tally.balances, tally.questions, tally.windows
+    account = balances.shared if analyst is None else balances.account(analyst)
+    return BudgetReport(
+        families=tuple(_family_balances(balances, account, limits, knowledge, analyst=analyst)),
+        tables=tuple(_table_balances(balances, account, limits, analyst=analyst)),
+        analysts=tuple(
+            AnalystBalance(name, questions[name], _most_spent(own, knowledge), own.unit_nano)
+            for name, own in sorted(balances.analysts.items())
+            if analyst in (None, name)
+        ),
+        unit_spent_nano=account.unit_nano,
+        unit_cap_nano=_unit_cap(balances, limits, analyst=analyst),
+        unit_left_nano=_unit_left(balances, limits, analyst=analyst),
+        open=tuple(item for item in balances.open.values() if analyst in (None, item.charge.analyst)),
+        windows=len(windows) + 1,
+        window_since=windows[-1] if windows and not tally.all_windows else None,
+    )
+
+
+def _families(account: Account) -> Iterator[tuple[Family, Cells]]:
+    order = sorted(
+        account.families or {}, key=lambda family: (family.table, family.columns, family.filter, family.version)
+    )
+    for family in order:
+        yield family, Cells(tuple(zip(family.columns, (account.families or {})[family].axes, strict=True)))
+
+
+def _everybody(balances: Balances, limits: Limits, *, analyst: str | None) -> Account | Known:
+    return balances.known_to(analyst) if analyst is not None and limits.apart else balances.shared
+
+
+def _family_balances(
+    balances: Balances, account: Account, limits: Limits, knowledge: Knowledge, *, analyst: str | None
+) -> Iterator[FamilyBalance]:
+    everybody = _everybody(balances, limits, analyst=analyst)
+    for family, cells in _families(account):
+        caps = in_force(limits, balances.grants.values(), table=family.table, analyst=analyst)
+        lost = account.spent_on(family, cells, knowledge=knowledge)
+        cap = caps.per_predicate_nano
+        left = cap - everybody.spent_on(family, cells, knowledge=knowledge)
+        if analyst is not None and caps.analyst_per_predicate_nano is not None:
+            cap = min(cap, caps.analyst_per_predicate_nano)
+            left = np.minimum(left, caps.analyst_per_predicate_nano - lost)
+        own = (account.families or {})[family].array
+        yield FamilyBalance(
+            family=family,
+            cells=cells,
+            spent_nano=tuple(own.reshape(-1).tolist()),
+            lost_nano=tuple(lost.reshape(-1).tolist()),
+            left_nano=tuple(np.maximum(left, 0).reshape(-1).tolist()),
+            cap_nano=cap,
+        )
+
+
+def _table_balances(
+    balances: Balances, account: Account, limits: Limits, *, analyst: str | None
+) -> Iterator[TableBalance]:
+    everybody = _everybody(balances, limits, analyst=analyst)
+    for table, spent in sorted(account.table_nano.items()):
+        cap = in_force(limits, balances.grants.values(), table=table, analyst=analyst).per_table_nano
+        left = None if cap is None else max(0, cap - everybody.spent_on_table(table))
+        yield TableBalance(table=table, spent_nano=spent, cap_nano=cap, left_nano=left)
+
+
+def _most_spent(account: Account, knowledge: Knowledge) -> int:
+    lost = (account.spent_on(family, cells, knowledge=knowledge) for family, cells in _families(account))
+    return max((int(one.max()) for one in lost), default=0)
+
+
+def _unit_cap(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
+    caps = in_force(limits, balances.grants.values(), table=None, analyst=analyst)
+    own = None if analyst is None else caps.analyst_per_unit_nano
+    return min((cap for cap in (caps.per_unit_nano, own) if cap is not None), default=None)
+
+
+def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
+    caps = in_force(limits, balances.grants.values(), table=None, analyst=analyst)
+    left = []
+    if caps.per_unit_nano is not None:
+        left.append(caps.per_unit_nano - _everybody(balances, limits, analyst=analyst).unit_nano)
+    if analyst is not None and caps.analyst_per_unit_nano is not None:
+        left.append(caps.analyst_per_unit_nano - balances.account(analyst).unit_nano)
+    return max(0, min(left)) if left else None

@@ -1,0 +1,1 @@
+"""accountant store."""

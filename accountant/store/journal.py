@@ -1,0 +1,174 @@
+"""The log under the ledger's verbs: one transaction at a time, the fold kept up with it, snapshots now and then."""
+
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from accountant.balances.fold import Balances
+from accountant.errors import LedgerUnavailable
+from accountant.events.digests import Domain, digest
+from accountant.events.events import GENESIS, Event, Record, Reserved, check_chain, event_of, record_of
+from accountant.store.snapshot import from_bytes, to_bytes
+from accountant.store.store import Snapshot, Store, Transaction
+
+
+class Journal:
+    """Events in, balances out. Safe to share between threads.
+
+    `snapshot_every`: how many events may lie behind the stored snapshot before a newer one is stored.
+    """
+
+    def __init__(self, store: Store, *, snapshot_every: int) -> None:
+        self._store = store
+        self._snapshot_every = snapshot_every
+        self._lock = threading.RLock()
+        self._written: list[tuple[Record, Event]] = []
+        self._snapshot_id = 0
+        self._forget()
+
+    def close(self) -> None:
+        """Store a snapshot if one is due, and close the storage."""
+        with suppress(LedgerUnavailable):
+            self.keep_snapshot()
+        self._store.close()
+
+    def check_room(self, *, room_bytes: int) -> None:
+        """Look whether the storage could grow by so much. Raises `LedgerUnavailable`."""
+        self._store.check_room(room_bytes=room_bytes)
+
+    @contextmanager
+    def writing(self) -> Iterator[tuple[Transaction, Balances]]:
+        """One serialised transaction with the balances before it; durable when the block ends, undone if it raises."""
+        with self._lock:
+            self._written.clear()
+            with self._store.writing() as transaction:
+                yield transaction, self._caught_up(transaction)
+            self._continue_fold(self._written)  # only here is it durable
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[Transaction, Balances]]:
+        """What is committed at one moment, with its balances."""
+        with self._lock, self._store.reading() as transaction:
+            yield transaction, self._caught_up(transaction)
+
+    @contextmanager
+    def looking(self) -> Iterator[Transaction]:
+        """What is committed at one moment, without balances; no writer of this process waits for it."""
+        with self._store.reading() as transaction:
+            yield transaction
+
+    def append(self, transaction: Transaction, event: Event) -> Record:
+        """Append after everything seen by this transaction. The fold follows once the transaction is durable."""
+        domains: dict[Domain, str] = {}
+        if isinstance(event, Reserved):
+            domains = transaction.digests(values for _, values in event.charge.cells.columns)
+        last_id, last_hash = transaction.newest
+        record = record_of(event, number=last_id + 1, previous_hash=last_hash, domains=domains)
+        transaction.append(record)
+        self._written.append((record, event))
+        return record
+
+    def events(self) -> list[tuple[Record, Event]]:
+        """The whole log, its chain checked."""
+        return self.events_after(0, GENESIS)
+
+    def events_after(self, number: int, event_hash: str) -> list[tuple[Record, Event]]:
+        """The log after event `number` of that hash, its chain checked; 0 and `GENESIS` for all of it.
+
+        Raises `LedgerUnavailable` where that event is not there any more.
+        """
+        with self._store.reading() as transaction:
+            records = list(transaction.records_from(max(1, number)))
+            if number:
+                if not records or (records[0].id, records[0].hash) != (number, event_hash):
+                    raise LedgerUnavailable(f"event {number} is gone: the ledger was replaced under a running process")
+                records = records[1:]
+            check_chain(records, last_id=number, last_hash=event_hash)
+            return list(zip(records, events_of(transaction, records), strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many events are folded; reads nothing."""
+        return self._last_id
+
+    def newest(self) -> tuple[int, str]:
+        """Number and hash of the last event."""
+        with self.reading() as (transaction, _):
+            return transaction.newest
+
+    def keep_snapshot(self) -> None:
+        """Store the balances as they are, if many events (and an eighth of the log) lie behind the stored snapshot."""
+        if self._last_id - self._snapshot_id < max(self._snapshot_every, self._last_id // 8):
+            return
+        with self._lock, self._store.writing() as transaction:
+            balances = self._caught_up(transaction)
+            content = to_bytes(balances)
+            number, last_hash = transaction.newest
+            transaction.replace_snapshot(Snapshot(number, last_hash, digest(content), zlib.compress(content, 1)))
+            self._snapshot_id = number
+
+    def _forget(self) -> None:
+        self._balances = Balances()
+        self._last_id = 0
+        self._last_hash = GENESIS
+        self._snapshot_id = 0
+
+    def _caught_up(self, transaction: Transaction) -> Balances:
+        """The fold over every committed event. The last event folded is read again: it must still be there."""
+        if not self._last_id:
+            self._start_from_snapshot(transaction)
+        records = list(transaction.records_from(max(1, self._last_id)))
+        if self._last_id:
+            if not records or (records[0].id, records[0].hash) != (self._last_id, self._last_hash):
+                raise LedgerUnavailable(
+                    f"event {self._last_id} is gone: the ledger was replaced under a running process"
+                )
+            records = records[1:]
+        if records:
+            check_chain(records, last_id=self._last_id, last_hash=self._last_hash)
+            self._continue_fold(list(zip(records, events_of(transaction, records), strict=True)))
+        transaction.newest = (self._last_id, self._last_hash)
+        return self._balances
+
+    def _start_from_snapshot(self, transaction: Transaction) -> None:
+        """Continue from stored balances of this very chain; what is not that is passed over."""
+        for snapshot in transaction.snapshots():
+            with suppress(LedgerUnavailable):
+                self._balances = from_bytes(opened(snapshot))
+                self._last_id = self._snapshot_id = snapshot.event
+                self._last_hash = snapshot.hash
+                return
+
+    def _continue_fold(self, written: Sequence[tuple[Record, Event]]) -> None:
+        try:
+            for record, event in written:
+                self._balances.apply(event)
+                self._last_id, self._last_hash = record.id, record.hash
+        except BaseException:
+            self._forget()
+            raise
+
+
+def opened(snapshot: Snapshot) -> bytes:
+    """A snapshot's content. Raises `LedgerUnavailable` unless it is what was stored."""
+    try:
+        content = zlib.decompress(snapshot.body)
+    except zlib.error as error:
+        raise LedgerUnavailable("a snapshot cannot be read") from error
+    if digest(content) != snapshot.digest:
+        raise LedgerUnavailable("a snapshot is not the one that was stored")
+    return content
+
+
+def all_events(transaction: Transaction) -> list[tuple[Record, Event]]:
+    """The whole log, its chain checked."""
+    records = list(transaction.records_from(1))
+    check_chain(records, last_id=0, last_hash=GENESIS)
+    return list(zip(records, events_of(transaction, records), strict=True))
+
+
+def events_of(transaction: Transaction, records: Sequence[Record]) -> list[Event]:
+    """The events of records that are in the log."""
+    domains = transaction.domains_of(records)
+    return [event_of(record, domains=domains) for record in records]

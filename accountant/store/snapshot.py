@@ -1,0 +1,196 @@
+"""Balances as bytes and back, so that a long ledger opens fast. The log stays the truth: `verify` folds it again.
+
+The same balances always give the same bytes. They start with one line of canonical JSON, behind it all arrays.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accountant.balances.account import Account
+from accountant.balances.cell_sums import CellSums, Label
+from accountant.balances.fold import Balances
+from accountant.balances.noise_paths import Head, Paths, Refund
+from accountant.errors import LedgerMisuse, LedgerUnavailable
+from accountant.events.digests import Domain, canonical
+from accountant.events.owner_events import Grant
+from accountant.events.payloads import charge_of, charge_payload, grant_of, grant_payload
+from accountant.model import Charge, NanoArray, Reservation, Spent
+
+SNAPSHOT_FORMAT = 2
+
+Json = dict[str, Any]
+
+
+def to_bytes(balances: Balances) -> bytes:
+    """The balances of a fold over the newest window."""
+    writer = _Writer()
+    document = {
+        "format": SNAPSHOT_FORMAT,
+        "shared": writer.account(balances.shared),
+        "worst": writer.account(balances.worst),
+        "refunds": [[name, writer.account(account)] for name, account in balances.refunds.items()],
+        "analysts": [[name, writer.account(account)] for name, account in balances.analysts.items()],
+        "open": [writer.reservation(item) for item in balances.open.values()],
+        "closed": list(balances.closed.items()),
+        "held": [[*key, reservation] for key, reservation in balances.held.items()],
+        "heads": [
+            [*key, head.table, head.state, head.questions, head.origin, head.taken_by]
+            for key, head in balances.paths.heads.items()
+        ],
+        "path_refunds": [[name, writer.refund(refund)] for name, refund in balances.paths.refunds.items()],
+        "grants": [[name, grant_payload(grant)] for name, grant in balances.grants.items()],
+        "approved": sorted(balances.approved),
+        "ended": [[name, writer.charge(charge)] for name, charge in balances.ended.items()],
+    }
+    document["domains"] = [list(values) for values in writer.domains]
+    document["blobs"] = [len(blob) for blob in writer.blobs]
+    return b"".join([canonical(document).encode(), b"\n", *writer.blobs])
+
+
+def from_bytes(content: bytes) -> Balances:
+    """The inverse of `to_bytes`. Raises `LedgerUnavailable` for what it did not write."""
+    header, _, rest = content.partition(b"\n")
+    try:
+        document = json.loads(header)
+        if document["format"] != SNAPSHOT_FORMAT:
+            raise LedgerUnavailable("a snapshot of another format")
+        return _Reader(document, rest).balances(document)
+    except (KeyError, TypeError, ValueError, IndexError, LedgerMisuse) as error:
+        raise LedgerUnavailable("a snapshot cannot be read") from error
+
+
+def is_older(content: bytes) -> bool:
+    """Whether a snapshot is of a format that is no longer read: then the log is folded instead."""
+    try:
+        return bool(json.loads(content.partition(b"\n")[0])["format"] < SNAPSHOT_FORMAT)
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
+class _Writer:
+    """Collects key values (each tuple once) and arrays beside the document."""
+
+    def __init__(self) -> None:
+        self.domains: dict[Domain, str] = {}
+        self.blobs: list[bytes] = []
+
+    def account(self, account: Account) -> Json:
+        return {
+            "tables": [
+                [
+                    table,
+                    [
+                        [[[label.column, label.unit, label.version] for label in partition], *self.sums(sums)]
+                        for partition, sums in partitions.items()
+                    ],
+                ]
+                for table, partitions in account.tables.items()
+            ],
+            "unit_nano": account.unit_nano,
+            "table_nano": list(account.table_nano.items()),
+        }
+
+    def sums(self, sums: CellSums) -> tuple[list[str], int]:
+        axes = [self.domain(values) for values in sums.axes]
+        return axes, self.blob(np.ascontiguousarray(sums.array, dtype="<i8").tobytes())
+
+    def reservation(self, reservation: Reservation) -> list[Any]:
+        return [reservation.id, reservation.reserved_at.isoformat(), self.charge(reservation.charge)]
+
+    def charge(self, charge: Charge) -> Json:
+        for _, values in charge.cells.columns:
+            self.domain(values)
+        return charge_payload(charge, self.domains)
+
+    def refund(self, refund: Refund) -> Json:
+        spent = refund.spent  # not as it is kept: what zlib writes is not the same everywhere
+        return {
+            "charge": self.charge(refund.charge),
+            "spent": [
+                spent.epsilon_nano,
+                spent.unit_epsilon_nano,
+                None if spent.keys is None else self.blob(spent.keys),
+            ],
+            "heads": refund.heads,
+            "held_by": sorted(refund.held_by),
+        }
+
+    def domain(self, values: Domain) -> str:
+        return self.domains.setdefault(values, str(len(self.domains)))
+
+    def blob(self, content: bytes) -> int:
+        self.blobs.append(content)
+        return len(self.blobs) - 1
+
+
+class _Reader:
+    def __init__(self, document: Json, rest: bytes) -> None:
+        if sum(document["blobs"]) != len(rest):
+            raise LedgerUnavailable("a snapshot is cut off")
+        self.domains: Mapping[str, Domain] = {
+            str(index): tuple(values) for index, values in enumerate(document["domains"])
+        }
+        self.blobs: list[bytes] = []
+        start = 0
+        for length in document["blobs"]:
+            self.blobs.append(rest[start : start + length])
+            start += length
+
+    def balances(self, document: Json) -> Balances:
+        balances = Balances(
+            worst=self.account(document["worst"]),
+            refunds={name: self.account(account) for name, account in document["refunds"]},
+            analysts={name: self.account(account) for name, account in document["analysts"]},
+            open={item[0]: self.reservation(item) for item in document["open"]},
+            closed=dict(document["closed"]),
+            held={(analyst, question, version): paid for analyst, question, version, paid in document["held"]},
+            paths=Paths(
+                heads={(identity, version): Head(*head) for identity, version, *head in document["heads"]},
+                refunds={name: self.refund(refund) for name, refund in document["path_refunds"]},
+            ),
+            grants={name: self.grant(grant) for name, grant in document["grants"]},
+            approved=set(document["approved"]),
+            ended={name: charge_of(charge, self.domains) for name, charge in document["ended"]},
+        )
+        balances.shared = self.account(document["shared"])
+        return balances
+
+    def account(self, document: Json) -> Account:
+        account = Account(unit_nano=document["unit_nano"], table_nano=dict(document["table_nano"]))
+        for table, partitions in document["tables"]:
+            account.tables[table] = {
+                tuple(Label(*label) for label in partition): self.sums(axes, blob)
+                for partition, axes, blob in partitions
+            }
+        return account
+
+    def sums(self, axes: list[str], blob: int) -> CellSums:
+        values = [self.domains[axis] for axis in axes]
+        array: NanoArray = np.frombuffer(self.blobs[blob], dtype="<i8").astype(np.int64)
+        sums = CellSums(dimensions=len(axes))
+        if prod(map(len, values)) != array.size:
+            raise LedgerUnavailable("a snapshot's sums do not match their keys")
+        sums.add(values, array.reshape([len(axis) for axis in values]))
+        return sums
+
+    def reservation(self, document: list[Any]) -> Reservation:
+        identity, at, charge = document
+        return Reservation(identity, charge_of(charge, self.domains), datetime.fromisoformat(at))
+
+    def refund(self, document: Json) -> Refund:
+        epsilon_nano, unit_epsilon_nano, keys = document["spent"]
+        refund = Refund.of(
+            charge_of(document["charge"], self.domains),
+            Spent(epsilon_nano, unit_epsilon_nano, None if keys is None else self.blobs[keys]),
+            heads=document["heads"],
+        )
+        refund.held_by.update(document["held_by"])
+        return refund
+
+    def grant(self, document: Json) -> Grant:
+        return grant_of(document)

@@ -1,0 +1,147 @@
+"""Requests that spend once, however often they are sent, whatever dies in between.
+
+Guarantee: of all attempts under one key of one analyst at most one reserves. A key is written down before anything is
+reserved; the reservation is written into its row in the transaction that reserves, and only by the attempt that the row
+names. So whoever finds the row later knows whether the first attempt has spent, and on which data version. It holds
+until the key expires, which is counted from when its request began.
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from accountant.balances.fold import Balances
+from accountant.errors import LedgerError, LedgerUnavailable
+from accountant.events.digests import digest
+from accountant.events.events import Committed, Reserved
+from accountant.model import StoredAnswer
+from accountant.store.attempts import Attempt, Row
+from accountant.store.journal import Journal, events_of
+from accountant.store.store import Transaction
+
+MOST_KEYS_OF_AN_ANALYST = 50_000
+
+
+class OtherRequest(LedgerError):
+    """The key stands for another request. Nothing was written."""
+
+
+class TooManyKeys(LedgerError):
+    """The analyst has as many keys as anybody may have. Nothing was written."""
+
+
+class State(StrEnum):
+    """What became of an earlier attempt: its response is known, its answer is stored, it may still be running, or it
+    has spent and left no answer."""
+
+    ENDED = "ended"
+    ANSWERED = "answered"
+    RUNNING = "running"
+    SPENT = "spent"
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An attempt under the same key that stands in the way of another one.
+
+    `reservation` is what it reserved; `answer` where the answer in its `response` is stored, or the answer it came to.
+    """
+
+    state: State
+    begun_at: datetime
+    reservation: str | None
+    answer: str | None
+    response: bytes | None = field(repr=False)
+
+
+class Idempotency:
+    """The keys of one open ledger. Safe to share between threads and processes."""
+
+    def __init__(self, journal: Journal, *, clock: Callable[[], datetime]) -> None:
+        self._journal = journal
+        self._clock = clock
+
+    def begin(self, analyst: str, key: str, *, request: str, lease: timedelta, keep: timedelta) -> Attempt | Earlier:
+        """The right to answer a request (`request` is its SHA-256) under a key, or the attempt that had it before.
+
+        Whoever has reserved nothing for `lease` is taken for dead, and can reserve nothing any more; so is who began
+        later than that from now, under a clock that was wrong. Keys older than `keep` are forgotten.
+        Raises `OtherRequest`, `TooManyKeys`, `LedgerUnavailable`.
+        """
+        now = self._clock()
+        with self._journal.writing() as (transaction, balances):
+            rows = transaction.attempts
+            rows.forget_before(now - keep)
+            attempt = Attempt(analyst, key, uuid.uuid4().hex, now)
+            row = rows.find(analyst, key)
+            if row is None:
+                if rows.count(analyst) >= MOST_KEYS_OF_AN_ANALYST:
+                    raise TooManyKeys
+                rows.add(attempt, request=request)
+                return attempt
+            if row.request != request:
+                raise OtherRequest
+            earlier = _earlier(transaction, balances, row, still_running=abs(now - row.begun_at) < lease)
+            if earlier is None:
+                rows.take_over(attempt)
+                return attempt
+            return earlier
+
+    def end(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
+        """Keep what was told; `answer` is the reservation under which the key set in it is stored, if it is."""
+        with self._journal.writing() as (transaction, _):
+            transaction.attempts.end(attempt, response=response, answer=answer)
+
+    def fail(self, attempt: Attempt, *, response: bytes) -> None:
+        """Keep a refusal where something was reserved before it; else the key is free again.
+
+        Where the answer was committed nothing is kept: the refusal did not know of it, as a storage that failed may
+        have written all the same, and the key stands for that answer.
+        """
+        with self._journal.writing() as (transaction, balances):
+            rows = transaction.attempts
+            rows.forget_unpaid(attempt)
+            row = rows.find(attempt.analyst, attempt.key)
+            if row is not None and balances.closed.get(row.reservation or "") != "committed":
+                rows.end(attempt, response=response, answer=None)
+
+    def stored(self, reservation: str, *, analyst: str) -> StoredAnswer | None:
+        """The answer that a reservation stored, if the analyst has paid for it or read it; None else."""
+        with self._journal.reading() as (transaction, balances):
+            found = transaction.answer_of(reservation)
+            if found is None:
+                return None
+            answer, records = found
+            match events_of(transaction, records)[:2]:
+                case [Reserved(charge=charge), Committed(spent=spent, answer=stored)] if stored == digest(answer):
+                    asked = (analyst, charge.question, charge.family.version)
+                    if charge.analyst != analyst and balances.held.get(asked) != reservation:
+                        return None
+                    return StoredAnswer(reservation, charge, spent, answer, held=True)
+        raise LedgerUnavailable("a stored answer is not the one that was released")
+
+
+def _earlier(transaction: Transaction, balances: Balances, row: Row, *, still_running: bool) -> Earlier | None:
+    """What a row says of its attempt; None for one that is dead and has spent nothing."""
+    became = balances.closed.get(row.reservation or "")
+    if row.response is not None:
+        state, answer = State.ENDED, row.answer
+    elif row.reservation is not None and became == "committed":
+        state, answer = State.ANSWERED, _answer_of(transaction, row.reservation)
+    elif still_running:
+        state, answer = State.RUNNING, None
+    elif row.reservation is None or became == "released":
+        return None
+    else:
+        state, answer = State.SPENT, None
+    return Earlier(state, row.begun_at, row.reservation, answer, row.response)
+
+
+def _answer_of(transaction: Transaction, reservation: str) -> str:
+    """Where the answer is that a committed reservation paid for: its own, or the one that it read."""
+    for event in events_of(transaction, transaction.events_about([reservation])):
+        if isinstance(event, Committed) and event.reservation == reservation:
+            return event.reads or reservation
+    raise LedgerUnavailable("a committed reservation has no end")

@@ -1,0 +1,69 @@
+"""One question asked several times at once: whoever comes second does not reserve, but looks at what the first left.
+
+Guarantee: what is under way is told to the analyst who asks it alone; who else asks the same has no part in it.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from accountant.balances.fold import Balances
+from accountant.model import Charge
+from accountant.store.store import Transaction
+
+
+class Repeated(Exception):
+    """The question has an answer in store by now, or its analyst has it under way. Nothing was written: look again."""
+
+
+class Repetition:
+    """Knows what is under way by the open reservations, whichever process made them: what became of those of this
+    process, and how old the others are."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_at_work: dict[str, bool] = {}  # false for what failed in this process
+
+    @contextmanager
+    def at_work(self, reservation: str) -> Iterator[None]:
+        """The block is what was reserved for: under way while it runs, however long, and not once it failed."""
+        with self._lock:
+            self._is_at_work[reservation] = True
+        try:
+            yield
+        except BaseException:
+            with self._lock:
+                self._is_at_work[reservation] = False
+            raise
+        with self._lock:
+            del self._is_at_work[reservation]
+
+    def check_first(
+        self, transaction: Transaction, balances: Balances, charge: Charge, *, now: datetime, within: timedelta
+    ) -> None:
+        """Raise `Repeated` where an answer to the charge's question is in store, or where `is_under_way`."""
+        question, version = charge.question, charge.family.version
+        held = balances.held.get((charge.analyst, question, version))
+        stored = transaction.answer(fingerprint=question, version=version, reservation=held)
+        if stored is not None or self.is_under_way(
+            balances, question, version, analyst=charge.analyst, now=now, within=within
+        ):
+            raise Repeated
+
+    def is_under_way(
+        self, balances: Balances, question: str, version: str, *, analyst: str, now: datetime, within: timedelta
+    ) -> bool:
+        """Whether the analyst has an open reservation for the question on that data version, which is at work here, or
+        was made elsewhere and no longer ago.
+
+        One of those that is older has failed, or died; so has one that was made later than that from now, by another
+        clock.
+        """
+        with self._lock:
+            return any(
+                each.charge.question == question
+                and (each.charge.analyst, each.charge.family.version) == (analyst, version)
+                and self._is_at_work.get(each.id, abs(now - each.reserved_at) < within)
+                for each in balances.open.values()
+            )

@@ -1,0 +1,128 @@
+"""The owner's verbs: grants, settlements, windows, approvals, pruning, export. Each is an event with who and why."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from accountant.errors import LedgerMisuse
+from accountant.events.events import Event
+from accountant.events.export import Exported, export
+from accountant.events.owner_events import (
+    Approved,
+    Grant,
+    Granted,
+    OwnerEvent,
+    Pruned,
+    Revoked,
+    Settled,
+    WindowOpened,
+)
+from accountant.store.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class PathSizes:
+    """Noise paths in the store, by table and data version: how many states, and their bytes."""
+
+    table: str
+    version: str
+    states: int
+    size_bytes: int
+
+
+class Owner:
+    """What only the data owner does with a ledger."""
+
+    def __init__(self, journal: Journal, *, clock: Callable[[], datetime]) -> None:
+        self._journal = journal
+        self._clock = clock
+
+    def grant(self, grant: Grant, *, by: str, why: str) -> str:
+        """Raise a cap from now on; the grant's id, for its revocation. A cap that the policy does not set stays unset.
+
+        Guarantee: everything a balance covers is protected with the policy's cap and all that was ever granted on it.
+        """
+        identity = uuid.uuid4().hex
+        with self._journal.writing() as (transaction, _):
+            self._journal.append(transaction, Granted(identity, self._clock(), by, why, grant))
+        return identity
+
+    def revoke(self, grant_id: str, *, by: str, why: str) -> None:
+        """End a grant. What was spent within it stays spent. Raises `LedgerMisuse` when it is not in force."""
+        with self._journal.writing() as (transaction, balances):
+            if grant_id not in balances.grants:
+                raise LedgerMisuse("no such grant is in force")
+            self._journal.append(transaction, Revoked(grant_id, self._clock(), by, why))
+
+    def grants(self) -> dict[str, Grant]:
+        """The grants in force, oldest first, by id."""
+        with self._journal.reading() as (_, balances):
+            return dict(balances.grants)
+
+    def settle(self, reservation_id: str, *, untouched: bool, by: str, why: str) -> None:
+        """Close an open reservation whose process is dead: spent for good at its worst case, or (on the owner's word
+        that its question never touched data) given back.
+
+        A process that is not dead after all cannot commit it any more, and withholds its answer. Raises `LedgerMisuse`
+        when the reservation is not open.
+        """
+        with self._journal.writing() as (transaction, balances):
+            if reservation_id not in balances.open:
+                how = balances.closed.get(reservation_id, "not in this ledger")
+                raise LedgerMisuse(f"the reservation is {how}")
+            self._journal.append(transaction, Settled(reservation_id, self._clock(), by, why, untouched=untouched))
+
+    def open_window(self, *, by: str, why: str) -> str:
+        """Let all balances start anew, but for what is open; the window's id.
+
+        Guarantee: the caps hold for each window by itself. Over all windows together they add up: after n windows the
+        bound is n times the cap. Noise paths are continued no longer; stored answers stay.
+        """
+        identity = uuid.uuid4().hex
+        with self._journal.writing() as (transaction, _):
+            self._journal.append(transaction, WindowOpened(identity, self._clock(), by, why))
+        return identity
+
+    def approve(self, question: str, *, by: str, why: str) -> bool:
+        """Let the question of this fingerprint be asked; whether it had not been approved before."""
+        with self._journal.writing() as (transaction, balances):
+            if question in balances.approved:
+                return False
+            self._journal.append(transaction, Approved(question, self._clock(), by, why))
+            return True
+
+    def path_sizes(self) -> tuple[PathSizes, ...]:
+        """The noise paths in the store, by table and data version."""
+        with self._journal.reading() as (transaction, _):
+            return tuple(PathSizes(*row) for row in transaction.path_sizes())
+
+    def prune(self, table: str, version: str, *, by: str, why: str) -> None:
+        """Remove a table's noise paths on one data version. They are continued no longer; balances stay as they are."""
+        with self._journal.writing() as (transaction, _):
+            event = Pruned(uuid.uuid4().hex, self._clock(), by, why, table=table, version=version)
+            record = self._journal.append(transaction, event)
+            transaction.prune(event=record.id, table=table, version=version)
+
+    def events(self) -> Iterator[OwnerEvent]:
+        """What owners decided, oldest first."""
+        for _, event in self._journal.events():
+            if isinstance(event, OwnerEvent):
+                yield event
+
+    def all_events(self) -> list[Event]:
+        """The whole log."""
+        return [event for _, event in self._journal.events()]
+
+    def export(self) -> Iterator[Exported]:
+        """Every event as a flat record, oldest first."""
+        return export(self._journal.events())
+
+    def newest(self) -> tuple[int, str]:
+        """Number and hash of the last event: keep them elsewhere, and `holds` tells whether a ledger was cut off."""
+        return self._journal.newest()
+
+    def holds(self, number: int, event_hash: str) -> bool:
+        """Whether event `number` of this ledger has that hash: then it has lost nothing up to there."""
+        records = [record for record, _ in self._journal.events()[number - 1 : number]] if number > 0 else []
+        return [record.hash for record in records] == [event_hash]

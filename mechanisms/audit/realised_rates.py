@@ -1,0 +1,166 @@
+"""What an answer's error rates really were, and a bound on them that needs no truth.
+
+`realised_rates` compares a key set with the truth: for data owners and benchmarks, never for an analyst.
+`realised_fpr_bound` is computed from the noisy values alone, so it costs nothing and may be shown to anyone. ProBE's
+`EstimateFPs` (eq. 22-23) is meant for the same purpose and is no bound: it takes the probability of a high noisy value
+given a negative for that of a negative given a high noisy value.
+
+References: MATHS M9; ProBE section 5.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from scipy import stats
+
+from mechanisms.apportionment.clauses import constraints
+from mechanisms.apportionment.tree import tree_bound
+from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, evaluate, relaxed
+from mechanisms.noise.discrete_laplace import upper_tail
+
+
+@dataclass(frozen=True, slots=True)
+class RealisedRates:
+    """Counts of one answer against the truth, with the papers' rates and the contract's.
+
+    `positives`, `negatives`: keys for which the formula holds, or does not; `beyond`: negatives that stay so within the
+    tolerances. `missed`, `wrong`, `wrong_beyond`: those of them that were decided wrongly. A rate over no key is zero.
+    """
+
+    positives: int
+    missed: int
+    negatives: int
+    wrong: int
+    beyond: int
+    wrong_beyond: int
+
+    @property
+    def fnr(self) -> float:
+        """Share of the true keys that is missing."""
+        return self.missed / max(self.positives, 1)
+
+    @property
+    def fpr(self) -> float:
+        """Share of the false keys that was returned, as the papers count."""
+        return self.wrong / max(self.negatives, 1)
+
+    @property
+    def fpr_beyond_tolerance(self) -> float:
+        """Share returned of the keys that are false by more than the tolerances: what the contract bounds."""
+        return self.wrong_beyond / max(self.beyond, 1)
+
+
+def realised_rates(formula: Formula, aggregates: Integers, passed: Booleans) -> RealisedRates:
+    """Count one answer's errors against the true aggregates; the result is as private as they are.
+
+    Parameters:
+        aggregates: exact values, int64, shape (functionals, keys).
+        passed: the answer, shape (keys,).
+    """
+    keys = aggregates.shape[1]
+    truth = evaluate(formula, lambda cut: cut.holds(aggregates[cut.functional]), keys=keys)
+    loose = evaluate(relaxed(formula), lambda cut: cut.holds(aggregates[cut.functional]), keys=keys)
+    return RealisedRates(
+        positives=int(truth.sum()),
+        missed=int((truth & ~passed).sum()),
+        negatives=int((~truth).sum()),
+        wrong=int((passed & ~truth).sum()),
+        beyond=int((~loose).sum()),
+        wrong_beyond=int((passed & ~loose).sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RealisedBound:
+    """With the confidence asked for: at most `false_positives` returned keys are false, at least `negatives` keys are.
+
+    `fpr` is their quotient, at most one.
+    """
+
+    false_positives: int
+    negatives: int
+    fpr: float
+
+
+def realised_fpr_bound(
+    formula: Formula,
+    noisy: Integers,
+    passed: Booleans,
+    *,
+    rates: Sequence[Sequence[float]],
+    shifts: Sequence[Sequence[int]],
+    delta: float,
+) -> RealisedBound:
+    """A bound on the share of false keys that was returned, from noisy values alone.
+
+    Guarantee: whatever the data and however `passed` was chosen, all three numbers hold together with probability `1 -
+    delta` at least. So if an answer is withheld when `fpr` exceeds alpha, `P(answered and realised FPR > alpha) <=
+    delta`. For a shift `s`, keys that are false and yet hold with every threshold tightened by `s` on the noisy values
+    need some literal of a false clause to err by more than `s`: their number is at most binomial with the largest
+    clause's tails. So it is for keys that are true and fail with every threshold loosened. Both are bounded by
+    quantiles at `1 - delta / (2 |shifts|)` and the best shift is taken.
+
+    Parameters:
+        noisy: each key's last revealed values, int64, shape (functionals, keys); independent over keys.
+        passed: the answer, shape (keys,).
+        rates: per functional, the noise rate of every look that can have been a key's last; one for one-shot tests.
+        shifts: a public grid, fixed before the noise was seen: per point one shift >= 0 per functional, in its units.
+        delta: probability of failure, in (0, 1).
+
+    Raises:
+        ValueError: an empty grid, or a delta outside (0, 1).
+
+    References: MATHS M9. Where it lies between ProBE's eq. 22-23 and the truth: never below the truth.
+    """
+    if not shifts or not 0.0 < delta < 1.0:
+        raise ValueError("the bound needs a grid of shifts and a delta strictly between 0 and 1")
+    keys = passed.size
+    level = 1.0 - delta / (2.0 * len(shifts))
+    false_positives, negatives = int(passed.sum()), 0
+    for shift in shifts:
+
+        def tail(functional: int, shift: Sequence[int] = shift) -> float:
+            return min(1.0, sum(upper_tail(rate, shift[functional] + 1) for rate in rates[functional]))
+
+        strict = _holds(_moved(formula, shift, outward=-1), noisy)
+        loose = _holds(_moved(formula, shift, outward=1), noisy)
+        wrong = int(stats.binom.ppf(level, keys, _worst(formula, tail, fnr=False)))
+        missed = int(stats.binom.ppf(level, keys, _worst(formula, tail, fnr=True)))
+        false_positives = min(false_positives, int((passed & ~strict).sum()) + wrong)
+        negatives = max(negatives, int((~loose).sum()) - missed)
+    fpr = 0.0 if false_positives == 0 else min(1.0, false_positives / negatives) if negatives else 1.0
+    return RealisedBound(false_positives=false_positives, negatives=negatives, fpr=fpr)
+
+
+def _holds(formula: Formula, noisy: Integers) -> Booleans:
+    return evaluate(formula, lambda cut: cut.holds(noisy[cut.functional]), keys=noisy.shape[1])
+
+
+def _moved(formula: Formula, shift: Sequence[int], *, outward: int) -> Formula:
+    """Every threshold loosened (`outward` 1) or tightened (-1) by its functional's shift; tolerances dropped."""
+    match formula:
+        case Cut(functional=functional, above=above):
+            step = shift[functional] * outward
+            return replace(formula, cut=formula.cut - step if above else formula.cut + step, tolerance=0)
+        case AllOf(children):
+            return AllOf(tuple(_moved(child, shift, outward=outward) for child in children))
+        case AnyOf(children):
+            return AnyOf(tuple(_moved(child, shift, outward=outward) for child in children))
+
+
+def _worst(formula: Formula, tail: Callable[[int], float], *, fnr: bool) -> float:
+    """The largest probability that a term (or clause) whose literals all hold (or fail) has one that errs."""
+    bound, _ = tree_bound(formula, lambda cut: tail(cut.functional), fnr=fnr)
+    exact = constraints(_moved(formula, [0] * (1 + _last(formula)), outward=1))
+    if exact is not None:
+        sets = exact.fnr if fnr else exact.fpr
+        bound = min(bound, max((c.probability(lambda f, _: tail(f)) for c in sets), default=0.0))
+    return min(1.0, bound)
+
+
+def _last(formula: Formula) -> int:
+    match formula:
+        case Cut(functional=functional):
+            return functional
+        case AllOf(children) | AnyOf(children):
+            return max((_last(child) for child in children), default=-1)

@@ -1,0 +1,251 @@
+"""From shares to tests to a verified promise: the contract of one question, met by one test per functional.
+
+The shares are chosen by apportionment, the tests calibrated from them, and then the whole contract is checked
+with the tests' exact error rates; where an interval's two sides weigh more than its shares allowed for, the
+shares shrink until it holds. What is reported is what was checked.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mechanisms.apportionment.clauses import Constraint, Constraints, constraints
+from mechanisms.apportionment.keyhole import LossCurve, Objective, Shares, keyhole_shares, tree_shares
+from mechanisms.apportionment.tree import tree_bound
+from mechanisms.formula import Cut, Formula, cuts
+from mechanisms.protocol import Calibration, DecisionTask, Exposure, FunctionalTest, Unachievable
+from mechanisms.threshold.joint_loss import check_covered, joint_loss, undominated
+from mechanisms.threshold.one_shot import acceptance, at_least, rejection
+
+TREE_NOTE = "Too many literals to enumerate: the rates are split over the tree as typed, which may cost more."
+EMPTY_PROMISE_NOTE = "Within the tolerances the formula always holds: the false-positive promise is empty."
+
+_RESOLVED = 4
+_MOST_ATTEMPTS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class OneShotKind:
+    """How one functional is tested: what a pair of shares costs, and the test that meets it.
+
+    `loss(f, fnr, fpr)` gives epsilon and its slopes; `calibrate(f, fnr, fpr)` the test, or raises `Unachievable`.
+    `tied` when only the smaller share counts. `missed(test, distance)` and `wrong(test, distance)` bound the
+    rates at which the literal is rejected and accepted at a distance.
+    """
+
+    loss: LossCurve
+    calibrate: Callable[[int, float, float], FunctionalTest]
+    tied: bool
+    missed: Callable[[FunctionalTest, int], float] = rejection
+    wrong: Callable[[FunctionalTest, int], float] = acceptance
+
+
+def check_task(task: DecisionTask) -> None:
+    """Raises `Unachievable` for rates outside (0, 1) or summing to one, ValueError for a task that is malformed."""
+    if not (0.0 < task.fnr < 1.0 and 0.0 < task.fpr < 1.0):
+        raise Unachievable("error rates must lie strictly between 0 and 1")
+    if task.fnr + task.fpr >= 1.0:
+        raise Unachievable("error rates that sum to one or more promise nothing")
+    if any(sensitivity < 1 for sensitivity in task.sensitivities):
+        raise ValueError("sensitivities are integers of at least one unit")
+    for cut in cuts(task.formula):
+        if not 0 <= cut.functional < len(task.sensitivities) or cut.tolerance < 0:
+            raise ValueError("a literal names an unknown functional or a negative tolerance")
+
+
+def tolerances(formula: Formula, functionals: int) -> tuple[int, ...]:
+    """Each functional's tolerance: the least of its literals', zero where it has none."""
+    least: dict[int, int] = {}
+    for cut in cuts(formula):
+        least[cut.functional] = min(cut.tolerance, least.get(cut.functional, cut.tolerance))
+    return tuple(least.get(functional, 0) for functional in range(functionals))
+
+
+def exact_epsilon(test: FunctionalTest, sensitivity: int) -> Fraction:
+    """What one privacy unit can reveal through one noisy value."""
+    return test.rate * (sensitivity if test.block == 1 else 1)
+
+
+def idle_test(task: DecisionTask) -> FunctionalTest:
+    """Stands for a functional that the formula does not mention: nothing is drawn, nothing is revealed."""
+    return FunctionalTest(
+        epsilon=0.0,
+        rate=Fraction(0),
+        shift=0,
+        tie=Fraction(0),
+        fnr=task.fnr,
+        fpr=task.fpr,
+        tolerance=0,
+    )
+
+
+def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Calibration:
+    """Calibrate one test per functional so that the question's contract holds, for the least joint loss.
+
+    Guarantee: `fnr` and `fpr` of the result are upper bounds under any dependence between the functionals,
+    computed from the tests' exact laws, and at most the task's.
+
+    Raises:
+        Unachievable: no finite loss meets the contract.
+
+    References: MATHS M1, M4, M6; docs/proofs/apportionment.md.
+    """
+    check_task(task)
+    used = tuple(sorted({cut.functional for cut in cuts(task.formula)}))
+    functionals = len(task.sensitivities)
+    tests = [idle_test(task)] * functionals
+    if not used:
+        return Calibration(mechanism=mechanism, task=task, tests=tuple(tests), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0)
+    objective = Objective(
+        formula=task.formula,
+        used=used,
+        functionals=functionals,
+        exposures=_used_exposures(task, used),
+        loss=kind.loss,
+        fnr=task.fnr,
+        fpr=task.fpr,
+        tied=kind.tied,
+    )
+    exact = constraints(task.formula)
+    shares: Shares | None = None
+    for attempt in range(_MOST_ATTEMPTS):
+        if shares is None or (exact is not None and attempt < _RESOLVED):
+            shares = _apportioned(objective, exact, tests if attempt else None, task)
+        for functional in used:
+            tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
+        broken = _broken(task, exact, tests, kind)
+        if not broken.fnr and not broken.fpr:
+            break
+        if exact is None or attempt >= _RESOLVED - 1:
+            shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
+    else:
+        raise Unachievable("the tolerances are too narrow for both error rates on every interval")
+    return _promised(mechanism, task, tests, exact, kind)
+
+
+def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares: Shares) -> Calibration:
+    """Calibrate one test per functional for shares apportioned before; they shrink where the contract needs it.
+
+    Guarantee: that of `meet_contract`.
+
+    Raises:
+        Unachievable: no finite loss meets the contract.
+    """
+    check_task(task)
+    used = sorted({cut.functional for cut in cuts(task.formula)})
+    tests = [idle_test(task)] * len(task.sensitivities)
+    exact = constraints(task.formula)
+    for _ in range(_MOST_ATTEMPTS):
+        for functional in used:
+            tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
+        broken = _broken(task, exact, tests, kind)
+        if not broken.fnr and not broken.fpr:
+            return _promised(mechanism, task, tests, exact, kind)
+        shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
+    raise Unachievable("the tolerances are too narrow for both error rates on every interval")
+
+
+def _used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, ...]:
+    """The exposures' parts of the formula's functionals, in the order of `used`, without those that others cover."""
+    check_covered(used, task.exposures)
+    return undominated(tuple(exposure[functional] for functional in used) for exposure in task.exposures)
+
+
+def _apportioned(
+    objective: Objective, exact: Constraints | None, tests: Sequence[FunctionalTest] | None, task: DecisionTask
+) -> Shares:
+    if exact is None:
+        return tree_shares(objective)
+    near = tolerances(task.formula, objective.functionals)
+
+    def weigh_fnr(functional: int, distance: int) -> float:
+        if tests is None or distance <= 1:
+            return 1.0 if distance <= 1 else 0.0
+        return rejection(tests[functional], distance) / rejection(tests[functional], 1)
+
+    def weigh_fpr(functional: int, distance: int) -> float:
+        edge = -near[functional]
+        if tests is None or distance >= edge:
+            return 1.0 if distance >= edge else 0.0
+        return acceptance(tests[functional], distance) / acceptance(tests[functional], edge)
+
+    return keyhole_shares(objective, fnr=exact.fnr, fpr=exact.fpr, weigh_fnr=weigh_fnr, weigh_fpr=weigh_fpr)
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """By functional, the factor its share must shrink by."""
+
+    fnr: dict[int, float]
+    fpr: dict[int, float]
+
+
+def _broken(
+    task: DecisionTask, exact: Constraints | None, tests: Sequence[FunctionalTest], kind: OneShotKind
+) -> _Broken:
+    if exact is not None:
+        return _Broken(
+            fnr=_excesses(exact.fnr, lambda f, d: kind.missed(tests[f], d), task.fnr),
+            fpr=_excesses(exact.fpr, lambda f, d: kind.wrong(tests[f], d), task.fpr),
+        )
+    fnr, fpr = _tree_rates(task.formula, tests, kind)
+    every = {cut.functional for cut in cuts(task.formula)}
+    return _Broken(
+        fnr=dict.fromkeys(every, task.fnr / fnr) if fnr > task.fnr else {},
+        fpr=dict.fromkeys(every, task.fpr / fpr) if fpr > task.fpr else {},
+    )
+
+
+def _excesses(sums: Sequence[Constraint], rate: Callable[[int, int], float], bound: float) -> dict[int, float]:
+    factors: dict[int, float] = {}
+    for constraint in sums:
+        value = constraint.probability(rate)
+        if value > bound:
+            for part in constraint.parts:
+                factors[part.functional] = min(factors.get(part.functional, 1.0), bound / value)
+    return factors
+
+
+def _shrunk(shares: Sequence[float], factors: dict[int, float]) -> tuple[float, ...]:
+    return tuple(
+        share * factors[functional] * (1.0 - 1e-6) if functional in factors else share
+        for functional, share in enumerate(shares)
+    )
+
+
+def _tree_rates(formula: Formula, tests: Sequence[FunctionalTest], kind: OneShotKind) -> tuple[float, float]:
+    def missed(cut: Cut) -> float:
+        return kind.missed(tests[cut.functional], 1)
+
+    def wrong(cut: Cut) -> float:
+        return kind.wrong(tests[cut.functional], -cut.tolerance)
+
+    return tree_bound(formula, missed, fnr=True)[0], tree_bound(formula, wrong, fnr=False)[0]
+
+
+def _promised(
+    mechanism: str,
+    task: DecisionTask,
+    tests: Sequence[FunctionalTest],
+    exact: Constraints | None,
+    kind: OneShotKind,
+) -> Calibration:
+    notes: list[str] = []
+    if exact is None:
+        fnr, fpr = _tree_rates(task.formula, tests, kind)
+        notes.append(TREE_NOTE)
+    else:
+        fnr = max((c.probability(lambda f, d: kind.missed(tests[f], d)) for c in exact.fnr), default=0.0)
+        fpr = max((c.probability(lambda f, d: kind.wrong(tests[f], d)) for c in exact.fpr), default=0.0)
+        if not exact.fpr:
+            notes.append(EMPTY_PROMISE_NOTE)
+    losses = [exact_epsilon(test, sensitivity) for test, sensitivity in zip(tests, task.sensitivities, strict=True)]
+    return Calibration(
+        mechanism=mechanism,
+        task=task,
+        tests=tuple(replace(test, epsilon=at_least(loss)) for test, loss in zip(tests, losses, strict=True)),
+        worst_case_epsilon=at_least(joint_loss(losses, task.exposures)),
+        fnr=fnr,
+        fpr=fpr,
+        notes=tuple(notes),
+    )

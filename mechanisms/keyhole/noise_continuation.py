@@ -1,0 +1,216 @@
+"""Continuing noise paths: a later question about values that earlier ones have left noisy pays for the difference.
+
+`continued` lays a calibrated question's tests on the paths' rates, from public inputs alone; `settle` decides it where
+what is known suffices, `carry_on` reveals what is missing. A functional without a path is drawn anew in the same run.
+
+| here | meaning |
+|---|---|
+| known | revealed by an earlier question |
+| fresh | revealed by this question first |
+| public fresh | the rates above the path's finest, whichever of its values were revealed |
+
+References: MATHS M5, M6, M8. Proof: docs/proofs/reuse.md.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from mechanisms.apportionment.keyhole import Shares
+from mechanisms.formula import Integers, cuts
+from mechanisms.keyhole.contract import OneShotKind, exact_epsilon, keep_contract
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.keyhole.progressive import Progressive, two_sided
+from mechanisms.keyhole.run_looks import decide_on_known, decide_on_paths, unread
+from mechanisms.protocol import (
+    Calibration,
+    DecisionTask,
+    Epsilons,
+    FunctionalTest,
+    Noise,
+    NoisePath,
+    Outcome,
+    Unachievable,
+)
+from mechanisms.threshold.joint_loss import joint_loss, joint_losses
+from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.path_tests import one_shot_on_path, three_zone_on_path
+
+MOST_RATES = 64
+"""A path of so many rates is not made longer."""
+
+CONTINUABLE = MappingProxyType({mechanism.name: mechanism for mechanism in (Progressive(), Keyhole())})
+"""The mechanisms that leave noise paths and can continue them."""
+
+Paths: TypeAlias = tuple[NoisePath | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """A question laid on noise paths.
+
+    `calibration` is what it does: its contract holds for a question and paths' rates fixed before the noise was seen,
+    its worst case is the whole of what it reads, known or not, which is the analyst's own loss. `paths` has by
+    functional the path that is continued, None where noise is drawn anew. `fresh_by_key` is the most that is revealed
+    first, per key, given what was revealed before, and `fresh_worst` the largest of these; `public_fresh_worst` is the
+    joint loss of what lies above the paths' finest rates: it depends on public rates alone, and a key that stopped
+    early before may exceed it, though never what was reserved for all questions together.
+    """
+
+    calibration: Calibration
+    paths: Paths
+    fresh_by_key: Epsilons
+    fresh_worst: float
+    public_fresh_worst: float
+
+
+def continued(calibration: Calibration, paths: Paths) -> Continuation | None:
+    """The question on these paths; None where none of them is of use to it.
+
+    Guarantee: the calibration's contract, verified anew. Which paths are used, and what for, depends on the contract
+    and the paths' rates alone, not on their values. No path is read up to a rate that costs more above its finest than
+    noise drawn anew.
+
+    Parameters:
+        calibration: as its mechanism made it.
+        paths: by functional, None where there is none; all for the calibration's keys in their order, and for the
+            functional's exact values as they are in the data now.
+
+    Raises:
+        ValueError: the paths are not one per functional, or of different numbers of keys.
+
+    References: docs/proofs/reuse.md.
+    """
+    mechanism = CONTINUABLE.get(calibration.mechanism)
+    if mechanism is None:
+        return None
+    task = calibration.task
+    if len(paths) != len(task.sensitivities) or len({path.reached.size for path in paths if path is not None}) > 1:
+        raise ValueError("there is one path or None for each functional, all of the same keys")
+    used = {cut.functional for cut in cuts(task.formula)}
+    tests = calibration.tests
+    laid: dict[int, NoisePath] = {}
+    for functional, path in enumerate(paths):
+        if path is None or functional not in used:
+            continue
+        try:
+            test = _on_path(calibration.mechanism, task, functional, path, tests[functional].fnr, tests[functional].fpr)
+        except Unachievable:
+            continue
+        if _above(test, path, task.sensitivities[functional]) < exact_epsilon(
+            tests[functional], task.sensitivities[functional]
+        ):
+            laid[functional] = path
+    if not laid:
+        return None
+    anew = mechanism.kind(task)
+
+    def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+        if functional in laid:
+            return _on_path(calibration.mechanism, task, functional, laid[functional], fnr, fpr)
+        return anew.calibrate(functional, fnr, fpr)
+
+    kind = OneShotKind(loss=anew.loss, calibrate=calibrate, tied=anew.tied, missed=anew.missed, wrong=anew.wrong)
+    shares = Shares(fnr=tuple(test.fnr for test in tests), fpr=tuple(test.fpr for test in tests))
+    try:
+        found = keep_contract(calibration.mechanism, task, kind, shares)
+    except Unachievable:
+        return None
+    found = replace(found, notes=calibration.notes, compared=calibration.compared)
+    return _with_losses(found, tuple(laid.get(functional) for functional in range(len(tests))))
+
+
+def settle(continuation: Continuation, *, noise: Noise) -> Outcome | None:
+    """Decide every key on what is known; None where that may leave a key open.
+
+    Guarantee: the answer is the one `carry_on` gives; nothing is revealed, so the fresh losses are zero, and there are
+    no new paths. The noise only tosses the coins of values on a boundary, and none where the result is None. Whether it
+    is None depends on what other questions have revealed: where analysts' balances are kept apart, only to be asked
+    where that is public, as it is for paths that one-shot questions alone have made.
+    """
+    everything = continuation.calibration.mechanism == Keyhole.name
+    return decide_on_known(continuation.calibration, continuation.paths, everything=everything, noise=noise)
+
+
+def carry_on(
+    continuation: Continuation,
+    aggregates: Integers,
+    *,
+    noise: Noise,
+    known_first: bool = False,
+    keep_paths: bool = True,
+) -> Outcome:
+    """Decide every key, refining its paths where what is known does not settle it.
+
+    Guarantee: all that was ever revealed of a functional on one path costs the finest level its key has reached;
+    `fresh` is what this run adds, `epsilon` what the question has read. Neither exceeds its worst case.
+
+    Parameters:
+        aggregates: exact values, shape (functionals, keys), within +-2**62; of the same data as the paths.
+        known_first: read whatever is known of any functional before refining another. Saves fresh loss in questions
+            about several functionals; but then `epsilon` tells what other questions have revealed, so never where
+            analysts' own balances are kept apart.
+        keep_paths: whether the outcome carries the paths as they are now. They must be kept if they are ever to be
+            continued again.
+    """
+    return decide_on_paths(
+        continuation.calibration,
+        aggregates,
+        continuation.paths,
+        everything=continuation.calibration.mechanism == Keyhole.name,
+        known_first=known_first,
+        keep_paths=keep_paths,
+        noise=noise,
+    )
+
+
+def _on_path(
+    mechanism: str, task: DecisionTask, functional: int, path: NoisePath, fnr: float, fpr: float
+) -> FunctionalTest:
+    near = min(cut.tolerance for cut in cuts(task.formula) if cut.functional == functional)
+    sensitivity = task.sensitivities[functional]
+    if mechanism == Keyhole.name:
+        test = one_shot_on_path(path.rates, sensitivity=sensitivity, tolerance=near, fnr=fnr, fpr=fpr)
+    else:
+        test = three_zone_on_path(
+            path.rates,
+            sensitivity=sensitivity,
+            tolerance=near,
+            fnr=fnr,
+            fpr=fpr,
+            two_sided=functional in two_sided(task),
+        )
+    further = sum(rate not in path.rates for rate in (*(look.rate for look in test.looks), test.rate))
+    if further and len(path.rates) + further > MOST_RATES:
+        raise Unachievable("the path has too many rates already", functional=functional)
+    return test
+
+
+def _above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Fraction:
+    """Epsilon of the rates above a path's finest."""
+    return max(Fraction(0), test.rate - path.rates[-1]) * sensitivity
+
+
+def _with_losses(calibration: Calibration, paths: Paths) -> Continuation:
+    task = calibration.task
+    keys = next(path.reached.size for path in paths if path is not None)
+    left: dict[int, Epsilons] = {}
+    above: list[Fraction] = []
+    for functional, (test, path, sensitivity) in enumerate(
+        zip(calibration.tests, paths, task.sensitivities, strict=True)
+    ):
+        scale = sensitivity if test.block == 1 else 1
+        above.append(test.rate * scale if path is None else _above(test, path, sensitivity))
+        if test.rate:
+            left[functional] = unread(path, test.rate, sensitivity=scale, keys=keys)
+    by_key = np.minimum(joint_losses(left, task.exposures, keys=keys), calibration.worst_case_epsilon)
+    return Continuation(
+        calibration=calibration,
+        paths=paths,
+        fresh_by_key=by_key,
+        fresh_worst=float(by_key.max(initial=0.0)),
+        public_fresh_worst=at_least(joint_loss(above, task.exposures)),
+    )

@@ -1,0 +1,124 @@
+"""Keyhole's one-shot mechanism: optimal tests under Keyhole's apportionment, every key at the same loss.
+
+References: MATHS M4, M6, M7; docs/proofs/optimal_test.md, docs/proofs/apportionment.md.
+"""
+
+import numpy as np
+
+from mechanisms.apportionment.keyhole import LossCurve
+from mechanisms.formula import Integers, cuts
+from mechanisms.keyhole.contract import OneShotKind, meet_contract, tolerances
+from mechanisms.keyhole.run_looks import decide_anew
+from mechanisms.keyhole.run_once import run_once
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
+from mechanisms.threshold.one_shot import calibrate_test, least_epsilon
+
+
+class Keyhole:
+    """Least epsilon per test, least joint loss per question; both error rates bounded for every key.
+
+    Guarantee: `P(not returned | formula true) <= fnr`, `P(returned | relaxed formula false) <= fpr`, per key, for any
+    data; the loss of a key is at most `worst_case_epsilon`.
+    """
+
+    name = "keyhole"
+    summary = "optimal threshold tests, error rates split over the minimal formula (one loss, known beforehand)"
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """One test per functional. Raises `Unachievable`."""
+        return meet_contract(self.name, task, self.kind(task))
+
+    def kind(self, task: DecisionTask) -> OneShotKind:
+        """How a functional of the task is tested."""
+        near = tolerances(task.formula, len(task.sensitivities))
+        alone = single_literals(task)
+
+        def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+            try:
+                return calibrate_test(
+                    sensitivity=task.sensitivities[functional],
+                    tolerance=near[functional],
+                    fnr=fnr,
+                    fpr=fpr,
+                    allow_block=functional in alone,
+                )
+            except Unachievable as refusal:
+                raise Unachievable(refusal.reason, functional=functional) from refusal
+
+        return OneShotKind(loss=optimal_loss(task), calibrate=calibrate, tied=False)
+
+    def decide(
+        self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True
+    ) -> Outcome:
+        """Every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        return decide_anew(calibration, aggregates, everything=True, keep_paths=keep_paths, noise=noise)
+
+
+def uniform_outcome(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+    """Decide by `run_once`, charging every key the worst case."""
+    passed = run_once(calibration.task.formula, calibration.tests, aggregates, noise=noise)
+    return Outcome(passed=passed, epsilon=np.full(passed.size, calibration.worst_case_epsilon))
+
+
+def optimal_loss(task: DecisionTask) -> LossCurve:
+    """What a pair of shares costs each functional with the optimal one-shot test: what apportionment minimises."""
+    near = tolerances(task.formula, len(task.sensitivities))
+    alone = single_literals(task)
+
+    def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+        return least_epsilon(
+            sensitivity=task.sensitivities[functional],
+            tolerance=near[functional],
+            fnr=fnr,
+            fpr=fpr,
+            allow_block=functional in alone,
+        )
+
+    return loss
+
+
+def single_literals(task: DecisionTask) -> frozenset[int]:
+    """The functionals with one distinct literal, whose noise may live on block indices if the task allows it."""
+    literals = [cut.functional for cut in dict.fromkeys(cuts(task.formula))]
+    alone = frozenset(functional for functional in literals if literals.count(functional) == 1)
+    return alone if task.blocks is None else alone & task.blocks
+
+
+def better_in_blocks(calibration: Calibration, *, by: float) -> frozenset[int]:
+    """The functionals with noise on block indices where noise on the sum would cost more than `by` times as much."""
+    found = set()
+    for functional, test in enumerate(calibration.tests):
+        if test.block > 1:
+            plain, _, _ = least_epsilon(
+                sensitivity=calibration.task.sensitivities[functional],
+                tolerance=test.tolerance,
+                fnr=test.fnr,
+                fpr=test.fpr,
+                allow_block=False,
+            )
+            if plain > by * test.epsilon:
+                found.add(functional)
+    return frozenset(found)
+
+
+def cheaper_alone(calibration: Calibration) -> dict[int, float]:
+    """What sharing a noisy value costs: per functional, the epsilon of a test in blocks, where that would be less.
+
+    A block test serves one threshold only, so functionals with several literals cannot use it; EXPLAIN prints
+    the gap.
+    """
+    gaps: dict[int, float] = {}
+    for functional, test in enumerate(calibration.tests):
+        sensitivity = calibration.task.sensitivities[functional]
+        if test.rate == 0 or test.block > 1 or sensitivity == 1:
+            continue
+        alone, _, _ = least_epsilon(
+            sensitivity=sensitivity,
+            tolerance=test.tolerance,
+            fnr=test.fnr,
+            fpr=test.fpr,
+            allow_block=True,
+        )
+        if alone < test.epsilon * (1.0 - 1e-3):
+            gaps[functional] = alone
+    return gaps

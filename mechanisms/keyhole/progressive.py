@@ -1,0 +1,63 @@
+"""Keyhole's default mechanism: three-zone tests, three-valued formula, and every key charged what it revealed.
+
+Look by look, from coarse to fine, a functional's value is refined only for the keys whose answer it can still change;
+a key is finished as soon as its formula is settled.
+
+References: MATHS M4, M5, M6, M8. Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md.
+"""
+
+from mechanisms.formula import Integers, cuts
+from mechanisms.keyhole.contract import OneShotKind, meet_contract, tolerances
+from mechanisms.keyhole.one_shot import optimal_loss, single_literals
+from mechanisms.keyhole.run_looks import decide_anew
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
+from mechanisms.threshold.three_zone import calibrate_three_zone, missed, wrong
+
+
+class Progressive:
+    """Three-zone tests under Keyhole's apportionment; far keys stop early and cost little.
+
+    Guarantee: `P(not returned | formula true) <= fnr`, `P(returned | relaxed formula false) <= fpr`, per key, for any
+    data. Of each key's functionals exactly the looks taken are revealed: the key's loss is the joint loss at the rates
+    reached, at most `worst_case_epsilon`, zero for a functional never looked at.
+    """
+
+    name = "progressive"
+    summary = "a few looks per key, coarse to fine: far keys stop early and cost little (default)"
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """One three-zone test per functional. Raises `Unachievable`."""
+        return meet_contract(self.name, task, self.kind(task))
+
+    def kind(self, task: DecisionTask) -> OneShotKind:
+        """How a functional of the task is tested."""
+        near = tolerances(task.formula, len(task.sensitivities))
+        alone = single_literals(task)
+        both = two_sided(task)
+
+        def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+            try:
+                return calibrate_three_zone(
+                    sensitivity=task.sensitivities[functional],
+                    tolerance=near[functional],
+                    fnr=fnr,
+                    fpr=fpr,
+                    allow_block=functional in alone,
+                    two_sided=functional in both,
+                )
+            except Unachievable as refusal:
+                raise Unachievable(refusal.reason, functional=functional) from refusal
+
+        return OneShotKind(loss=optimal_loss(task), calibrate=calibrate, tied=False, missed=missed, wrong=wrong)
+
+    def decide(
+        self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True
+    ) -> Outcome:
+        """Every key, look by look; `aggregates` has shape (functionals, keys), within +-2**62."""
+        return decide_anew(calibration, aggregates, everything=False, keep_paths=keep_paths, noise=noise)
+
+
+def two_sided(task: DecisionTask) -> frozenset[int]:
+    """The functionals with literals of both directions."""
+    directions = {(cut.functional, cut.above) for cut in cuts(task.formula)}
+    return frozenset(f for f, _ in directions if {(f, True), (f, False)} <= directions)

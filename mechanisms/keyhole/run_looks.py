@@ -1,0 +1,350 @@
+"""Looking at values, coarse to fine, until every key's formula is settled; on fresh noise or on stored noise paths.
+
+What a path has revealed before is read from it; it is refined only for keys where one of its undecided literals still
+matters. A question that wants one look at everything takes it for every key.
+
+| here | MATHS M5, M8 |
+|---|---|
+| taken | the looks that this question has read |
+| reached | the levels that have been revealed, by this question or earlier ones |
+
+References: MATHS M5, M6, M8. Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md, docs/proofs/reuse.md.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Cut, Integers, cuts
+from mechanisms.noise.gradual_release import refine, release_chain
+from mechanisms.protocol import Calibration, Epsilons, FunctionalTest, Levels, Noise, NoisePath, Outcome
+from mechanisms.three_valued import Verdicts, mattering, settled
+from mechanisms.threshold.joint_loss import joint_losses
+from mechanisms.threshold.one_shot import at_least
+
+_KEYS_AT_ONCE = 1 << 15
+
+Paths = Sequence[NoisePath | None]
+
+
+def decide_anew(
+    calibration: Calibration, aggregates: Integers, *, everything: bool, keep_paths: bool, noise: Noise
+) -> Outcome:
+    """Decide every key on fresh noise; parameters as for `decide_on_paths`. All of the loss is fresh."""
+    none = (None,) * len(calibration.task.sensitivities)
+    found = decide_on_paths(
+        calibration,
+        aggregates,
+        none,
+        everything=everything,
+        known_first=False,
+        keep_paths=keep_paths,
+        noise=noise,
+    )
+    return replace(found, fresh=None)
+
+
+def decide_on_paths(
+    calibration: Calibration,
+    aggregates: Integers,
+    paths: Paths,
+    *,
+    everything: bool,
+    known_first: bool,
+    keep_paths: bool,
+    noise: Noise,
+) -> Outcome:
+    """Decide every key, revealing what is not known yet.
+
+    Guarantee: exactly the looks taken are revealed, and of what had been revealed before nothing again: per functional
+    and key the transcript of all questions on the path costs the finest level reached (docs/proofs/reuse.md).
+
+    Parameters:
+        aggregates: exact values, int64, shape (functionals, keys), within +-2**62; of the very rows `paths` speak of.
+        paths: by functional, what was revealed before; the calibration's tests look at their rates or above them.
+        everything: look at every key's every functional, not only where it matters; then all keys lose the worst case.
+        known_first: take every look that costs nothing before any that does. Then which values the question has read,
+            and so `epsilon`, depends on what others have revealed; else on the values it reads alone.
+        keep_paths: whether the outcome carries the paths, which take as much memory as the looks times the keys.
+
+    Raises:
+        ValueError: the paths are of another number of keys.
+    """
+    if any(path is not None and path.reached.size != aggregates.shape[1] for path in paths):
+        raise ValueError("paths and aggregates are of the same keys")
+    closed: list[_Closed] = []
+    for part in _parts(aggregates.shape[1]):
+        run = _Run(calibration, aggregates[:, part], _sliced(paths, part), everything=everything, noise=noise)
+        if known_first:
+            run.read_known()
+            run.flip()
+        run.reveal()
+        closed.append(run.closed(keep_paths=keep_paths))
+    return _joined(closed, keep_paths=keep_paths)
+
+
+def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool, noise: Noise) -> Outcome | None:
+    """Decide every key on what was revealed before; None where that may leave a key open, whatever the coins.
+
+    Whether it is None is decided before any coin is tossed, so that trying again with more values favours no answer.
+    """
+    keys = next(path.reached.size for path in paths if path is not None)
+    closed: list[_Closed] = []
+    for part in _parts(keys):
+        nothing = np.zeros((len(paths), part.stop - part.start), dtype=np.int64)
+        run = _Run(calibration, nothing, _sliced(paths, part), everything=everything, noise=noise)
+        run.read_known()
+        if run.short():
+            return None
+        run.flip()
+        closed.append(run.closed(keep_paths=False))
+    return _joined(closed, keep_paths=False)
+
+
+def levels(test: FunctionalTest) -> tuple[Fraction, ...]:
+    """The rates at which a test looks, coarse to fine, the last one included."""
+    return (*(look.rate for look in test.looks), test.rate)
+
+
+def unread(path: NoisePath | None, top: Fraction, *, sensitivity: int, keys: int) -> Epsilons:
+    """Per key, epsilon of what is still to be revealed of one functional up to the rate `top`, rounded up."""
+    if path is None:
+        return np.full(keys, at_least(top * sensitivity))
+    before = (Fraction(0), *path.rates)
+    return np.array([at_least(max(Fraction(0), top - rate) * sensitivity) for rate in before])[path.reached]
+
+
+def _parts(keys: int) -> list[slice]:
+    return [slice(start, min(keys, start + _KEYS_AT_ONCE)) for start in range(0, max(keys, 1), _KEYS_AT_ONCE)]
+
+
+def _sliced(paths: Paths, part: slice) -> list[NoisePath | None]:
+    return [
+        path and NoisePath(rates=path.rates, values=path.values[:, part], reached=path.reached[part]) for path in paths
+    ]
+
+
+class _Values:
+    """One functional's noisy values in one run: those of its path, and further ones as they are asked for."""
+
+    def __init__(self, test: FunctionalTest, exact: Integers, path: NoisePath | None, sensitivity: int) -> None:
+        before = () if path is None else path.rates
+        own = levels(test)
+        self.test = test
+        self.rates = (*before, *(rate for rate in own if rate not in before))
+        self.taken: Levels = np.zeros(exact.size, dtype=np.int8)
+        self.reached: Levels = np.zeros(exact.size, dtype=np.int8) if path is None else path.reached.copy()
+        self._rows = [self.rates.index(rate) for rate in own]
+        self._before: Levels = self.reached.copy()
+        self._exact = exact
+        self._noisy = np.zeros((len(self.rates), exact.size), dtype=np.int64)
+        self._chain: Integers | None = None
+        self._fresh = path is None
+        self._scale = sensitivity if test.block == 1 else 1
+        if path is not None:
+            self._noisy[: len(before)] = path.values
+
+    def known(self, look: int) -> Booleans:
+        """The keys whose value at a look had been revealed before this run."""
+        return np.asarray(self._before > self._rows[look], dtype=np.bool_)
+
+    def read(self, look: int, where: Integers, *, noise: Noise) -> None:
+        """Reveal the look's value for some keys, with all coarser ones, unless it is known."""
+        self.taken[where] = look + 1
+        row = self._rows[look]
+        behind = where[self.reached[where] <= row]
+        for level in range(row + 1):
+            here = behind[self.reached[behind] == level]
+            if here.size:
+                self._noisy[level, here] = self._exact[here] + self._drawn(level, here, noise)
+                self.reached[here] = level + 1
+
+    def distances(self, cut: Cut, look: int, where: Integers) -> tuple[Integers, int]:
+        """The literal's noisy distances at a look and what is still to be subtracted; in blocks where the noise is."""
+        noisy = self._noisy[self._rows[look], where]
+        if self.test.block > 1:
+            exact = self._exact[where]
+            offset = exact - (cut.cut + 1) if cut.above else cut.cut - exact
+            return offset // self.test.block + (noisy - exact), -1
+        return (noisy, cut.cut) if cut.above else (-noisy, -(cut.cut + 1))
+
+    def lost(self) -> Epsilons:
+        """Per key, epsilon of all that this question has read, rounded up."""
+        table = np.array([at_least(rate * self._scale) for rate in (Fraction(0), *levels(self.test))])
+        return table[self.taken]
+
+    def fresh(self) -> Epsilons:
+        """Per key, epsilon of what this run has revealed beyond what was known, rounded up."""
+        rates = (Fraction(0), *self.rates)
+        table = [[at_least(max(Fraction(0), fine - coarse) * self._scale) for fine in rates] for coarse in rates]
+        return np.array(table)[self._before, self.reached]
+
+    def path(self) -> NoisePath | None:
+        """All that has been revealed; None for noise on block indices, which serves one literal alone."""
+        if self.test.block > 1:
+            return None
+        return NoisePath(rates=self.rates, values=self._noisy, reached=self.reached)
+
+    def _drawn(self, level: int, here: Integers, noise: Noise) -> Integers:
+        if self._fresh:
+            if self._chain is None:
+                self._chain = release_chain(self.rates, size=self._exact.size, noise=noise)
+            drawn: Integers = self._chain[level, here]
+            return drawn
+        if level == 0:
+            return noise.discrete_laplace(rate=self.rates[0], size=here.size)
+        coarser = self._noisy[level - 1, here] - self._exact[here]
+        return refine(coarser, coarse=self.rates[level - 1], fine=self.rates[level], noise=noise)
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """What is left of a run once its keys are decided."""
+
+    passed: Booleans
+    lost: Epsilons
+    fresh: Epsilons
+    paths: tuple[NoisePath | None, ...]
+
+
+class _Run:
+    """The state of some keys between looks: each literal's verdict, and how far each functional was read."""
+
+    def __init__(
+        self, calibration: Calibration, aggregates: Integers, paths: Paths, *, everything: bool, noise: Noise
+    ) -> None:
+        task = calibration.task
+        self._calibration = calibration
+        self._formula = task.formula
+        self._noise = noise
+        self._everything = everything
+        self._keys = aggregates.shape[1]
+        self._literals = tuple(dict.fromkeys(cuts(self._formula)))
+        self._verdicts: dict[Cut, Verdicts] = {cut: np.zeros(self._keys, dtype=np.int8) for cut in self._literals}
+        used = {cut.functional for cut in self._literals}
+        self._order = sorted(used, key=lambda functional: calibration.tests[functional].epsilon)
+        self._values = {
+            f: _Values(calibration.tests[f], aggregates[f], paths[f] if paths else None, task.sensitivities[f])
+            for f in used
+        }
+
+    def read_known(self) -> None:
+        """Take every look that matters and costs nothing; values on the very boundary wait for their coins."""
+        for functional, look in self._turns():
+            where = self._concerned(functional, look)
+            known = where[self._values[functional].known(look)[where]]
+            self._take(functional, look, known, tie=None)
+
+    def short(self) -> bool:
+        """Whether a value that is not known yet could still matter, however the coins of `flip` fall."""
+        return any(self._unread(functional).size for functional in self._order)
+
+    def flip(self) -> None:
+        """Toss the coins of the values that `read_known` found on the boundary of a last look."""
+        for functional in self._order:
+            values = self._values[functional]
+            last = len(values.test.looks)
+            open_ = [self._verdicts[cut] == 0 for cut in self._own(functional)]
+            where = np.flatnonzero(np.logical_or.reduce(open_) & (values.taken > last))
+            if where.size:
+                self._decide(functional, last, where, tie=self._coins(functional, where))
+
+    def reveal(self) -> None:
+        """Take looks until every key's formula is settled."""
+        for functional, look in self._turns():
+            where = self._concerned(functional, look)
+            last = look == len(self._values[functional].test.looks)
+            self._take(functional, look, where, tie=self._coins(functional, where) if last else None)
+
+    def closed(self, *, keep_paths: bool) -> _Closed:
+        """The answers and losses of keys that are all settled."""
+        answer = settled(self._formula, self._verdicts, keys=self._keys)
+        assert np.all(answer != 0), "a key's formula is still open after every look"
+        task, worst = self._calibration.task, self._calibration.worst_case_epsilon
+        lost = {functional: values.lost() for functional, values in self._values.items()}
+        fresh = {functional: values.fresh() for functional, values in self._values.items()}
+        own = np.minimum(joint_losses(lost, task.exposures, keys=self._keys), worst)
+        if self._everything:
+            own = np.full(self._keys, worst)
+        paths = [self._values[f].path() if f in self._values else None for f in range(len(task.sensitivities))]
+        return _Closed(
+            passed=answer == 1,
+            lost=own,
+            fresh=np.minimum(joint_losses(fresh, task.exposures, keys=self._keys), own),
+            paths=tuple(paths) if keep_paths else (),
+        )
+
+    def _turns(self) -> Iterator[tuple[int, int]]:
+        """Functionals and their looks in a public order. Tests end together: those with fewer looks start later."""
+        looks = {functional: len(values.test.looks) for functional, values in self._values.items()}
+        most = max(looks.values(), default=0)
+        for turn in range(most + 1):
+            for functional in self._order:
+                look = turn - (most - looks[functional])
+                if look >= 0:
+                    yield functional, look
+
+    def _concerned(self, functional: int, look: int) -> Integers:
+        """The keys that have the look still to come and for which it matters."""
+        come = self._values[functional].taken == look
+        if self._everything:
+            return np.flatnonzero(come)
+        return np.flatnonzero(come & mattering(self._formula, self._verdicts, keys=self._keys)[functional])
+
+    def _unread(self, functional: int) -> Integers:
+        """The keys for which the functional matters and has looks left."""
+        left = self._values[functional].taken <= len(self._values[functional].test.looks)
+        if self._everything:
+            return np.flatnonzero(left)
+        return np.flatnonzero(left & mattering(self._formula, self._verdicts, keys=self._keys)[functional])
+
+    def _take(self, functional: int, look: int, where: Integers, *, tie: Booleans | None) -> None:
+        if where.size:
+            self._values[functional].read(look, where, noise=self._noise)
+            self._decide(functional, look, where, tie=tie)
+
+    def _decide(self, functional: int, look: int, where: Integers, *, tie: Booleans | None) -> None:
+        values = self._values[functional]
+        test = values.test
+        for cut in self._own(functional):
+            noisy, origin = values.distances(cut, look, where)
+            if look < len(test.looks):
+                zone = test.looks[look]
+                high, low = noisy >= origin + zone.accepting, noisy <= origin + zone.rejecting
+            else:
+                boundary = origin - test.shift
+                high, low = noisy > boundary, noisy < boundary
+                if tie is not None:
+                    high |= (noisy == boundary) & tie
+                    low = ~high
+            before = self._verdicts[cut][where]
+            fresh = np.subtract(high, low, dtype=np.int8)
+            self._verdicts[cut][where] = np.where(before == 0, fresh, before)
+
+    def _coins(self, functional: int, where: Integers) -> Booleans:
+        return self._noise.bernoulli(probability=self._values[functional].test.tie, size=where.size)
+
+    def _own(self, functional: int) -> Sequence[Cut]:
+        return [cut for cut in self._literals if cut.functional == functional]
+
+
+def _joined(parts: Sequence[_Closed], *, keep_paths: bool) -> Outcome:
+    return Outcome(
+        passed=np.concatenate([part.passed for part in parts]),
+        epsilon=np.concatenate([part.lost for part in parts]),
+        fresh=np.concatenate([part.fresh for part in parts]),
+        paths=tuple(map(_one_path, zip(*(part.paths for part in parts), strict=True))) if keep_paths else (),
+    )
+
+
+def _one_path(parts: Sequence[NoisePath | None]) -> NoisePath | None:
+    known = [part for part in parts if part is not None]
+    if len(known) <= 1:
+        return known[0] if known else None
+    return NoisePath(
+        rates=known[0].rates,
+        values=np.concatenate([part.values for part in known], axis=1),
+        reached=np.concatenate([part.reached for part in known]),
+    )

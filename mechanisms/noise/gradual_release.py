@@ -1,0 +1,103 @@
+"""Gradual release: noise at growing accuracy whose whole history costs no more than its last level.
+
+`release_chain` draws all levels at once, fine to coarse; `refine` draws a finer value given a stored coarse one. Both
+have the same joint law, Koufogiannis, Han and Pappas' (2015): every coarser noise is the next finer one plus an
+independent increment, so whoever has seen the finest value learns nothing from the coarser ones.
+
+| here | MATHS M5 | MIDE |
+|---|---|---|
+| coarse, fine (rates) | -ln a1, -ln a2 | eps_(j-1), eps_j |
+| `release_chain`, `refine` | V1 = V2 + W; V2 given V1 | PRIVRELAX |
+
+References: MATHS M5; Koufogiannis, Han, Pappas, "Gradual release of sensitive data under differential privacy"; MIDE
+section 5.3. Proof: docs/proofs/gradual_release.md.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from mechanisms.certified import Probability, not_risen, unchanged
+from mechanisms.formula import Integers
+from mechanisms.noise.exact import GREATEST_RATE, check_rate
+from mechanisms.protocol import Noise
+
+
+def release_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Integers:
+    """Noises `K_1 .. K_m` for `size` values, to be revealed in this order, each discrete Laplace of its own rate.
+
+    Guarantee: revealing `S + K_1 .. S + K_j`, with `j` chosen from what was revealed before, is `rates[j - 1] *
+    sensitivity`-private; the joint law is exact given uniform bytes.
+
+    Parameters:
+        rates: strictly increasing (coarse to fine), each within the sampler's range, at least one.
+        size: number of values; the result is int64 of shape (len(rates), size).
+
+    Raises:
+        Unachievable: a rate lies outside the sampler's range.
+        ValueError: the rates do not increase.
+    """
+    if not rates or any(coarse >= fine for coarse, fine in pairwise(rates)):
+        raise ValueError("the rates of a gradual release strictly increase")
+    chain = np.empty((len(rates), size), dtype=np.int64)
+    chain[-1] = noise.discrete_laplace(rate=rates[-1], size=size)
+    for level in range(len(rates) - 2, -1, -1):
+        chain[level] = chain[level + 1]
+        moved = np.flatnonzero(~noise.coin(probability=_unchanged(rates[level], rates[level + 1]), size=size))
+        chain[level, moved] += noise.discrete_laplace(rate=rates[level], size=moved.size)
+    return chain
+
+
+def refine(value: Integers, *, coarse: Fraction, fine: Fraction, noise: Noise) -> Integers:
+    """The noise of rate `fine` given that the noise of rate `coarse` was `value`.
+
+    Guarantee: exactly the conditional law of `release_chain`, so stored noise may be refined any number of times, to
+    rates chosen from what was revealed before, and the total loss is the last level's.
+
+    By symmetry `value >= 0`. With independent geometric `below` of rate `coarse + fine` and `kept` of rate `fine -
+    coarse` the finer noise is `kept - below` where that is less than `value`; else it is `value` or, by a coin, above
+    it by one more geometric. No draw is rejected; how many are made depends on noise alone.
+
+    Parameters:
+        value: int64, any shape; noise, not noisy values.
+        coarse, fine: rates with `coarse < fine`, both and their difference within the sampler's range.
+
+    Raises:
+        Unachievable: a rate lies outside the sampler's range.
+        ValueError: `fine` is not above `coarse`.
+    """
+    if fine <= coarse:
+        raise ValueError("the rates of a gradual release strictly increase")
+    check_rate(coarse)
+    check_rate(fine)
+    size = np.abs(value.reshape(value.size))
+    finer = _geometric(fine - coarse, size.size, noise)
+    finer -= _geometric(coarse + fine, size.size, noise)
+    reached = np.flatnonzero(finer >= size)
+    finer[reached] = size[reached]
+    risen = reached[~noise.coin(probability=_not_risen(coarse, fine), size=reached.size)]
+    finer[risen] += _geometric(coarse + fine, risen.size, noise)
+    finer = finer.reshape(value.shape)
+    return np.where(value < 0, -finer, finer)
+
+
+def _geometric(rate: Fraction, size: int, noise: Noise) -> Integers:
+    """`P(G = n) = (1 - a) a**n`: a discrete Laplace draw with its negative half folded onto `0, 1, ..`."""
+    if rate > GREATEST_RATE:
+        return np.minimum(_geometric(rate / 2, size, noise), _geometric(rate / 2, size, noise))
+    drawn = noise.discrete_laplace(rate=rate, size=size)
+    return np.where(drawn < 0, -1 - drawn, drawn)
+
+
+@lru_cache(maxsize=1024)
+def _unchanged(coarse: Fraction, fine: Fraction) -> Probability:
+    """One object per pair of rates, so that its digits are worked out once."""
+    return unchanged(coarse=coarse, fine=fine)
+
+
+@lru_cache(maxsize=1024)
+def _not_risen(coarse: Fraction, fine: Fraction) -> Probability:
+    return not_risen(coarse=coarse, fine=fine)

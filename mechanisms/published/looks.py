@@ -1,0 +1,187 @@
+"""Running the published progressive tests on any formula: look by look, each key stopping when its formula is decided.
+
+MIDE and MiM test one threshold per key. Here every literal is tested on its functional's value, all literals of one
+functional on the same one, and the formula is evaluated in three-valued logic after each look: a key is finished when
+the formula is, whatever single literals say, and a functional that can no longer change it is not refined for it.
+
+The noise is discrete where the papers' is continuous. That is sound: the shift of a look is computed from the papers'
+formula with the exact rate drawn, and with `a**u = 2 beta` the tail `P(K <= -ceil(u) - 1) = a**(ceil(u) + 1) / (1 + a)`
+is at most `beta`; the refined noise is exact as well (mechanisms/noise/gradual_release.py), so the loss of a key is
+that of the last level revealed for it.
+
+References: MIDE section 5.3; MiM section 3; MATHS M6, M8. Proofs: docs/proofs/gradual_release.md,
+docs/proofs/joint_loss.md, docs/proofs/short_cuts.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
+from mechanisms.keyhole.contract import OneShotKind, meet_contract, tolerances
+from mechanisms.noise.discrete_laplace import lower_tail, upper_tail
+from mechanisms.noise.gradual_release import refine
+from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Look, Noise, Outcome
+from mechanisms.published.tslm import refuse_zero_tolerance, shift_loss
+from mechanisms.three_valued import Verdicts, mattering, settled
+from mechanisms.threshold.joint_loss import joint_losses
+from mechanisms.threshold.one_shot import acceptance, at_least, rejection
+
+NEVER = 1 << 62
+
+ErrorRate: TypeAlias = Callable[[FunctionalTest, int], float]
+
+_NOTHING = Fraction(0)
+
+
+def missed(test: FunctionalTest, distance: int) -> float:
+    """A bound on the literal's rejection at `distance`: the sum over its looks, and the last one."""
+    early = sum(lower_tail(float(look.rate), look.rejecting - distance) for look in test.looks)
+    return early + rejection(test, distance)
+
+
+def wrong(test: FunctionalTest, distance: int) -> float:
+    """A bound on the literal's acceptance at `distance`: the sum over its looks, and the last one."""
+    early = sum(upper_tail(float(look.rate), look.accepting - distance) for look in test.looks)
+    return early + acceptance(test, distance)
+
+
+def last_look(test: FunctionalTest) -> Look:
+    """The final cut-off as a look that leaves nothing undecided."""
+    return Look(rate=test.rate, rejecting=-test.shift, accepting=1 - test.shift)
+
+
+def meet_contract_in_looks(
+    mechanism: str,
+    task: DecisionTask,
+    *,
+    parts: Callable[[int], int],
+    calibrate: Callable[[int, int, float], FunctionalTest],
+    missed: ErrorRate = missed,
+    wrong: ErrorRate = wrong,
+) -> Calibration:
+    """Shares per functional as for TSLM, each cut into equal parts for its looks.
+
+    Guarantee: the union bound over looks and the formula's constraints; both rates hold for every key.
+
+    Parameters:
+        parts: the number of looks of a functional, the last one included.
+        calibrate: the test of a functional, its tolerance and its share (the smaller of the two rates).
+        missed, wrong: bounds on a literal's two error rates at a distance, convex beyond the critical ones.
+
+    Raises:
+        Unachievable: a tolerance of zero, or a rate beyond the sampler's range.
+    """
+    refuse_zero_tolerance(task)
+    near = tolerances(task.formula, len(task.sensitivities))
+
+    def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+        share = min(fnr, fpr) / parts(functional)
+        return shift_loss(sensitivity=task.sensitivities[functional], shift=near[functional] / 2, share=share)
+
+    def one(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+        return calibrate(functional, near[functional], min(fnr, fpr))
+
+    return meet_contract(mechanism, task, OneShotKind(loss=loss, calibrate=one, tied=True, missed=missed, wrong=wrong))
+
+
+class Progress:
+    """What the looks so far have revealed and decided about one functional, for all keys."""
+
+    def __init__(self, formula: Formula, functional: int, aggregates: Integers, sensitivity: int) -> None:
+        keys = aggregates.shape[1]
+        self.literals = tuple(cut for cut in dict.fromkeys(cuts(formula)) if cut.functional == functional)
+        self.level = _NOTHING
+        self.noisy: Integers = np.zeros(keys, dtype=np.int64)
+        self.epsilon: Epsilons = np.zeros(keys)
+        self.verdicts: dict[Cut, Verdicts] = {cut: np.zeros(keys, dtype=np.int8) for cut in self.literals}
+        self._values = aggregates[functional]
+        self._noise: Integers = np.zeros(keys, dtype=np.int64)
+        self._sensitivity = sensitivity
+
+    def open(self, cut: Cut) -> Booleans:
+        """The keys for which the literal is undecided."""
+        return np.asarray(self.verdicts[cut] == 0, dtype=np.bool_)
+
+    def take(self, look: Look, keys: Integers, *, noise: Noise) -> None:
+        """Reveal the keys' value at the look's rate and decide what it decides.
+
+        The keys have been in every look before, so all their noises have the level's rate.
+        """
+        if self.level == _NOTHING:
+            drawn = noise.discrete_laplace(rate=look.rate, size=keys.size)
+        else:
+            drawn = refine(self._noise[keys], coarse=self.level, fine=look.rate, noise=noise)
+        self.level = look.rate
+        self._noise[keys] = drawn
+        noisy = self._values[keys] + drawn
+        self.noisy[keys] = noisy
+        self.epsilon[keys] = at_least(look.rate * self._sensitivity)
+        for cut in self.literals:
+            if cut.above:
+                accept, reject = noisy >= cut.cut + look.accepting, noisy <= cut.cut + look.rejecting
+            else:
+                accept, reject = noisy <= cut.cut + 1 - look.accepting, noisy >= cut.cut + 1 - look.rejecting
+            before = self.verdicts[cut][keys]
+            self.verdicts[cut][keys] = np.where(before == 0, np.subtract(accept, reject, dtype=np.int8), before)
+
+
+class NextLook(Protocol):
+    """The rule of one functional: its next look, or None when it has had its last."""
+
+    def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
+        """`keys` are those the look would concern; at least one."""
+
+
+@dataclass(slots=True)
+class Planned:
+    """The rule of a schedule fixed beforehand."""
+
+    looks: tuple[Look, ...]
+    taken: int = 0
+
+    def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
+        """The looks in their order."""
+        del progress, keys
+        self.taken += 1
+        return self.looks[self.taken - 1] if self.taken <= len(self.looks) else None
+
+
+def look_by_look(
+    calibration: Calibration, aggregates: Integers, *, rule: Callable[[int], NextLook], noise: Noise
+) -> Outcome:
+    """Every key until its formula is decided; the loss is the joint loss of the levels its functionals reached.
+
+    Guarantee: the loss of a key is that of the last value revealed of each functional, at most the worst case. The
+    answer is the one that full evaluation of all literals would give: a decided formula no longer changes.
+
+    Parameters:
+        aggregates: exact values, int64, shape (functionals, keys), within +-2**62.
+        rule: makes the rule of a functional; the last look of each rule decides every literal.
+    """
+    task = calibration.task
+    keys = aggregates.shape[1]
+    used = sorted({cut.functional for cut in cuts(task.formula)})
+    progress = {f: Progress(task.formula, f, aggregates, task.sensitivities[f]) for f in used}
+    rules = {functional: rule(functional) for functional in used}
+    verdicts = {cut: own.verdicts[cut] for own in progress.values() for cut in own.literals}
+    looked = True
+    while looked:
+        looked = False
+        for functional in used:
+            concerned = np.flatnonzero(mattering(task.formula, verdicts, keys=keys)[functional])
+            look = rules[functional](progress[functional], concerned) if concerned.size else None
+            if look is not None:
+                looked = True
+                progress[functional].take(look, concerned, noise=noise)
+    passed = settled(task.formula, verdicts, keys=keys) == 1
+    return Outcome(passed=passed, epsilon=_losses(calibration, progress, keys))
+
+
+def _losses(calibration: Calibration, progress: dict[int, Progress], keys: int) -> Epsilons:
+    lost = {functional: own.epsilon for functional, own in progress.items()}
+    losses = joint_losses(lost, calibration.task.exposures, keys=keys)
+    return np.minimum(losses, calibration.worst_case_epsilon)

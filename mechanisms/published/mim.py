@@ -1,0 +1,201 @@
+"""MiM's threshold shift in one or two looks, and its choice between them from public knowledge, on any formula.
+
+As published (algorithm 1): accept `y > c - u`, `eps = sensitivity * ln(1 / (2 beta)) / u`. Algorithm 2 with two
+looks, each with half of beta: keys at or below `c - u_1` are eliminated after the first at `eps_1`; the second at
+`eps_2 = sensitivity * ln(1 / beta) / u` refines the same noise for the rest. Nothing is decided positive
+early. The model picks the one with the fewer expected false positives at equal epsilon, from roughly known
+numbers of keys far from and near to the threshold (equations 4 to 6). As for TSLM, `u` is half the tolerance and `beta`
+the smaller of a functional's two shares.
+
+What is printed but does not hold: the text states `ln(1 / beta) / eps` for the shift of algorithm 1, the algorithm
+`ln(1 / (2 beta)) / eps`. The bounds on `eps_1` in equation 7 are the wrong way round: equation 5 supposes `x_1 <=
+c - u_1 <= x_2`, so `eps_1 <= ln(1 / beta) / (c - x_2)`, and equation 6 falls as `eps_1` grows. Equation 6 multiplies
+the two looks' chances as if their noise were independent; gradual release makes it dependent, so this is a model to
+choose by, no bound. No promise rests on it.
+
+| here | MiM |
+|---|---|
+| far_keys, near_keys | h_1, h_2 |
+| far_distance, near_distance | c - x_1, c - x_2 |
+
+References: MiM section 3, algorithms 1 and 2, equations 4 to 7; MATHS M8.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from mechanisms.formula import Integers, cuts
+from mechanisms.keyhole.contract import check_task, tolerances
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Knowledge, Noise, Outcome, Unachievable
+from mechanisms.published.looks import NEVER, Planned, last_look, look_by_look, meet_contract_in_looks
+from mechanisms.published.ppwlm import published_look
+from mechanisms.published.tslm import refuse_zero_tolerance, tslm_test
+from mechanisms.threshold.one_shot import at_least, rounded_up
+
+_UNINFORMED = Fraction(1, 4)
+_GREATEST_SHARE_OF_LAST = Fraction(1, 2)
+
+
+class MimBaseline:
+    """MiM's one look (algorithm 1), TSLM by another name; both error rates bounded for every key."""
+
+    name = "mim_baseline"
+    summary = "MiM's one-shot threshold shift"
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """One test per functional. Raises `Unachievable`, also for a tolerance of zero."""
+        return _calibrate(self.name, task, looks=lambda _: 1, knowledge={})
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Functional after functional, none for a key that is already decided."""
+        return _decide(calibration, aggregates, noise)
+
+
+class MimProgressive:
+    """MiM's two looks (algorithm 2); both error rates bounded for every key, far failing keys stop early."""
+
+    name = "mim_progressive"
+    summary = "MiM's two looks: far failing groups stop at a small loss"
+
+    def __init__(self, *, knowledge: Mapping[int, Knowledge] | None = None) -> None:
+        """`knowledge` by functional, where the task has none, sets the first level, else a quarter of the last."""
+        self._knowledge = dict(knowledge or {})
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """Two looks per functional. Raises `Unachievable`, also for a tolerance of zero."""
+        return _calibrate(self.name, task, looks=lambda _: 2, knowledge=_known(task, self._knowledge))
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Look by look; the loss per key is that of the levels its functionals reached."""
+        return _decide(calibration, aggregates, noise)
+
+
+class Mim:
+    """MiM with its selection model: per functional one or two looks; both error rates bounded for every key.
+
+    The choice uses public knowledge alone, so it costs nothing. A functional of which nothing is known has two looks.
+    """
+
+    name = "mim"
+    summary = "MiM: one or two looks, chosen from public knowledge"
+
+    def __init__(self, *, knowledge: Mapping[int, Knowledge] | None = None) -> None:
+        """`knowledge` by functional where the task has none; see `Knowledge`."""
+        self._knowledge = dict(knowledge or {})
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """One or two looks per functional. Raises `Unachievable`, also for a tolerance of zero."""
+        check_task(task)
+        refuse_zero_tolerance(task)
+        near = tolerances(task.formula, len(task.sensitivities))
+        share = min(task.fnr, task.fpr)
+        knowledge = _known(task, self._knowledge)
+        chosen = {
+            functional: looks_by_model(knowledge[functional], shift=near[functional] / 2, share=share)
+            for functional in {cut.functional for cut in cuts(task.formula)} & knowledge.keys()
+        }
+        return _calibrate(self.name, task, looks=lambda f: chosen.get(f, 2), knowledge=knowledge)
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Look by look; the loss per key is that of the levels its functionals reached."""
+        return _decide(calibration, aggregates, noise)
+
+
+def _known(task: DecisionTask, otherwise: Mapping[int, Knowledge]) -> Mapping[int, Knowledge]:
+    """The task's knowledge by functional, or all of `otherwise` where the task has none at all."""
+    told = {functional: knowledge for functional, knowledge in enumerate(task.knowledge) if knowledge is not None}
+    return told or otherwise
+
+
+def looks_by_model(knowledge: Knowledge, *, shift: float, share: float) -> int:
+    """One or two: whichever has the fewer expected false positives at the epsilon of the two looks.
+
+    Parameters:
+        shift: `u` of the last look, integer units, > 0.
+        share: beta, below one half.
+    """
+    rate = -math.log(share) / shift
+    first_rate = _first_rate(knowledge, rate=rate, share=share)
+    once = false_positives_of_one_look(knowledge, rate=rate, share=share)
+    twice = false_positives_of_two_looks(knowledge, first_rate=first_rate, rate=rate, share=share)
+    return 2 if twice < once else 1
+
+
+def false_positives_of_one_look(knowledge: Knowledge, *, rate: float, share: float) -> float:
+    """Equation 4: every failing key as if it were near, `(h_1 + h_2) P(noise > c - u - x_2)`."""
+    shift = -math.log(2.0 * share) / rate
+    return (knowledge.far_keys + knowledge.near_keys) * _upper_tail(knowledge.near_distance - shift, rate)
+
+
+def false_positives_of_two_looks(knowledge: Knowledge, *, first_rate: float, rate: float, share: float) -> float:
+    """Equations 5 and 6: the far keys that survive the first look and all near ones, all as if near at the second."""
+    first_shift, shift = -math.log(share) / first_rate, -math.log(share) / rate
+    survivors = knowledge.far_keys * _upper_tail(knowledge.far_distance - first_shift, first_rate)
+    return (survivors + knowledge.near_keys) * _upper_tail(knowledge.near_distance - shift, rate)
+
+
+def _upper_tail(bound: float, rate: float) -> float:
+    """`P(noise > bound)` of the papers' continuous Laplace law."""
+    tail = 0.5 * math.exp(-rate * abs(bound))
+    return tail if bound >= 0.0 else 1.0 - tail
+
+
+def _first_rate(knowledge: Knowledge | None, *, rate: float, share: float) -> float:
+    """The first level: its shift reaches down to the near keys, the greatest that equation 5 supposes."""
+    if knowledge is None:
+        return rate * float(_UNINFORMED)
+    return min(-math.log(share) / knowledge.near_distance, rate * float(_GREATEST_SHARE_OF_LAST))
+
+
+def _calibrate(
+    mechanism: str, task: DecisionTask, *, looks: Callable[[int], int], knowledge: Mapping[int, Knowledge]
+) -> Calibration:
+    def calibrate(functional: int, tolerance: int, share: float) -> FunctionalTest:
+        sensitivity = task.sensitivities[functional]
+        if looks(functional) == 1:
+            return tslm_test(sensitivity=sensitivity, tolerance=tolerance, share=share, functional=functional)
+        return two_looks(
+            sensitivity=sensitivity,
+            tolerance=tolerance,
+            share=share,
+            knowledge=knowledge.get(functional),
+            functional=functional,
+        )
+
+    return meet_contract_in_looks(mechanism, task, parts=looks, calibrate=calibrate)
+
+
+def two_looks(
+    *, sensitivity: int, tolerance: int, share: float, knowledge: Knowledge | None, functional: int
+) -> FunctionalTest:
+    """Algorithm 2 with `m = 2`, `u = tolerance / 2`, each look with half the share.
+
+    Raises:
+        Unachievable: the last level lies outside the sampler's range.
+    """
+    last = max(rounded_up(-2.0 * math.log(share) / tolerance * (1.0 + 2.0**-30)), 2 * LEAST_RATE)
+    if last > GREATEST_RATE:
+        raise Unachievable("error rates this small need a wider tolerance", functional=functional)
+    first = rounded_up(_first_rate(knowledge, rate=float(last), share=share))
+    first = max(LEAST_RATE, min(first, last * _GREATEST_SHARE_OF_LAST))
+    return FunctionalTest(
+        epsilon=at_least(last * sensitivity),
+        rate=last,
+        shift=-(-tolerance // 2),
+        tie=Fraction(0),
+        fnr=share,
+        fpr=share,
+        tolerance=tolerance,
+        looks=(replace(published_look(first, share=share / 2), accepting=NEVER),),
+    )
+
+
+def _decide(calibration: Calibration, aggregates: Integers, noise: Noise) -> Outcome:
+    def rule(functional: int) -> Planned:
+        test = calibration.tests[functional]
+        return Planned((*test.looks, last_look(test)))
+
+    return look_by_look(calibration, aggregates, rule=rule, noise=noise)

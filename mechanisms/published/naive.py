@@ -1,0 +1,32 @@
+"""The equal split over occurrences, each a TSLM test re-run with fresh noise: the plainest published baseline."""
+
+from mechanisms.apportionment.equal_split import naive_shares
+from mechanisms.formula import Integers, cuts
+from mechanisms.protocol import Calibration, DecisionTask, Noise, Outcome
+from mechanisms.published.per_occurrence import calibrate_occurrences, decide_occurrences
+from mechanisms.published.tslm import refuse_zero_tolerance
+
+
+class Naive:
+    """Both rates of the contract hold by the union bound over all occurrences.
+
+    References: ProBE, section 4.1.
+    """
+
+    name = "naive"
+    summary = "ProBE's baseline: equal shares, every occurrence re-run"
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """One test per occurrence. Raises `Unachievable`, also for a tolerance of zero."""
+        refuse_zero_tolerance(task)
+        occurrences = len(list(cuts(task.formula)))
+        return calibrate_occurrences(
+            self.name,
+            task,
+            fnr=naive_shares(bound=task.fnr, occurrences=occurrences) if occurrences else (),
+            fpr=naive_shares(bound=task.fpr, occurrences=occurrences) if occurrences else (),
+        )
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Every occurrence on fresh noise; the loss is the worst case for all keys alike."""
+        return decide_occurrences(calibration, aggregates, noise=noise)

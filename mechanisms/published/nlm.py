@@ -1,0 +1,63 @@
+"""NLM, the naive Laplace mechanism: compare the noisy value with the threshold itself.
+
+`epsilon = sensitivity * ln(1 / (2 share)) / tolerance`, accept `y > c`, discrete Laplace noise. Near the
+threshold half of the keys are missed, so there is no bound on false negatives. What holds: false positives
+under the contract, since at `c - tolerance` the rate is `a**(tolerance + 1) / (1 + a) <= share`; and, the
+mirror image, a key that passes by more than the tolerance on every literal is missed with the contract's rate
+at most.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from mechanisms.formula import Integers
+from mechanisms.keyhole.contract import OneShotKind, meet_contract, tolerances
+from mechanisms.keyhole.one_shot import uniform_outcome
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome
+from mechanisms.published.tslm import refuse_zero_tolerance, shift_loss, shifted_rate
+from mechanisms.threshold.one_shot import at_least, rejection
+
+
+class Nlm:
+    """Baseline without a bound on false negatives; false positives as in the contract."""
+
+    name = "nlm"
+    summary = "plain noisy comparison: no bound on missed groups near a threshold"
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """One test per functional; `fnr` of the result is None. Raises `Unachievable`, also for a tolerance of
+        zero."""
+        refuse_zero_tolerance(task)
+        near = tolerances(task.formula, len(task.sensitivities))
+
+        def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+            return shift_loss(sensitivity=task.sensitivities[functional], shift=near[functional], share=min(fnr, fpr))
+
+        def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+            share = min(fnr, fpr)
+            rate = shifted_rate(shift=near[functional], share=share, functional=functional)
+            return FunctionalTest(
+                epsilon=at_least(rate * task.sensitivities[functional]),
+                rate=rate,
+                shift=0,
+                tie=Fraction(0),
+                fnr=share,
+                fpr=share,
+                tolerance=near[functional],
+            )
+
+        kind = OneShotKind(loss=loss, calibrate=calibrate, tied=True, missed=_missed_beyond_tolerance)
+        calibration = meet_contract(self.name, task, kind)
+        return replace(
+            calibration,
+            fnr=None,
+            notes=(*calibration.notes, "Missed groups are bounded only beyond the tolerance above a threshold."),
+        )
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        return uniform_outcome(calibration, aggregates, noise=noise)
+
+
+def _missed_beyond_tolerance(test: FunctionalTest, distance: int) -> float:
+    return rejection(test, distance + test.tolerance)

@@ -1,0 +1,135 @@
+"""Published baselines run every occurrence of a literal as a sub-query of its own, with fresh noise each time.
+
+They know nothing of shared noise or joint loss: the worst case is the plain sum over occurrences.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import count
+
+import numpy as np
+
+from mechanisms.apportionment.tree import tree_bound
+from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.keyhole.contract import check_task, idle_test
+from mechanisms.keyhole.run_once import decide_literal
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome
+from mechanisms.published.tslm import refuse_zero_tolerance, tslm_test
+from mechanisms.threshold.one_shot import acceptance, at_least, rejection
+
+_FAR = 1 << 60
+
+
+def calibrate_occurrences(
+    mechanism: str, task: DecisionTask, *, fnr: Sequence[float], fpr: Sequence[float]
+) -> Calibration:
+    """A TSLM test per occurrence, in order of appearance, each with the smaller of its two shares.
+
+    Guarantee: by the union bound over occurrences, both of the contract's rates, if the shares sum to them.
+
+    Raises:
+        Unachievable: a rate beyond the sampler's range.
+    """
+    check_task(task)
+    tests = tuple(
+        tslm_test(
+            sensitivity=task.sensitivities[cut.functional],
+            tolerance=cut.tolerance,
+            share=min(missed, wrong),
+            functional=cut.functional,
+        )
+        for cut, missed, wrong in zip(cuts(task.formula), fnr, fpr, strict=True)
+    )
+    leaves = numbered(task.formula)
+    return Calibration(
+        mechanism=mechanism,
+        task=task,
+        tests=_by_functional(task, tests),
+        worst_case_epsilon=at_least(_total(task, tests)),
+        fnr=tree_bound(leaves, lambda cut: rejection(tests[cut.functional], 1), fnr=True)[0],
+        fpr=tree_bound(leaves, lambda cut: acceptance(tests[cut.functional], -cut.tolerance), fnr=False)[0],
+        notes=("Every occurrence of a condition is re-run with fresh noise, as published.",),
+        occurrences=tests,
+    )
+
+
+def decide_occurrences(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+    """Every occurrence on fresh noise; the loss is the worst case for all keys alike."""
+    formula = calibration.task.formula
+    answers = [
+        decide_literal(cut, test, aggregates[cut.functional], noise=noise)
+        for cut, test in zip(cuts(formula), calibration.occurrences, strict=True)
+    ]
+    passed = evaluate(numbered(formula), lambda cut: answers[cut.functional], keys=aggregates.shape[1])
+    return Outcome(passed=passed, epsilon=np.full(passed.size, calibration.worst_case_epsilon))
+
+
+def numbered(formula: Formula) -> Formula:
+    """The formula with occurrences, in order of appearance, in the place of functionals."""
+    places = count()
+
+    def renamed(node: Formula) -> Formula:
+        match node:
+            case Cut():
+                return replace(node, functional=next(places))
+            case AllOf(children):
+                return AllOf(tuple(renamed(child) for child in children))
+            case AnyOf(children):
+                return AnyOf(tuple(renamed(child) for child in children))
+
+    return renamed(formula)
+
+
+def traverse(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> Booleans:
+    """ProBE's algorithm 2: the tree in pre-order; a conjunction stops once no key passes.
+
+    Parameters:
+        leaves: a formula as `numbered` gives it.
+        run: which keys an occurrence accepts; not called for occurrences that are skipped.
+    """
+    match leaves:
+        case Cut():
+            return run(leaves.functional)
+        case AllOf(children):
+            passing = np.ones(keys, dtype=np.bool_)
+            for child in children:
+                if not passing.any():
+                    break
+                passing &= traverse(child, run, keys=keys)
+            return passing
+        case AnyOf(children):
+            passing = np.zeros(keys, dtype=np.bool_)
+            for child in children:
+                passing |= traverse(child, run, keys=keys)
+            return passing
+
+
+def shift_weights(task: DecisionTask) -> list[float]:
+    """`sensitivity / u` of every occurrence, `u = tolerance / 2`. Raises `Unachievable` for a tolerance of zero."""
+    refuse_zero_tolerance(task)
+    return [2 * task.sensitivities[cut.functional] / cut.tolerance for cut in cuts(task.formula)]
+
+
+def noisy_distances(cut: Cut, noisy: Integers) -> Integers:
+    """How far inside a literal noisy values lie: 1 where it only just holds. Values past 2**60 are as good as that."""
+    distances = np.clip(noisy, cut.cut - _FAR, cut.cut + _FAR) - cut.cut
+    return distances if cut.above else 1 - distances
+
+
+def _total(task: DecisionTask, tests: Sequence[FunctionalTest]) -> Fraction:
+    losses = (
+        test.rate * task.sensitivities[cut.functional] for cut, test in zip(cuts(task.formula), tests, strict=True)
+    )
+    return sum(losses, start=Fraction(0))
+
+
+def _by_functional(task: DecisionTask, tests: Sequence[FunctionalTest]) -> tuple[FunctionalTest, ...]:
+    """For display: each functional's least noisy test with the epsilon of all its occurrences together."""
+    shown = [idle_test(task)] * len(task.sensitivities)
+    totals = [Fraction(0)] * len(task.sensitivities)
+    for cut, test in zip(cuts(task.formula), tests, strict=True):
+        totals[cut.functional] += test.rate * task.sensitivities[cut.functional]
+        if test.rate > shown[cut.functional].rate:
+            shown[cut.functional] = test
+    return tuple(replace(test, epsilon=at_least(total)) for test, total in zip(shown, totals, strict=True))

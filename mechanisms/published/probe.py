@@ -1,0 +1,309 @@
+"""ProBE (algorithms 1 to 4): a cheap first phase, an estimate of its wrong keys, a second phase where they are many.
+
+Phase one walks the tree and runs every occurrence as a TSLM test with fresh noise, with a part of the false-negative
+rate by Theorem 4.5; a conjunction stops once no key passes. Phase two estimates the wrong keys of each occurrence
+(EstimateFPs); where they exceed their allowance, the uncertain keys are tested again with a narrower `u` and the rest
+of the rate. A question is denied when its running loss would pass `most_epsilon`, when no narrower `u` would do, or
+when the estimates are still too high; what ran is paid for, and what follows from noisy values is all that is told.
+
+The uncertain region `[c - 2u, c]` of phase one is the tolerance band, so ProBE's `u` of 30 % of a range is a tolerance
+of 60 % of the declared range. A narrower band always lies within it.
+
+**What holds.** With part `p` of beta for phase one, missed keys: the first phase's `p * beta` and the second's `(1 - p)
+* beta` add up, for whatever `u` the second one is given, its noise is fresh. Keys false by the tolerance: whoever is
+returned was accepted by phase one, whose shares keep to `fpr`. Both speak of answers: `P(answered and missed) <= fnr`;
+a denial answers nothing. Proof: docs/proofs/probe.md.
+
+**What ProBE claims but does not hold.** That its estimate bounds the false-positive rate of every key (see
+mechanisms/published/estimate_fps.py); that the loss of a denied question need not be counted. With refined noise
+(`gradual`, ours: the second phase costs the larger of the two losses, not the sum) the second phase's noise is no
+longer fresh given the values that chose its `u`, so missed keys are aimed at, not bounded: the calibration's `fnr` is
+None.
+
+| here | ProBE |
+|---|---|
+| most_epsilon | eps_max |
+| share, shift | beta_i, alpha_i (u) |
+| first_phase | part of beta for phase one (appendix F) |
+
+References: ProBE sections 4 and 5, theorems 4.3, 4.5, 5.1; appendices A.4, F; MATHS M4, M9.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from mechanisms.apportionment.equal_split import naive_shares
+from mechanisms.apportionment.probe import probe_shares
+from mechanisms.apportionment.tree import tree_bound
+from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
+from mechanisms.noise.exact import LEAST_RATE
+from mechanisms.noise.gradual_release import refine
+from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Outcome, Unachievable
+from mechanisms.published.estimate_fps import estimate_fps, narrower_tolerance, uncertain
+from mechanisms.published.per_occurrence import (
+    calibrate_occurrences,
+    noisy_distances,
+    numbered,
+    shift_weights,
+    traverse,
+)
+from mechanisms.published.tslm import tslm_test
+from mechanisms.threshold.one_shot import at_least, rejection
+
+FIRST_PHASE = Fraction(1, 2)
+PHASES_RESERVED = 5
+"""How many times the first phase's loss is reserved where no `most_epsilon` is given."""
+
+DENIAL_NOTE = (
+    "The question may be denied after it has begun, by what its noisy values say; the loss is paid all the same, "
+    "and the rates are those of being answered wrongly."
+)
+GRADUAL_NOTE = "The second phase refines noise that chose its threshold: missed groups are aimed at, not guaranteed."
+
+
+class Probe:
+    """ProBE in both phases: `probe`, `probe_naive` with equal shares, `probe_gradual` with refined noise.
+
+    Guarantee: the loss of a key is what ran for it, summed over occurrences and phases (the larger of both phases where
+    noise is refined), at most `worst_case_epsilon`. Unless denied, both rates for every key (`fnr` not where noise is
+    refined).
+    """
+
+    def __init__(
+        self,
+        *,
+        shares: Literal["optimal", "equal"] = "optimal",
+        gradual: bool = False,
+        first_phase: Fraction = FIRST_PHASE,
+        most_epsilon: float | None = None,
+    ) -> None:
+        """The published parameters.
+
+        Parameters:
+            shares: by theorem 4.5, or equal for all occurrences, in both phases.
+            gradual: refine the first phase's noise in the second.
+            first_phase: the part of the false-negative rate for phase one, in (0, 1).
+            most_epsilon: the loss at which a question is denied, which is what is reserved; None for five times the
+                first phase's.
+        """
+        check_most_epsilon(most_epsilon)
+        if not 0 < first_phase < 1:
+            raise ValueError("the first phase's part of the rate lies between none and all of it")
+        self.name = ("probe" if shares == "optimal" else "probe_naive") + ("_gradual" if gradual else "")
+        split = "ProBE's" if shares == "optimal" else "equal"
+        refined = ", refining its noise" if gradual else ""
+        self.summary = f"two phases with {split} shares: uncertain groups are tested again{refined}"
+        self._equal = shares == "equal"
+        self._gradual = gradual
+        self._first_phase = first_phase
+        self._most_epsilon = most_epsilon
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """The tests of the first phase. Raises `Unachievable`, also for a tolerance of zero."""
+        first = calibrate_occurrences(
+            self.name,
+            task,
+            fnr=self._shares(task, task.fnr * float(self._first_phase)),
+            fpr=self._shares(task, task.fpr),
+        )
+        return replace(
+            first,
+            worst_case_epsilon=reserved(first, most_epsilon=self._most_epsilon),
+            fnr=None if self._gradual else self._missed(first),
+            notes=(*first.notes, DENIAL_NOTE, *((GRADUAL_NOTE,) if self._gradual else ())),
+            deniable=True,
+        )
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Phase one, the estimate, and phase two where needed; `aggregates` has shape (functionals, keys)."""
+        run = _Run(calibration, aggregates, noise, gradual=self._gradual, second=self._second(calibration.task))
+        try:
+            passed = run.answer()
+        except Denied:
+            return Outcome(passed=np.zeros(aggregates.shape[1], dtype=np.bool_), epsilon=run.losses(), denied=True)
+        return Outcome(passed=passed, epsilon=run.losses())
+
+    def _shares(self, task: DecisionTask, bound: float) -> tuple[float, ...]:
+        weights = shift_weights(task)
+        if self._equal and weights:
+            return naive_shares(bound=bound, occurrences=len(weights))
+        return probe_shares(bound=bound, weights=weights)
+
+    def _second(self, task: DecisionTask) -> tuple[float, ...]:
+        return self._shares(task, task.fnr * float(1 - self._first_phase))
+
+    def _missed(self, first: Calibration) -> float:
+        """Both phases' rejections of a true literal, over the tree."""
+        tests, second = first.occurrences, self._second(first.task)
+        leaves = numbered(first.task.formula)
+        return tree_bound(leaves, lambda cut: rejection(tests[cut.functional], 1) + second[cut.functional], fnr=True)[0]
+
+
+class Denied(Exception):
+    """A question that has begun gets no answer."""
+
+
+def check_most_epsilon(most_epsilon: float | None) -> None:
+    """Raises ValueError for a limit that is not positive and finite."""
+    if most_epsilon is not None and not 0.0 < most_epsilon < math.inf:
+        raise ValueError("a limit on the loss is positive and finite")
+
+
+def reserved(first: Calibration, *, most_epsilon: float | None) -> float:
+    """The loss that no key passes: the limit given, or a multiple of the first phase's; zero if nothing is tested."""
+    if not first.occurrences:
+        return 0.0
+    return PHASES_RESERVED * first.worst_case_epsilon if most_epsilon is None else most_epsilon
+
+
+@dataclass(slots=True)
+class _Node:
+    """One occurrence: its noisy distances, what `u` and share they were tested with, and what they cost."""
+
+    cut: Cut
+    test: FunctionalTest
+    noise: Integers
+    distances: Integers
+    shift: int
+    share: float
+    loss: Fraction
+    rerun: Booleans | None = field(default=None)
+    rerun_loss: Fraction = field(default=Fraction(0))
+
+    def accepted(self) -> Booleans:
+        return self.distances > -self.shift
+
+    def losses(self) -> Epsilons:
+        """Per key, each number rounded up."""
+        losses = np.full(self.distances.size, at_least(self.loss))
+        if self.rerun is not None:
+            losses[self.rerun] = at_least(self.rerun_loss)
+        return losses
+
+
+class _Run:
+    """One question on its way: the occurrences that have run, and the running loss, as published a sum over them."""
+
+    def __init__(
+        self, calibration: Calibration, aggregates: Integers, noise: Noise, *, gradual: bool, second: tuple[float, ...]
+    ) -> None:
+        self._calibration = calibration
+        self._aggregates = aggregates
+        self._keys = aggregates.shape[1]
+        self._noise = noise
+        self._gradual = gradual
+        self._second = second
+        self._literals = tuple(cuts(calibration.task.formula))
+        self._leaves: Formula = numbered(calibration.task.formula)
+        self._most = Fraction(calibration.worst_case_epsilon)
+        self._spent = Fraction(0)
+        self._nodes: dict[int, _Node] = {}
+
+    def answer(self) -> Booleans:
+        """Algorithm 1. Raises `Denied`."""
+        passed = self._traverse(self._first)
+        excesses = self._excesses(passed)
+        if not excesses:
+            return passed
+        tolerances = {place: self._narrower(place, excess, passed) for place, excess in excesses.items()}
+        passed = self._traverse(lambda place: self._rerun(place, tolerances.get(place), passed))
+        if self._excesses(passed):
+            raise Denied
+        return passed
+
+    def losses(self) -> Epsilons:
+        """Per key, the sum of what ran for it, rounded up, at most what was reserved."""
+        total = np.zeros(self._keys)
+        for node in self._nodes.values():
+            total += node.losses()
+        return np.minimum(total * (1.0 + len(self._nodes) * 2.0**-52), self._calibration.worst_case_epsilon)
+
+    def _traverse(self, run: Callable[[int], Booleans]) -> Booleans:
+        return traverse(self._leaves, run, keys=self._keys)
+
+    def _first(self, place: int) -> Booleans:
+        """TSLM on all keys."""
+        cut, test = self._literals[place], self._calibration.occurrences[place]
+        loss = self._loss(place, test.rate)
+        self._pay(loss)
+        drawn = self._noise.discrete_laplace(rate=test.rate, size=self._keys)
+        node = _Node(
+            cut=cut,
+            test=test,
+            noise=drawn,
+            distances=noisy_distances(cut, self._aggregates[cut.functional] + drawn),
+            shift=test.shift,
+            share=test.fnr,
+            loss=loss,
+        )
+        self._nodes[place] = node
+        return node.accepted()
+
+    def _excesses(self, passed: Booleans) -> dict[int, int]:
+        """The occurrences over their allowance, with how many keys must go."""
+        allowed = self._calibration.task.fpr / max(1, len(self._literals))
+        found = {}
+        for place, node in self._nodes.items():
+            estimate = estimate_fps(node.distances, shift=node.shift, share=node.share, returned=passed)
+            found[place] = estimate.excess(fpr=allowed)
+        return {place: excess for place, excess in found.items() if excess}
+
+    def _narrower(self, place: int, excess: int, passed: Booleans) -> int:
+        node = self._nodes[place]
+        tolerance = narrower_tolerance(node.distances, shift=node.shift, excess=excess, returned=passed)
+        if tolerance is None:
+            raise Denied
+        return tolerance
+
+    def _rerun(self, place: int, tolerance: int | None, passed: Booleans) -> Booleans:
+        """TSLM with the narrower `u` on the uncertain keys; occurrences within their allowance stay as they are."""
+        node = self._nodes[place]
+        if tolerance is None:
+            return node.accepted()
+        cut, test = node.cut, self._narrower_test(place, tolerance)
+        loss = self._loss(place, test.rate)
+        self._pay(max(Fraction(0), loss - node.loss) if self._gradual else loss)
+        node.rerun = uncertain(node.distances, shift=node.shift, returned=passed)
+        node.rerun_loss = max(loss, node.loss) if self._gradual else loss + node.loss
+        keys = np.flatnonzero(node.rerun)
+        drawn = self._redrawn(node, keys, test.rate)
+        node.distances[keys] = noisy_distances(cut, self._aggregates[cut.functional, keys] + drawn)
+        node.shift = test.shift
+        node.share += test.fnr
+        return node.accepted()
+
+    def _redrawn(self, node: _Node, keys: Integers, rate: Fraction) -> Integers:
+        if not self._gradual:
+            return self._noise.discrete_laplace(rate=rate, size=keys.size)
+        if rate <= node.test.rate:
+            return node.noise[keys]
+        return refine(node.noise[keys], coarse=node.test.rate, fine=rate, noise=self._noise)
+
+    def _narrower_test(self, place: int, tolerance: int) -> FunctionalTest:
+        cut = self._literals[place]
+        try:
+            test = tslm_test(
+                sensitivity=self._calibration.task.sensitivities[cut.functional],
+                tolerance=tolerance,
+                share=self._second[place],
+                functional=cut.functional,
+            )
+        except Unachievable as refusal:
+            raise Denied from refusal
+        coarse = self._nodes[place].test.rate
+        drawable = coarse + LEAST_RATE
+        return replace(test, rate=drawable) if self._gradual and coarse < test.rate < drawable else test
+
+    def _loss(self, place: int, rate: Fraction) -> Fraction:
+        return rate * self._calibration.task.sensitivities[self._literals[place].functional]
+
+    def _pay(self, loss: Fraction) -> None:
+        """Before anything is drawn. Raises `Denied`."""
+        if self._spent + loss > self._most:
+            raise Denied
+        self._spent += loss

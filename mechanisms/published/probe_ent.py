@@ -1,0 +1,264 @@
+"""ProBE-Ent (algorithm 5): a DPPWLM run per occurrence whose threshold shift is set after its first look.
+
+The tree is walked as in ProBE. An occurrence's first look is a TSLM test with one of `m` parts of its share. If
+EstimateFPs then finds its wrong keys within their allowance, the occurrence is done and undecided keys are returned;
+otherwise it gives `u'`, hence the last level `eps_m = sensitivity * ln(m / (2 beta_i)) / u'`, and DPPWLM chooses the
+levels in between (`m_f` fine steps). Parts of a share that an early exit has not used are divided again, by theorem
+4.5, over the occurrences still to run. The uncertain region of the first look is the tolerance band, as for `probe`.
+
+Gaps of the print that are filled: the estimate for an occurrence counts as returned what the occurrences run so far
+return together; a question is denied when no narrower `u'` would do, or before its running loss could pass
+`most_epsilon`. What ran is paid for.
+
+**What ProBE claims but does not hold.** The false-negative rate: levels chosen from noisy values carry shares over, as
+in DPPWLM (mechanisms/published/dppwlm.py), and here the last level and the shares of later occurrences follow from them
+too. The false-positive rate, by EstimateFPs (mechanisms/published/estimate_fps.py). So both rates of the calibration
+are None. The loss holds: levels are functions of noisy values already revealed, and noise is refined.
+
+| here | ProBE, MIDE |
+|---|---|
+| looks, fine_steps | m, m_f |
+| remaining | beta_rem |
+| most_epsilon | eps_max |
+
+References: ProBE section 5.3 and appendix C, algorithm 5; MIDE algorithms 3 and 4; MATHS M8, M9.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.apportionment.probe import probe_shares
+from mechanisms.formula import AllOf, Booleans, Cut, Formula, Integers, cuts
+from mechanisms.noise.exact import LEAST_RATE
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
+from mechanisms.published.dppwlm import FINE_STEPS, NextStep
+from mechanisms.published.estimate_fps import estimate_fps, narrower_tolerance
+from mechanisms.published.looks import Progress, look_by_look
+from mechanisms.published.per_occurrence import (
+    calibrate_occurrences,
+    noisy_distances,
+    numbered,
+    shift_weights,
+    traverse,
+)
+from mechanisms.published.ppwlm import LOOKS, published_look
+from mechanisms.published.probe import DENIAL_NOTE, Denied, check_most_epsilon, reserved
+from mechanisms.published.tslm import tslm_test
+from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.one_shot import rounded_up
+
+NOTE = "Levels and shares follow from noisy values, as published: the rates asked for are aimed at, not guaranteed."
+
+_LEAST_FIRST_RATE = LEAST_RATE * (1 << 8)
+
+
+class ProbeEnt:
+    """ProBE's multi-step variant, as published.
+
+    Guarantee: the loss of a key is that of the looks it needed, summed over occurrences, at most `worst_case_epsilon`.
+    No bound on either error rate (see above).
+    """
+
+    name = "probe_ent"
+    summary = "ProBE's multi-step variant with data-dependent levels: error rates aimed at, not guaranteed"
+
+    def __init__(self, *, looks: int = LOOKS, fine_steps: int = FINE_STEPS, most_epsilon: float | None = None) -> None:
+        """The published parameters.
+
+        Parameters:
+            looks: of an occurrence, at least two.
+            fine_steps: per interval between two levels, at least one.
+            most_epsilon: the loss at which a question is denied, which is what is reserved; None for five times the
+                first looks'.
+        """
+        check_most_epsilon(most_epsilon)
+        if looks < 2 or fine_steps < 1:
+            raise ValueError("a progressive test has at least two looks, and a step in every interval between them")
+        self._looks = looks
+        self._fine_steps = fine_steps
+        self._most_epsilon = most_epsilon
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """The first looks, if no share is left over. Raises `Unachievable`, also for a tolerance of zero."""
+        shares = probe_shares(bound=min(task.fnr, task.fpr) / self._looks, weights=shift_weights(task))
+        first = calibrate_occurrences(self.name, task, fnr=shares, fpr=shares)
+        for cut, test in zip(cuts(task.formula), first.occurrences, strict=True):
+            if test.rate < _LEAST_FIRST_RATE:
+                raise Unachievable("a tolerance this wide leaves no room between looks", functional=cut.functional)
+        return replace(
+            first,
+            worst_case_epsilon=reserved(first, most_epsilon=self._most_epsilon),
+            fnr=None,
+            fpr=None,
+            notes=(*first.notes, DENIAL_NOTE, NOTE),
+            deniable=True,
+        )
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Every occurrence look by look, in the order of the tree; `aggregates` has shape (functionals, keys)."""
+        keys = aggregates.shape[1]
+        run = _Run(calibration, aggregates, noise, looks=self._looks, fine_steps=self._fine_steps)
+        try:
+            passed = traverse(run.leaves, run.occurrence, keys=keys)
+        except Denied:
+            return Outcome(passed=np.zeros(keys, dtype=np.bool_), epsilon=run.losses(), denied=True)
+        return Outcome(passed=passed, epsilon=run.losses())
+
+
+class _Run:
+    """One question on its way: what has run, what it cost, and how much of beta is left."""
+
+    def __init__(
+        self, calibration: Calibration, aggregates: Integers, noise: Noise, *, looks: int, fine_steps: int
+    ) -> None:
+        task = calibration.task
+        self.leaves: Formula = numbered(task.formula)
+        self._calibration = calibration
+        self._aggregates = aggregates
+        self._noise = noise
+        self._looks = looks
+        self._fine_steps = fine_steps
+        self._literals = tuple(cuts(task.formula))
+        self._weights = shift_weights(task)
+        self._remaining = min(task.fnr, task.fpr)
+        self._most = Fraction(calibration.worst_case_epsilon)
+        self._spent = Fraction(0)
+        self._accepted: dict[int, Booleans] = {}
+        self._progress: list[Progress] = []
+
+    def occurrence(self, place: int) -> Booleans:
+        """A DPPWLM run of one occurrence. Raises `Denied`."""
+        cut = replace(self._literals[place], functional=0)
+        sensitivity = self._calibration.task.sensitivities[self._literals[place].functional]
+        share = probe_shares(bound=self._remaining, weights=self._weights[place:])[0]
+        first = tslm_test(sensitivity=sensitivity, tolerance=cut.tolerance, share=share / self._looks, functional=0)
+        first = replace(first, fnr=share, looks=(published_look(first.rate, share=share / self._looks),))
+        self._pay(first.rate * sensitivity)
+        rule = _ResetStep(
+            cut=cut,
+            first=first,
+            looks=self._looks,
+            step=NextStep(
+                test=first, sensitivity=sensitivity, keys=self._aggregates.shape[1], fine_steps=self._fine_steps
+            ),
+            narrower=lambda distances: self._narrower(place, distances, first),
+            pay=lambda rate: self._pay((rate - first.rate) * sensitivity),
+            begun=self._progress.append,
+        )
+        values = self._aggregates[self._literals[place].functional][np.newaxis, :]
+        outcome = look_by_look(
+            self._alone(cut, sensitivity, first), values, rule=lambda _functional: rule, noise=self._noise
+        )
+        self._spent -= rule.unspent() * sensitivity
+        self._remaining -= share * min(self._looks, rule.parts()) / self._looks
+        self._accepted[place] = rule.accepted(outcome.passed)
+        return self._accepted[place]
+
+    def losses(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Per key, the sum of the levels reached, rounded up, at most what was reserved."""
+        total = np.zeros(self._aggregates.shape[1])
+        for progress in self._progress:
+            total += progress.epsilon
+        return np.minimum(total * (1.0 + len(self._progress) * 2.0**-52), self._calibration.worst_case_epsilon)
+
+    def _alone(self, cut: Cut, sensitivity: int, first: FunctionalTest) -> Calibration:
+        """The occurrence as a question of its own."""
+        task = DecisionTask(
+            formula=cut,
+            sensitivities=(sensitivity,),
+            exposures=all_at_once(1),
+            fnr=first.fnr,
+            fpr=first.fnr,
+        )
+        return replace(self._calibration, task=task, tests=(first,), occurrences=())
+
+    def _narrower(self, place: int, distances: Integers, first: FunctionalTest) -> int | None:
+        """`2u'` from EstimateFPs, None if the estimate is within its allowance. Raises `Denied`."""
+        so_far = _so_far(self.leaves, {**self._accepted, place: distances > -first.shift})
+        assert so_far is not None, "the occurrence itself has run"
+        share = first.fnr / self._looks
+        estimate = estimate_fps(distances, shift=first.shift, share=share, returned=so_far)
+        excess = estimate.excess(fpr=self._calibration.task.fpr / len(self._literals))
+        if not excess:
+            return None
+        tolerance = narrower_tolerance(distances, shift=first.shift, excess=excess, returned=so_far)
+        if tolerance is None:
+            raise Denied
+        return tolerance
+
+    def _pay(self, loss: Fraction) -> None:
+        """Before anything is drawn. Raises `Denied`."""
+        if self._spent + loss > self._most:
+            raise Denied
+        self._spent += loss
+
+
+def _so_far(leaves: Formula, accepted: dict[int, Booleans]) -> Booleans | None:
+    """What the occurrences that have run return together; None where none has."""
+    if isinstance(leaves, Cut):
+        return accepted.get(leaves.functional)
+    known = [part for part in (_so_far(child, accepted) for child in leaves.children) if part is not None]
+    if not known:
+        return None
+    return np.asarray((np.all if isinstance(leaves, AllOf) else np.any)(known, axis=0), dtype=np.bool_)
+
+
+@dataclass(slots=True)
+class _ResetStep:
+    """DPPWLM's rule whose plan is made after the first look; stops there if nothing narrower is needed."""
+
+    cut: Cut
+    first: FunctionalTest
+    looks: int
+    step: NextStep
+    narrower: Callable[[Integers], int | None]
+    pay: Callable[[Fraction], None]
+    begun: Callable[[Progress], None]
+    last: Fraction | None = None
+    progress: Progress | None = field(default=None)
+
+    def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
+        """The first look, the reset, then NEXTSTEPPARAMS until the last level has been used. Raises `Denied`."""
+        if self.progress is None:
+            self.progress = progress
+            self.begun(progress)
+            return self.step(progress, keys)
+        if self.last is None:
+            tolerance = self.narrower(noisy_distances(self.cut, progress.noisy))
+            if tolerance is None:
+                return None
+            self._reset(tolerance)
+        return self.step(progress, keys)
+
+    def _reset(self, tolerance: int) -> None:
+        """Geometric levels up to the one that `u'` asks for. Raises `Denied`."""
+        part = self.first.fnr / self.looks
+        try:
+            narrowed = tslm_test(sensitivity=self.step.sensitivity, tolerance=tolerance, share=part, functional=0)
+        except Unachievable as refusal:
+            raise Denied from refusal
+        self.pay(narrowed.rate)
+        first, self.last = self.first.rate, narrowed.rate
+        growth = (float(self.last) / float(first)) ** (1.0 / (self.looks - 1))
+        rates = [first, *(rounded_up(float(first) * growth**step) for step in range(1, self.looks - 1))]
+        early = tuple(published_look(rate, share=part) for rate in rates)
+        self.step.test = replace(narrowed, fnr=self.first.fnr, looks=early)
+        self.step.plan = (*rates, self.last)
+
+    def accepted(self, passed: Booleans) -> Booleans:
+        """Undecided keys are returned."""
+        return passed if self.progress is None else passed | self.progress.open(self.cut)
+
+    def parts(self) -> int:
+        """How many parts of the share have been used."""
+        if self.last is None:
+            return 1
+        return 1 + self.looks - len(self.step.plan)
+
+    def unspent(self) -> Fraction:
+        """The rate that was set aside and not reached."""
+        reached = Fraction(0) if self.progress is None else self.progress.level
+        return (self.first.rate if self.last is None else self.last) - reached

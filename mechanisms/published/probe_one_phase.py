@@ -1,0 +1,30 @@
+"""ProBE's apportionment in one phase: shares by Theorem 4.5, every occurrence a TSLM test with fresh noise."""
+
+from mechanisms.apportionment.probe import probe_shares
+from mechanisms.formula import Integers
+from mechanisms.protocol import Calibration, DecisionTask, Noise, Outcome
+from mechanisms.published.per_occurrence import calibrate_occurrences, decide_occurrences, shift_weights
+
+
+class ProbeOnePhase:
+    """Both rates of the contract hold by the union bound over all occurrences.
+
+    References: ProBE, Theorems 4.3 and 4.5.
+    """
+
+    name = "probe_one_phase"
+    summary = "ProBE's split in one phase, every occurrence re-run"
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """One test per occurrence. Raises `Unachievable`, also for a tolerance of zero."""
+        weights = shift_weights(task)
+        return calibrate_occurrences(
+            self.name,
+            task,
+            fnr=probe_shares(bound=task.fnr, weights=weights),
+            fpr=probe_shares(bound=task.fpr, weights=weights),
+        )
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Every occurrence on fresh noise; the loss is the worst case for all keys alike."""
+        return decide_occurrences(calibration, aggregates, noise=noise)

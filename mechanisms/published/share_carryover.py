@@ -1,0 +1,174 @@
+"""How far DPPWLM's error rates can exceed its shares: a bound that holds for every rule of choosing levels.
+
+DPPWLM hands the shares of skipped levels on, and its rule sees the noise. Take the rule as an adversary who sees one
+literal's own noise and picks, after each look, any later level of the finite grid: the greatest probability of an
+error is the value of a finite game, found by going back from the last level. Whatever else a rule sees (other keys,
+other functionals) is independent of this noise, so no rule does better; and where the formula is settled first, the
+literal's verdict no longer counts.
+
+The value given the present noise falls with that noise: the finer noise given the coarser one is stochastically
+monotone (the increment's law is log-concave), the winning zone lies below and the losing zone above. So the noise of a
+level is cut into cells, each with its value at its least point, which is never too low: **a certified upper bound**,
+exact where every cell is one integer (256 cells come within one per cent). The conditional law is MATHS M5's, in closed
+form; integer cut-offs are those of the run. Distance 1 (or minus the tolerance) is the worst: with the same noise, a
+value further off errs no more.
+
+| here | MATHS M5 |
+|---|---|
+| coarse, fine | -ln a1, -ln a2 |
+| together, ratio | s, r |
+
+References: MIDE theorem 5.6; MATHS M5, M8; for formulas settled early docs/proofs/short_cuts.md.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.noise.discrete_laplace import lower_tail
+from mechanisms.protocol import Look
+
+Values = npt.NDArray[np.float64]
+Node = tuple[int, int]
+
+CELLS = 256
+_MARGIN = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """One look seen by the adversary: noise at or below `win` is an error, at or above `lose` a right decision."""
+
+    win: int
+    lose: int
+
+
+class ZonesOf(Protocol):
+    """Which outcomes of a look are the error in question; the last look leaves nothing undecided."""
+
+    def __call__(self, look: Look, *, last: bool) -> Zones:
+        """The zones of one look, in noise or mirrored noise."""
+
+
+def missing(look: Look, *, last: bool) -> Zones:
+    """Errors are rejections at distance one."""
+    return Zones(win=look.rejecting - 1, lose=look.rejecting if last else look.accepting - 1)
+
+
+def returning(tolerance: int) -> ZonesOf:
+    """Errors are acceptances at minus the tolerance, on the mirrored noise."""
+
+    def zones(look: Look, *, last: bool) -> Zones:
+        accepting = look.rejecting + 1 if last else look.accepting
+        return Zones(win=-tolerance - accepting, lose=-tolerance - look.rejecting)
+
+    return zones
+
+
+def worst_of_any_rule(
+    levels: Sequence[Fraction],
+    *,
+    fine_steps: int,
+    look_of: Callable[[Fraction, int], Look],
+    zones_of: ZonesOf,
+    cells: int = CELLS,
+) -> float:
+    """At least the probability that one literal is decided wrongly, under the worst rule of choosing levels.
+
+    Parameters:
+        levels: the plan, coarse to fine, at least two; every interval is cut into `fine_steps` steps.
+        look_of: the look at a rate that uses so many parts of the share.
+        zones_of: which of its outcomes is the error.
+        cells: how finely a level's undecided zone is cut, >= 1.
+    """
+    last = (len(levels) - 1, fine_steps)
+    nodes = [(0, fine_steps), *((i, s) for i in range(1, len(levels)) for s in range(1, fine_steps + 1))]
+
+    def rate(node: Node) -> Fraction:
+        high, low = levels[node[0]], levels[max(0, node[0] - 1)]
+        return low + (high - low) * node[1] / fine_steps if node[0] else high
+
+    def zones(node: Node, parts: int) -> Zones:
+        return zones_of(look_of(rate(node), parts), last=node == last)
+
+    edges = {node: _edges(zones(node, 1), cells) for node in nodes if node != last}
+    later: dict[Node, Values] = {}
+    for node in reversed(nodes[:-1]):
+        start = edges[node][:-1]
+        best = np.zeros(start.size)
+        for following in _choices(node, nodes, last):
+            zone = zones(following, max(1, following[0] - node[0]))
+            conditional = _Refined(coarse=float(rate(node)), fine=float(rate(following)), value=start)
+            chance = conditional.at_most(np.array([zone.win]))[:, 0]
+            if following != last:
+                within = np.clip(edges[following], zone.win + 1, zone.lose)
+                chance = chance + np.diff(conditional.at_most(within - 1), axis=1) @ later[following]
+            np.maximum(best, chance, out=best)
+        later[node] = best
+    return min(1.0, _from_start(nodes[0], float(levels[0]), zones, edges, later) * (1.0 + _MARGIN))
+
+
+def _choices(node: Node, nodes: Sequence[Node], last: Node) -> list[Node]:
+    """Where algorithm 4 may go: any step of a later interval, or from inside the last interval to its end."""
+    return [other for other in nodes if other[0] > node[0]] or [last]
+
+
+def _from_start(
+    first: Node,
+    rate: float,
+    zones: Callable[[Node, int], Zones],
+    edges: dict[Node, Values],
+    later: dict[Node, Values],
+) -> float:
+    below = np.array([_below(rate, edge) for edge in edges[first]])
+    return lower_tail(rate, zones(first, 1).win) + float(np.diff(below) @ later[first])
+
+
+def _below(rate: float, edge: float) -> float:
+    return lower_tail(rate, int(edge) - 1)
+
+
+def _edges(zone: Zones, cells: int) -> Values:
+    """The first integers of the open zone's cells, and its end; every integer where there are few."""
+    width = zone.lose - zone.win - 1
+    if width <= cells:
+        return np.arange(zone.win + 1, zone.lose + 1, dtype=np.float64)
+    return np.round(zone.win + 1 + np.linspace(0.0, float(width), cells + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Refined:
+    """The law of the finer noise given values of the coarser one."""
+
+    coarse: float
+    fine: float
+    value: Values
+
+    def at_most(self, bound: Values) -> Values:
+        """`P(V2 <= bound | V1 = value)`, of shape (values, bounds)."""
+        bound = bound.astype(np.float64)
+        result = np.empty((self.value.size, bound.size))
+        up = self.value >= 0.0
+        result[up] = self._at_most(self.value[up, np.newaxis], bound)
+        result[~up] = 1.0 - self._at_most(-self.value[~up, np.newaxis], -bound - 1.0)
+        return result
+
+    def _at_most(self, value: Values, bound: Values) -> Values:
+        """For `value >= 0`: left, middle and right part of the mixture, and its atom."""
+        together, ratio = self.coarse + self.fine, self.fine - self.coarse
+        risen = np.exp(-ratio * (value + 1.0))
+        atom = risen * math.expm1(-2.0 * self.coarse) / math.expm1(-2.0 * self.fine)
+        side = math.exp(-together) / -math.expm1(-together)
+        right = np.exp(-ratio * value) * side
+        whole = side + np.expm1(-ratio * (value + 1.0)) / math.expm1(-ratio) + right
+        left = side * np.exp(-together * np.maximum(-1.0 - bound, 0.0))
+        middle = -np.expm1(-ratio * np.maximum(bound + 1.0, 0.0)) / -math.expm1(-ratio)
+        rest = (1.0 - atom) / whole
+        under = rest * (left + middle)
+        over = 1.0 - rest * right * np.exp(-together * np.maximum(bound - value, 0.0))
+        return np.asarray(np.where(bound < value, under, over))

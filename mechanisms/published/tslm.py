@@ -1,0 +1,98 @@
+"""TSLM, the threshold-shift Laplace mechanism of MIDE (algorithm 1), one test per functional.
+
+As published: `epsilon = sensitivity * ln(1 / (2 beta)) / u`, accept `y > c - u`, errors allowed in `[c - 2u,
+c]`. Here that region is the tolerance band, `u = tolerance / 2`, and the noise is discrete Laplace. That is
+sound: with `a**u = 2 beta` the false-negative rate at `c + 1` is `a**(ceil(u) + 1) / (1 + a) <= beta`, because
+`2a <= 1 + a`, and the false-positive rate at `c - tolerance` is `a**(floor(u) + 1) / (1 + a)`, at most `a**(u +
+1/2) / (1 + a) <= beta`, because `2 sqrt(a) <= 1 + a`. So `beta` is the smaller of the two shares and the whole
+contract holds.
+
+| here | MIDE |
+|---|---|
+| shift | alpha, u |
+| share | beta |
+"""
+
+import math
+from fractions import Fraction
+
+from mechanisms.formula import Integers, cuts
+from mechanisms.keyhole.contract import OneShotKind, meet_contract, tolerances
+from mechanisms.keyhole.one_shot import uniform_outcome
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
+from mechanisms.threshold.one_shot import at_least, rounded_up
+
+
+class Tslm:
+    """MIDE's one-shot test under Keyhole's apportionment; the guarantees are Keyhole's, the loss is higher."""
+
+    name = "tslm"
+    summary = "MIDE's threshold-shift Laplace test, rates split over the minimal formula"
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        """One test per functional. Raises `Unachievable`, also for a tolerance of zero."""
+        near = tolerances(task.formula, len(task.sensitivities))
+
+        def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+            return shift_loss(
+                sensitivity=task.sensitivities[functional], shift=near[functional] / 2, share=min(fnr, fpr)
+            )
+
+        def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+            return tslm_test(
+                sensitivity=task.sensitivities[functional],
+                tolerance=near[functional],
+                share=min(fnr, fpr),
+                functional=functional,
+            )
+
+        refuse_zero_tolerance(task)
+        return meet_contract(self.name, task, OneShotKind(loss=loss, calibrate=calibrate, tied=True))
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        """Every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        return uniform_outcome(calibration, aggregates, noise=noise)
+
+
+def refuse_zero_tolerance(task: DecisionTask) -> None:
+    """Raises `Unachievable` when a literal has no band in which errors are allowed."""
+    for cut in cuts(task.formula):
+        if cut.tolerance == 0:
+            raise Unachievable(
+                "this mechanism divides by its threshold shift, so it needs a tolerance of at least one unit",
+                functional=cut.functional,
+            )
+
+
+def shift_loss(*, sensitivity: int, shift: float, share: float) -> tuple[float, float, float]:
+    """`sensitivity * ln(1 / (2 share)) / shift` and its slopes in the logarithms of the two equal shares."""
+    scale = sensitivity / shift
+    return max(0.0, -scale * math.log(2.0 * share)), -scale, 0.0
+
+
+def shifted_rate(*, shift: float, share: float, functional: int) -> Fraction:
+    """`ln(1 / (2 share)) / shift` rounded up to an exact rate. Raises `Unachievable` beyond the sampler's range."""
+    rate = max(rounded_up(max(0.0, -math.log(2.0 * share)) / shift * (1.0 + 2.0**-30)), LEAST_RATE)
+    if rate > GREATEST_RATE:
+        raise Unachievable("error rates this small need a wider tolerance", functional=functional)
+    return rate
+
+
+def tslm_test(*, sensitivity: int, tolerance: int, share: float, functional: int) -> FunctionalTest:
+    """The published test with `u = tolerance / 2`: both error rates are at most `share`.
+
+    Parameters:
+        sensitivity, tolerance: integer units, tolerance >= 1.
+        share: the smaller of the two rates.
+    """
+    rate = shifted_rate(shift=tolerance / 2, share=share, functional=functional)
+    return FunctionalTest(
+        epsilon=at_least(rate * sensitivity),
+        rate=rate,
+        shift=-(-tolerance // 2),
+        tie=Fraction(0),
+        fnr=share,
+        fpr=share,
+        tolerance=tolerance,
+    )

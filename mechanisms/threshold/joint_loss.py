@@ -1,0 +1,74 @@
+"""The loss of one key: the most that one privacy unit can reveal through all functionals together.
+
+Guarantee: a record changes the functionals by parts of their sensitivities that a mixture of the exposures covers, so
+the loss of a key is the largest sum, over the exposures, of epsilons times parts. Proof: docs/proofs/joint_loss.md.
+References: MATHS M6.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.protocol import Epsilons, Exposure
+from mechanisms.threshold.one_shot import at_least
+
+_ULP = 2.0**-52
+
+
+def all_at_once(functionals: int) -> tuple[Exposure, ...]:
+    """One exposure in which one unit changes every functional in full: the plain sum."""
+    return ((Fraction(1),) * functionals,)
+
+
+def sets_at_once(sets: Iterable[Iterable[int]], *, functionals: int) -> tuple[Exposure, ...]:
+    """An exposure for each set of functionals that one unit can change at once, each of them in full."""
+    return tuple(tuple(Fraction(f in group) for f in range(functionals)) for group in map(frozenset, sets))
+
+
+def undominated(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
+    """The exposures without those that another one covers in every part; the largest first, then by their parts.
+
+    Guarantee: for all epsilons >= 0 the joint loss is the same.
+    """
+    kept: list[Exposure] = []
+    for one in sorted(set(exposures), key=lambda parts: (sum(parts), parts), reverse=True):
+        if not any(all(mine <= other for mine, other in zip(one, larger, strict=True)) for larger in kept):
+            kept.append(one)
+    return tuple(kept)
+
+
+def joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposure]) -> Fraction:
+    """The largest sum, over the exposures, of `epsilons` times their parts.
+
+    Raises:
+        ValueError: a functional with positive epsilon is in no exposure.
+    """
+    known = tuple(exposures)
+    check_covered((f for f, epsilon in enumerate(epsilons) if epsilon > 0), known)
+    return max(
+        (sum((part * loss for part, loss in zip(one, epsilons, strict=True)), start=Fraction(0)) for one in known),
+        default=Fraction(0),
+    )
+
+
+def joint_losses(epsilons: Mapping[int, Epsilons], exposures: Iterable[Exposure], *, keys: int) -> Epsilons:
+    """Per key, the joint loss of what its functionals have lost; rounded up. A functional left out has lost nothing.
+
+    Parameters:
+        epsilons: by functional, shape (keys,), each already rounded up.
+    """
+    worst = np.zeros(keys)
+    for exposure in exposures:
+        total = np.zeros(keys)
+        for functional, lost in epsilons.items():
+            if exposure[functional]:
+                total += at_least(exposure[functional]) * lost
+        np.maximum(worst, total, out=worst)
+    return worst * (1.0 + 2 * (1 + len(epsilons)) * _ULP)
+
+
+def check_covered(functionals: Iterable[int], exposures: Sequence[Exposure]) -> None:
+    """Raises ValueError where a functional has no positive part in any exposure."""
+    if any(not any(exposure[functional] > 0 for exposure in exposures) for functional in functionals):
+        raise ValueError("every functional must be in an exposure of what one unit changes at once")

@@ -1,0 +1,239 @@
+"""The optimal one-shot threshold test: least epsilon for two bounded error rates and a tolerance.
+
+With one noisy value `y = S + K`, accept `S > c` when `y > c - shift`, reject when `y < c - shift`, and on the
+boundary accept with probability `tie`. Distances are in the literal's own direction: `d = S - c` for `S > c`
+and `d = c + 1 - S` for `S <= c`, so the literal holds from `d = 1` on and its relaxation is false up to `d =
+-tolerance`.
+
+References: MATHS M7; Awan and Slavkovic (Tulap, without its uniform part). Proof: docs/proofs/optimal_test.md.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
+from mechanisms.protocol import FunctionalTest, Unachievable
+
+_RATE_BITS = 30
+_TIE_BITS = 32
+_SAFETY = 1.0 - 1e-12
+_MOST_WIDENINGS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LeastRate:
+    """The least noise rate of a test, and how it moves with the logarithms of the shares (both slopes <= 0)."""
+
+    rate: float
+    slope_fnr: float
+    slope_fpr: float
+
+
+def least_rate(*, tolerance: int, fnr: float, fpr: float) -> LeastRate:
+    """The least rate with which some test of unit sensitivity meets both shares, by the linear programme's recursion.
+
+    Guarantee: solves `fpr = a**(n2) * (1 - fnr * a**(-n1))`, `n1 + n2 = tolerance + 1`, `n1` the number of
+    steps that the acceptance probability falls by the complement's ratio; zero when the shares sum to one or
+    more.
+
+    Parameters:
+        tolerance: width of the band in which errors are allowed, integer units, >= 0.
+        fnr, fpr: shares, in (0, 1).
+    """
+    return _least_rate(tolerance, fnr, fpr)
+
+
+@lru_cache(maxsize=1024)
+def _least_rate(tolerance: int, fnr: float, fpr: float) -> LeastRate:
+    if fnr + fpr >= 1.0:
+        return LeastRate(rate=0.0, slope_fnr=0.0, slope_fpr=0.0)
+    log_fnr, log_fpr = math.log(fnr), math.log(fpr)
+    low, high = 0.0, max(-log_fnr, (math.log1p(-fnr) - log_fpr) / (tolerance + 1))
+    rate = min(high, max((-log_fnr - log_fpr - 2.0 * math.log(2.0)) / (tolerance + 1), 0.25 * high))
+    logarithm, odds, fall = _false_positives(rate, tolerance, fnr, log_fnr)
+    for _ in range(200):
+        excess = logarithm - log_fpr
+        if excess > 0.0:
+            low = rate
+        else:
+            high = rate
+        if abs(excess) <= 1e-13 or high - low <= 1e-15 * high:
+            break
+        newton = rate + excess / fall
+        rate = newton if low < newton < high else 0.5 * (low + high)
+        logarithm, odds, fall = _false_positives(rate, tolerance, fnr, log_fnr)
+    return LeastRate(rate=rate, slope_fnr=-odds / fall, slope_fpr=-1.0 / fall)
+
+
+def _false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) -> tuple[float, float, float]:
+    """ln of the false-positive rate at `c - tolerance` when the false-negative rate is exactly the share.
+
+    With it the odds of rejection there, and how fast the logarithm falls in the rate.
+    """
+    lead = -rate - math.log1p(math.exp(-rate)) - log_fnr
+    steps = 0 if lead <= 0.0 else tolerance + 1 if lead >= rate * (tolerance + 1) else math.ceil(lead / rate)
+    rejected = min(fnr * math.exp(rate * steps), 1.0 - 1e-16)
+    rest = tolerance + 1 - steps
+    odds = rejected / (1.0 - rejected)
+    return -rate * rest + math.log1p(-rejected), odds, max(rest + odds * steps, 1e-12)
+
+
+def block_tolerance(*, sensitivity: int, tolerance: int) -> int:
+    """The tolerance in whole blocks of `sensitivity` units, aligned at the threshold."""
+    return -(-(tolerance + 1) // sensitivity) - 1
+
+
+def least_epsilon(
+    *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool
+) -> tuple[float, float, float]:
+    """The least epsilon and its slopes in `ln fnr` and `ln fpr`, without rounding: what apportionment minimises.
+
+    Parameters as for `calibrate_test`.
+    """
+    best = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
+    scale = float(sensitivity)
+    if allow_block and sensitivity > 1:
+        coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+        block = least_rate(tolerance=coarse, fnr=fnr, fpr=fpr)
+        if block.rate < scale * best.rate:
+            best, scale = block, 1.0
+    return scale * best.rate, scale * best.slope_fnr, scale * best.slope_fpr
+
+
+def calibrate_test(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool) -> FunctionalTest:
+    """The test of least epsilon with false negatives <= `fnr` at `c + 1` and false positives <= `fpr` at `c -
+    tolerance`.
+
+    Guarantee: `epsilon`-indistinguishable acceptance for inputs that differ by `sensitivity`; both rates hold with a
+    relative margin of 1e-12 after the rate is rounded up to thirty binary digits and the tie to thirty-two.
+
+    Parameters:
+        sensitivity: most that one privacy unit changes S, integer units, >= 1.
+        tolerance: integer units, >= 0.
+        fnr, fpr: this functional's shares, in (0, 1); sums of one or more get the least rate of all.
+        allow_block: noise on the index of blocks of `sensitivity` units when that is cheaper; only sound to
+            allow for a functional with one literal whose noisy value serves nothing else.
+
+    Raises:
+        Unachievable: no rate within the sampler's range meets the shares.
+
+    References: MATHS M7; docs/proofs/optimal_test.md.
+    """
+    block = least_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr) if allow_block else 1
+    steps = tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+    least = least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate
+    rate, shift, tie = _rounded(least=least, tolerance=steps, fnr=fnr, fpr=fpr)
+    return FunctionalTest(
+        epsilon=at_least(rate * (sensitivity if block == 1 else 1)),
+        rate=rate,
+        shift=shift,
+        tie=tie,
+        fnr=fnr,
+        fpr=fpr,
+        tolerance=tolerance,
+        block=block,
+    )
+
+
+def least_block(*, sensitivity: int, tolerance: int, fnr: float, fpr: float) -> int:
+    """Units per block where noise on block indices costs less than noise on the sum, else one.
+
+    Parameters as for `calibrate_test`.
+    """
+    if sensitivity == 1:
+        return 1
+    coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+    plain = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
+    block = least_rate(tolerance=coarse, fnr=fnr, fpr=fpr).rate
+    return sensitivity if max(block, float(LEAST_RATE)) < sensitivity * max(plain, float(LEAST_RATE)) else 1
+
+
+def calibrate_at(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> FunctionalTest | None:
+    """The test of unit sensitivity at a rate given beforehand: false negatives at their share, false positives as low
+    as that allows; None where they do not stay within theirs.
+
+    Parameters:
+        rate: within the sampler's range, exact as a float.
+        tolerance, fnr, fpr: as for `calibrate_test`.
+    """
+    shift, tie = _cut_off(float(rate), fnr * _SAFETY)
+    missed, wrong = _rejected(float(rate), shift, tie, 1), _accepted(float(rate), shift, tie, -tolerance)
+    if missed > fnr * _SAFETY * (1.0 + 1e-13) or wrong > fpr * _SAFETY:
+        return None
+    return FunctionalTest(
+        epsilon=at_least(rate), rate=rate, shift=shift, tie=tie, fnr=fnr, fpr=fpr, tolerance=tolerance
+    )
+
+
+def _rounded(*, least: float, tolerance: int, fnr: float, fpr: float) -> tuple[Fraction, int, Fraction]:
+    """The rate rounded up until an exact cut-off meets both shares, with that cut-off."""
+    floor = max(least, float(LEAST_RATE))
+    for widening in range(_MOST_WIDENINGS):
+        rate = rounded_up(floor * (1.0 + 2.0 ** (widening - _RATE_BITS)))
+        if rate > GREATEST_RATE:
+            break
+        shift, tie = _cut_off(float(rate), fnr * _SAFETY)
+        missed = _rejected(float(rate), shift, tie, 1)
+        wrong = _accepted(float(rate), shift, tie, -tolerance)
+        if missed <= fnr * _SAFETY * (1.0 + 1e-13) and wrong <= fpr * _SAFETY:
+            return rate, shift, tie
+    raise Unachievable("error rates this small at this tolerance need more noise levels than can be drawn exactly")
+
+
+def _cut_off(rate: float, fnr: float) -> tuple[int, Fraction]:
+    """The boundary whose false-negative rate at distance one is as close below `fnr` as a 32-bit tie allows.
+
+    At distance one the boundary is at `K = q = -shift - 1`; `P(K < q) <= fnr < P(K <= q)`.
+    """
+    spread = math.log1p(math.exp(-rate))
+    if math.log(fnr) + spread <= 0.0:
+        quantile = -max(0, math.ceil(-(math.log(fnr) + spread) / rate) - 1)
+    else:
+        quantile = max(0, math.ceil(-(math.log1p(-fnr) + spread) / rate) - 1)
+    while lower_tail(rate, quantile - 1) > fnr:
+        quantile -= 1
+    while lower_tail(rate, quantile) <= fnr:
+        quantile += 1
+    rejecting = (fnr - lower_tail(rate, quantile - 1)) / mass(rate, quantile)
+    tie = min(1 << _TIE_BITS, max(0, math.ceil((1.0 - rejecting) * (1 << _TIE_BITS))))
+    return -quantile - 1, Fraction(tie, 1 << _TIE_BITS)
+
+
+def rounded_up(rate: float) -> Fraction:
+    """`rate` rounded up to thirty significant binary digits: exact as a float and quick to exponentiate."""
+    mantissa, exponent = math.frexp(rate)
+    units, places = math.ceil(math.ldexp(mantissa, _RATE_BITS)), exponent - _RATE_BITS
+    return Fraction(units << places) if places >= 0 else Fraction(units, 1 << -places)
+
+
+def at_least(value: Fraction) -> float:
+    """The least float that is not below an exact value: a printed epsilon never understates."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _accepted(rate: float, shift: int, tie: Fraction, distance: int) -> float:
+    boundary = -shift - distance
+    return upper_tail(rate, boundary + 1) + float(tie) * mass(rate, boundary)
+
+
+def _rejected(rate: float, shift: int, tie: Fraction, distance: int) -> float:
+    boundary = -shift - distance
+    return lower_tail(rate, boundary - 1) + float(1 - tie) * mass(rate, boundary)
+
+
+def acceptance(test: FunctionalTest, distance: int) -> float:
+    """The probability that the literal is accepted at `distance` (integer units of the functional)."""
+    return _accepted(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
+
+
+def rejection(test: FunctionalTest, distance: int) -> float:
+    """The probability that the literal is rejected at `distance`, accurate where it is tiny."""
+    return _rejected(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
+
+
+def _in_blocks(test: FunctionalTest, distance: int) -> int:
+    return (distance - 1) // test.block + 1

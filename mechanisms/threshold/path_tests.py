@@ -1,0 +1,197 @@
+"""Tests that fit a noise path: its rates as looks, and at most a few higher ones where its finest is too coarse.
+
+The last look is at the first rate of the path that meets the shares; what that rate would allow beyond them goes to the
+early looks, so that values stop earlier. Rates, zones and shares depend on the contract and the path's rates alone.
+
+References: MATHS M5, M7, M8. Proofs: docs/proofs/three_zone.md, docs/proofs/reuse.md.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+
+from mechanisms.noise.exact import LEAST_RATE, check_rate
+from mechanisms.protocol import FunctionalTest
+from mechanisms.threshold.boundary_crossing import MARGIN
+from mechanisms.threshold.one_shot import at_least, calibrate_at, calibrate_test, least_rate, rounded_up
+from mechanisms.threshold.three_zone import SCHEDULE, Schedule, affordable, exact_at, with_looks
+
+Rates = tuple[Fraction, ...]
+
+_WIDEST = 0.8
+_FRUGAL = (1.0, 0.25, 0.0625)
+_MOST_WIDENING = float(1 << 20)
+_HALVINGS = 3
+_BISECTIONS = 4
+_LEAST_GROWTH = Fraction(1025, 1024)
+_WORTH_A_LOOK = Fraction(9, 8)
+_ALL_EARLY = sum(SCHEDULE.shares)
+
+
+def one_shot_on_path(rates: Rates, *, sensitivity: int, tolerance: int, fnr: float, fpr: float) -> FunctionalTest:
+    """One look at the first of the path's rates that meets both shares, or at the least higher rate that does.
+
+    Parameters:
+        rates: the path's, per unit of the functional.
+        sensitivity, tolerance, fnr, fpr: as for `calibrate_test`.
+
+    Raises:
+        Unachievable: no rate within the sampler's range meets the shares.
+    """
+    for rate in rates:
+        found = calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr, fpr=fpr)
+        if found is not None:
+            return _scaled(found, sensitivity)
+    plain = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=False)
+    return _scaled(_at_or_above(plain, _higher(rates)), sensitivity)
+
+
+def three_zone_on_path(
+    rates: Rates, *, sensitivity: int, tolerance: int, fnr: float, fpr: float, two_sided: bool
+) -> FunctionalTest:
+    """A three-zone test whose looks are the path's rates up to the first that meets both shares.
+
+    Guarantee: that of `calibrate_three_zone`, whose parameters these are; it looks at every rate of the path up to its
+    last one. Where the path is too coarse, the last rate is the least that meets the shares with these looks, and
+    further looks stand between it and the path.
+
+    Raises:
+        Unachievable: no rate within the sampler's range meets the shares.
+    """
+    return _scaled(_shape(rates, tolerance, fnr, fpr, exact=not two_sided), sensitivity)
+
+
+@lru_cache(maxsize=1024)
+def _shape(rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool) -> FunctionalTest:
+    """The test for sensitivity one, with these very shares."""
+    least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
+    found = None
+    for place, rate in enumerate(rates):
+        if float(rate) >= least and found is None:
+            found = _within(rates[:place], rate, tolerance, fnr, fpr, exact=exact)
+    if found is None:
+        found = _beyond(rates, tolerance, fnr, fpr, exact=exact)
+    return replace(found, fnr=fnr, fpr=fpr, tolerance=tolerance)
+
+
+def _within(
+    early: Rates, rate: Fraction, tolerance: int, fnr: float, fpr: float, *, exact: bool
+) -> FunctionalTest | None:
+    """The last look at a rate of the path: with the widest shares for early looks that the contract leaves room for."""
+    if not early:
+        return calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr * (1.0 - MARGIN), fpr=fpr * (1.0 - MARGIN))
+    base = _scheduled(early, rate)
+    most = min(_WIDEST / sum(base.shares), _MOST_WIDENING)
+
+    def laid(factor: float) -> FunctionalTest | None:
+        return _laid(_times(base, factor), rate, tolerance, fnr, fpr, exact=exact)
+
+    for low in _FRUGAL:
+        best = laid(low)
+        if best is not None:
+            break
+    else:
+        return None
+    if not exact or low < 1.0:
+        return best
+    for factor in _widenings(1.0, most):
+        wider = laid(factor)
+        if wider is None:
+            break
+        low, best = factor, wider
+    high = min(2.0 * low, most)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        wider = laid(middle)
+        if wider is None:
+            high = middle
+        else:
+            low, best = middle, wider
+    return best
+
+
+def _beyond(rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool) -> FunctionalTest:
+    """The last look above the path, as low as the shares allow."""
+    floor = _higher(rates)
+    least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
+    kept = affordable(SCHEDULE, least).last * (1.0 - MARGIN)
+    union = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
+    union = _at_or_above(union, floor)
+    early = rates
+    for rate in (union.rate * part for part in SCHEDULE.rates):
+        if rates[-1] * _WORTH_A_LOOK < rate and _higher(early) <= rate and _higher((rate,)) <= union.rate:
+            early = (*early, rate)
+
+    def schedule(rate: Fraction) -> Schedule:
+        return affordable(_scheduled(early, rate), least)
+
+    best = with_looks(union, tolerance, fnr, fpr, schedule(union.rate))
+    if not exact:
+        return best
+    high = float(union.rate)
+    low = min(high, max(least.rate, float(_higher(early))))
+    for _ in range(_BISECTIONS):
+        middle = rounded_up(0.5 * (low + high))
+        if middle >= union.rate:
+            break
+        found = exact_at(middle, union, tolerance, fnr, fpr, schedule(middle))
+        if found is None:
+            low = float(middle)
+        else:
+            best, high = found, float(middle)
+    return best
+
+
+def _scheduled(early: Sequence[Fraction], last: Fraction) -> Schedule:
+    """A schedule of given rates: shares in proportion to them, in all no more than the standard schedule's."""
+    parts = tuple(rate / last for rate in early)
+    shares = [float(part) / 20 for part in parts]
+    factor = min(1.0, _ALL_EARLY / sum(shares))
+    return Schedule(rates=parts, shares=tuple(factor * share for share in shares))
+
+
+def _laid(
+    schedule: Schedule, rate: Fraction, tolerance: int, fnr: float, fpr: float, *, exact: bool
+) -> FunctionalTest | None:
+    """The test at a fixed last rate, by the exact law where that may be used, else by the union bound."""
+    kept = schedule.last * (1.0 - MARGIN)
+    union = calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept)
+    if exact:
+        near = union or calibrate_test(
+            sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False
+        )
+        found = exact_at(rate, near, tolerance, fnr, fpr, schedule)
+        if found is not None:
+            return found
+    return None if union is None else with_looks(union, tolerance, fnr, fpr, schedule)
+
+
+def _widenings(start: float, most: float) -> Iterator[float]:
+    while 2.0 * start <= most:
+        start *= 2.0
+        yield start
+
+
+def _times(schedule: Schedule, factor: float) -> Schedule:
+    return replace(schedule, shares=tuple(factor * share for share in schedule.shares))
+
+
+def _higher(rates: Rates) -> Fraction:
+    """The least rate that may follow a path's finest: refining it must be within the sampler's range."""
+    return max(rates[-1] * _LEAST_GROWTH, rates[-1] + LEAST_RATE * 2)
+
+
+def _at_or_above(test: FunctionalTest, floor: Fraction) -> FunctionalTest:
+    """The test, or one of the same shares at `floor` if its rate is lower."""
+    if test.rate >= floor:
+        return test
+    rate = rounded_up(float(floor))
+    check_rate(rate)
+    found = calibrate_at(rate=rate, tolerance=test.tolerance, fnr=test.fnr, fpr=test.fpr)
+    assert found is not None, "a higher rate meets what a lower one meets"
+    return found
+
+
+def _scaled(test: FunctionalTest, sensitivity: int) -> FunctionalTest:
+    return replace(test, epsilon=at_least(test.rate * sensitivity))

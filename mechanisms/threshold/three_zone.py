@@ -1,0 +1,337 @@
+"""The three-zone test: a few cheap looks decide far values, the last look is the optimal one-shot test.
+
+At each early look the noisy distance decides the literal false (low), true (high) or leaves it undecided; the values
+are one gradual release, so a key that stops at a look has paid that look's rate alone. Looks, rates and shares depend
+on the contract only.
+
+References: MATHS M5, M8. Proof: docs/proofs/three_zone.md.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache, lru_cache
+
+from mechanisms.noise.discrete_laplace import lower_tail, upper_tail
+from mechanisms.noise.exact import LEAST_RATE
+from mechanisms.protocol import FunctionalTest, Look
+from mechanisms.threshold.boundary_crossing import MARGIN, Crossing, Zone
+from mechanisms.threshold.one_shot import (
+    LeastRate,
+    acceptance,
+    at_least,
+    block_tolerance,
+    calibrate_test,
+    least_block,
+    least_rate,
+    rejection,
+    rounded_up,
+)
+
+_TIE_BITS = 32
+_BISECTIONS = 4
+_CLEAR = 0.02
+_SMOOTH = Fraction(1, 16)
+_TINIEST = 1e-300
+_GUESSES = 3
+_SURCHARGE = 0.05
+_PROMISED = 1.0 - 0.5 * MARGIN
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How early looks relate to the last: rates as parts of its rate (dyadic, rising), shares as parts of its shares.
+
+    The shares sum to less than one; the last look has the rest.
+    """
+
+    rates: tuple[Fraction, ...]
+    shares: tuple[float, ...]
+
+    @property
+    def last(self) -> float:
+        """What of each rate the last look keeps under the union bound."""
+        return 1.0 - sum(self.shares)
+
+
+_RATES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+
+SCHEDULE = Schedule(rates=_RATES, shares=tuple(float(rate) / 20 for rate in _RATES))
+"""Found by search over contracts and distances (docs/proofs/three_zone.md): 92 % of the shares on the last look."""
+
+
+def calibrate_three_zone(
+    *,
+    sensitivity: int,
+    tolerance: int,
+    fnr: float,
+    fpr: float,
+    allow_block: bool,
+    two_sided: bool,
+    schedule: Schedule = SCHEDULE,
+) -> FunctionalTest:
+    """A progressive test decided false with at most `fnr` at `c + 1` and true with at most `fpr` at `c - tolerance`.
+
+    Guarantee: both hold over all looks together, for true values beyond by monotonicity; a value whose literal is
+    decided at a look of rate `r` has lost `r * sensitivity` (block form: `r`). One-sided, the crossing probabilities
+    are exact; two-sided, they are bounded by the sum of the looks' tails, so that `missed` and `wrong` are convex in
+    the distance.
+
+    Parameters:
+        sensitivity, tolerance: integer units, >= 1 and >= 0.
+        fnr, fpr: this functional's shares, in (0, 1).
+        allow_block: noise on block indices where that is cheaper, see `calibrate_test`.
+        two_sided: whether the functional has literals of both directions.
+        schedule: the early looks.
+
+    Raises:
+        Unachievable: no rate within the sampler's range meets the shares.
+
+    References: MATHS M8; docs/proofs/three_zone.md.
+    """
+    schedule = affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
+    block = 1
+    if allow_block:
+        block = least_block(
+            sensitivity=sensitivity, tolerance=tolerance, fnr=fnr * schedule.last, fpr=fpr * schedule.last
+        )
+    steps = tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+    shape = _shape(steps, fnr, fpr, exact=not two_sided, schedule=schedule)
+    return replace(
+        shape,
+        epsilon=at_least(shape.rate * (sensitivity if block == 1 else 1)),
+        fnr=fnr,
+        fpr=fpr,
+        tolerance=tolerance,
+        block=block,
+    )
+
+
+def affordable(schedule: Schedule, least: LeastRate) -> Schedule:
+    """Smaller early shares where the contract is so loose that they would raise the last rate by over `_SURCHARGE`."""
+    surcharge = -(least.slope_fnr + least.slope_fpr) * sum(schedule.shares)
+    if surcharge <= _SURCHARGE * least.rate or least.rate == 0.0:
+        return schedule
+    factor = _SURCHARGE * least.rate / surcharge
+    return replace(schedule, shares=tuple(factor * share for share in schedule.shares))
+
+
+@lru_cache(maxsize=1024)
+def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Schedule) -> FunctionalTest:
+    """The test for sensitivity one."""
+    kept = schedule.last * (1.0 - MARGIN)
+    union = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
+    if union.rate * schedule.rates[0] < LEAST_RATE or fnr + fpr >= 1.0:
+        return union
+    if not exact:
+        return with_looks(union, tolerance, fnr, fpr, schedule)
+    least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
+    tried = cache(lambda rate: _tried(rate, union, tolerance, fnr, fpr, schedule))
+    for slack in (_CLEAR, math.inf) if union.rate <= _SMOOTH else (math.inf,):
+        rate = _bisected(tried, low=least.rate, high=float(union.rate), fall=-1.0 / least.slope_fpr, slack=slack)
+        if rate is None:
+            return with_looks(union, tolerance, fnr, fpr, schedule)
+        found = tried(rate)
+        if found is not None and found.test is not None:
+            return found.test
+    raise AssertionError("every rate was tried, and the last to meet the shares is returned")
+
+
+def _bisected(
+    tried: Callable[[Fraction], "_Tried | None"], *, low: float, high: float, fall: float, slack: float
+) -> Fraction | None:
+    """The last rate that bisection of `[low, high]` finds to meet the shares, None where none does.
+
+    The first is tried; another only if it is within `slack` of the interval from where the latest says that the shares
+    are just met, by how fast false positives fall in the rate. A rate not tried may be wrong.
+    """
+    low = min(low, high)
+    slack *= high - low
+    just: float | None = None
+    best = None
+    for _ in range(_BISECTIONS):
+        middle = rounded_up(0.5 * (low + high))
+        if just is None or abs(float(middle) - just) <= slack:
+            found = tried(middle)
+            meets = found is not None and found.test is not None
+            just = None if found is None else float(middle) + found.excess / fall
+        else:
+            meets = float(middle) > just
+        if meets:
+            best, high = middle, float(middle)
+        else:
+            low = float(middle)
+    return best
+
+
+def with_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
+    """Early looks whose tails stay within their shares and whose zones are nested around the last boundary."""
+    zones = _zones(test.rate, test.shift, tolerance, fnr, fpr, schedule)
+    return _looking(test, zones, schedule)
+
+
+def _zones(rate: Fraction, shift: int, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> tuple[Zone, ...]:
+    """What each early look leaves undecided."""
+    rejecting, accepting = -shift - 1, -shift + 2
+    zones: list[Zone] = []
+    for part, share in zip(reversed(schedule.rates), reversed(schedule.shares), strict=True):
+        early = _part(rate, part)
+        rejecting = min(rejecting, 1 + _quantile(early, fnr * share))
+        accepting = max(accepting, -tolerance - _quantile(early, fpr * share))
+        zones.append(Zone(rate=early, low=rejecting + 1, high=accepting - 1))
+    return tuple(reversed(zones))
+
+
+def _part(rate: Fraction, part: Fraction) -> float:
+    """`float(rate * part)`; the quotient of integers is rounded once, reduced or not."""
+    return (rate.numerator * part.numerator) / (rate.denominator * part.denominator)
+
+
+def _looking(test: FunctionalTest, zones: Sequence[Zone], schedule: Schedule) -> FunctionalTest:
+    """The test with early looks at the schedule's parts of its rate."""
+    looks = (
+        Look(rate=test.rate * part, rejecting=zone.low - 1, accepting=zone.high + 1)
+        for part, zone in zip(schedule.rates, zones, strict=True)
+    )
+    return replace(test, looks=tuple(looks))
+
+
+def _quantile(rate: float, share: float) -> int:
+    """The greatest `q <= 0` with `P(K <= q) <= share`, with a margin."""
+    limit = share * (1.0 - MARGIN)
+    value = min(0, math.floor((math.log(limit) + math.log1p(math.exp(-rate))) / rate))
+    while lower_tail(rate, value) > limit:
+        value -= 1
+    return value
+
+
+def exact_at(
+    rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
+) -> FunctionalTest | None:
+    """The test at a lower rate, its last boundary moved until the false negatives are just met, if both rates hold."""
+    found = _tried(rate, union, tolerance, fnr, fpr, schedule)
+    return None if found is None else found.test
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What came of a rate: the test where it meets both shares, and the logarithm of its false positives as a multiple
+    of what they may be."""
+
+    test: FunctionalTest | None
+    excess: float
+
+
+def _tried(
+    rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
+) -> _Tried | None:
+    if rate * schedule.rates[0] < LEAST_RATE:
+        return None
+    zones = _zones(rate, union.shift, tolerance, fnr, fpr, schedule)
+    crossing = Crossing.of(zones, last_rate=float(rate))
+    rejected = cache(lambda value: crossing.last_at_most(value, 1))
+    early = sum(crossing.early_rejections(1))
+    limit = fnr * (1.0 - MARGIN) - early
+    boundary = _first_above(
+        limit, rejected, low=zones[-1].low - 1, high=zones[-1].high, near=-union.shift, rate=float(rate)
+    )
+    if boundary is None:
+        return None
+    below, at = rejected(boundary - 1), rejected(boundary)
+    rejecting = min(1.0, max(0.0, (limit - below) / (at - below))) if at > below else 0.0
+    tie = Fraction(math.ceil((1.0 - rejecting) * (1 << _TIE_BITS)), 1 << _TIE_BITS)
+    found = replace(union, rate=rate, shift=-boundary, tie=tie)
+    missed_at_one = early + ((1.0 - float(tie)) * at + float(tie) * below)
+    kept = 1.0 - 0.75 * MARGIN
+    accepted = _accepted(crossing, found, -tolerance)
+    met = missed_at_one <= fnr * kept and accepted <= fpr * kept
+    return _Tried(
+        test=_looking(found, zones, schedule) if met else None,
+        excess=math.log(max(accepted, _TINIEST) / (fpr * kept)),
+    )
+
+
+def _first_above(
+    limit: float, below: Callable[[int], float], *, low: int, high: int, near: int, rate: float
+) -> int | None:
+    """The least value in `(low, high]` at which `below` (rising) exceeds the limit, `high` if none; None where it does
+    at `low` already. Looked for around `near`, from which `below` falls about as `exp(rate * value)`."""
+    for _ in range(_GUESSES):
+        chance = below(near) if low < near < high else 0.0
+        if chance <= 0.0 or limit <= 0.0:
+            break
+        near += round(math.log(limit / chance) / rate)
+    if low < near < high:
+        step = 1
+        if below(near) > limit:
+            while near > low and below(near) > limit:
+                high, near, step = near, max(low, near - step), 2 * step
+            low = near
+        else:
+            while near < high and below(near) <= limit:
+                low, near, step = near, min(high, near + step), 2 * step
+            high = near
+    if below(low) > limit:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if below(middle) <= limit else (low, middle)
+    return high
+
+
+def crossing_of(test: FunctionalTest) -> Crossing:
+    """The law of a calibrated test's path."""
+    return Crossing.of(
+        [Zone(rate=float(look.rate), low=look.rejecting + 1, high=look.accepting - 1) for look in test.looks],
+        last_rate=float(test.rate),
+    )
+
+
+def exact_rejection(test: FunctionalTest, distance: int) -> float:
+    """The probability of being decided false, at whichever look, at a distance in steps of the noise."""
+    return _rejected(crossing_of(test), test, distance)
+
+
+def exact_acceptance(test: FunctionalTest, distance: int) -> float:
+    """The probability of being decided true, accurate where it is tiny."""
+    return _accepted(crossing_of(test), test, distance)
+
+
+def _rejected(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
+    boundary = -test.shift
+    last = (1.0 - float(test.tie)) * crossing.last_at_most(boundary, distance)
+    last += float(test.tie) * crossing.last_at_most(boundary - 1, distance)
+    return sum(crossing.early_rejections(distance)) + last
+
+
+def _accepted(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
+    boundary = -test.shift
+    last = float(test.tie) * crossing.last_at_least(boundary, distance)
+    last += (1.0 - float(test.tie)) * crossing.last_at_least(boundary + 1, distance)
+    return sum(crossing.early_acceptances(distance)) + last
+
+
+def missed(test: FunctionalTest, distance: int) -> float:
+    """A bound on the probability that the literal is decided false at a distance, convex from distance one on."""
+    tails = sum(lower_tail(float(look.rate), look.rejecting - _steps(test, distance)) for look in test.looks)
+    total = tails + rejection(test, distance)
+    return min(total, _PROMISED * test.fnr) if distance >= 1 else min(total, 1.0)
+
+
+def wrong(test: FunctionalTest, distance: int) -> float:
+    """A bound on the probability that the literal is decided true at a distance, convex from `-tolerance` down."""
+    tails = sum(upper_tail(float(look.rate), look.accepting - _steps(test, distance)) for look in test.looks)
+    total = tails + acceptance(test, distance)
+    return min(total, _PROMISED * test.fpr) if distance <= -test.tolerance else min(total, 1.0)
+
+
+def expected_rate(test: FunctionalTest, distance: int) -> float:
+    """The mean rate at which a literal alone on its functional stops, at a distance in steps of the noise."""
+    rates = [float(look.rate) for look in test.looks] + [float(test.rate)]
+    reached = (1.0, *crossing_of(test).undecided(distance))
+    return sum((rate - before) * chance for rate, before, chance in zip(rates, [0.0, *rates], reached, strict=False))
+
+
+def _steps(test: FunctionalTest, distance: int) -> int:
+    return (distance - 1) // test.block + 1

@@ -1,0 +1,278 @@
+"""The aggregates of a HAVING: which of them are bounded linear sums over rows, and when SQL makes them NULL."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.aggregates.row_expression import Arithmetic, Part, RowExpression, Values, row_expression
+from planner.catalog.model import Column, SqlType, Value
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, position, start, written
+from planner.predicates.condition import row_condition
+from planner.question.condition import ALWAYS, Condition, all_of, canonical, fixed_columns
+from planner.question.model import Measure
+from planner.scope.names import Scope, referenced
+from planner.values.expressions import Given
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A sum over rows of `parts`, divided by the sum of `per` where there is one: COUNT, SUM, AVG, or a ratio.
+
+    `per` is positive wherever it has rows. `values` are rows that must exist for the aggregate not to be NULL.
+    """
+
+    function: str
+    measure: Measure
+    parts: tuple[Part, ...]
+    per: tuple[Part, ...]
+    values: tuple[Values, ...]
+    text: str
+    offset: int
+    arithmetic: Arithmetic
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a tolerance may call it, the most telling first."""
+        argument = self.text.split(" FILTER ")[0]
+        columns = dict.fromkeys(part.column.name for part in self.parts if part.column is not None)
+        return (self.text, argument, self.function, *columns)
+
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """What it computes, whatever its text."""
+        return (self.measure, meaning(self.parts), meaning(self.per))
+
+
+def meaning(parts: tuple[Part, ...]) -> tuple[object, ...]:
+    """What parts add up to, whatever their order."""
+    return tuple(
+        sorted(
+            (part.column.name if part.column else "", canonical(part.condition), part.power, part.coefficient)
+            for part in parts
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScope:
+    """A question's table, keys, given constants, the columns to which WHERE leaves one value, and what it says.
+
+    `values` are the values of each key that the question is about; thresholds may depend on them.
+    """
+
+    scope: Scope
+    keys: tuple[Column, ...]
+    given: Given
+    fixed: frozenset[str]
+    where: Condition = ALWAYS
+    values: tuple[tuple[str, tuple[Value, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An aggregate call with the rows that its FILTER leaves, and the FILTER as text."""
+
+    node: exp.Expr
+    condition: Condition
+    suffix: str
+
+
+AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)
+
+
+def contains_aggregate(node: exp.Expr) -> bool:
+    """Whether the expression calls an aggregate or window function that the parser knows."""
+    return node.find(*AGGREGATES) is not None
+
+
+def called(node: exp.Expr, within: GroupScope) -> Call:
+    """The call without its FILTER. Raises what its FILTER raises."""
+    node = bare(node)
+    if not isinstance(node, exp.Filter):
+        return Call(node, ALWAYS, "")
+    filter_ = node.expression.this
+    condition = row_condition(filter_, within.scope, within.given)
+    return Call(node.this, condition, f" FILTER (WHERE {written(filter_)})")
+
+
+def aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
+    """The aggregate that the expression is. Raises KH204, KH209, and what its FILTER raises."""
+    call = called(node, within)
+    match call.node:
+        case exp.Count():
+            return _count(call.node, call, within)
+        case exp.Sum() | exp.Avg() if not isinstance(bare(call.node.this), exp.Distinct):
+            return _total(call.node, call, within)
+        case _:
+            raise unsupported(call.node)
+
+
+_VARIANCES: dict[type[exp.Expr], str] = {
+    exp.Variance: "variance",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+}
+
+
+def unsupported(call: exp.Expr) -> KeyholeError:
+    """KH204 for an aggregate that is none of the supported ones, with what to ask instead."""
+    column = next((str(found.name) for found in call.find_all(exp.Column)), "x")
+    if type(call) in _VARIANCES:
+        detail = "A variance or standard deviation, times a constant, is compared with a constant, and not rounded."
+        hint = f"Compare it alone: {_VARIANCES[type(call)]}({column}) > 10."
+    elif isinstance(call, exp.Max | exp.Min):
+        detail = "max and min pick one value and are no sums over rows: each is compared with a constant, by itself."
+        hint = f"Ask max({column}) > 80 AND min({column}) < 20."
+    elif isinstance(call, exp.Median) or isinstance(call.this, exp.PercentileCont | exp.PercentileDisc):
+        detail = "Percentiles pick one value and are no sums over rows: each is compared with a constant, by itself."
+        hint = "Compare it with a constant: percentile_disc(0.5) WITHIN GROUP (ORDER BY x) > 50."
+    else:
+        detail = "HAVING may use count, sum, avg, max, min, percentiles, bool_and and bool_or, each with FILTER."
+        hint = "Ask for example count(*) FILTER (WHERE ...) >= m, sum(x) > t or avg(x) > t."
+    return KeyholeError(
+        "KH204", f"{written(call)[:80]} is not supported", detail=detail, hint=hint, position=position(call)
+    )
+
+
+def _counting(values: Values, within: GroupScope) -> tuple[Part, ...]:
+    column = None if values.column is None else within.scope.table.column(values.column)
+    return (Part(Fraction(1), column, values.condition, 0),)
+
+
+def _count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
+    argument = bare(node.this) if node.this is not None else exp.Star()
+    if node.expressions:
+        raise KeyholeError("KH204", "count of several columns is not supported", position=position(node))
+    if isinstance(argument, exp.Distinct):
+        return _distinct(node, argument, call, within)
+    if isinstance(argument, exp.Star | exp.Boolean) or (isinstance(argument, exp.Literal) and argument.is_string):
+        values, text = Values(None, ALWAYS), "*"
+    else:
+        values = row_expression(argument, within.scope, within.given).values
+        column = referenced(argument, within.scope)
+        text = column.name if column else "*" if values == Values(None, ALWAYS) else written(argument)
+    values = values.where(call.condition)
+    return _counts(node, f"count({text}){call.suffix}", Measure.ROWS, _counting(values, within))
+
+
+def _counts(node: exp.Expr, text: str, measure: Measure, parts: tuple[Part, ...]) -> Aggregate:
+    return Aggregate(
+        function="count",
+        measure=measure,
+        parts=parts,
+        per=(),
+        values=(),
+        text=text,
+        offset=start(node) or 0,
+        arithmetic=Arithmetic.INTEGER,
+    )
+
+
+def _distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: GroupScope) -> Aggregate:
+    chosen = _filtered(distinct)
+    if chosen is not None:  # what BI tools write for FILTER
+        when, counts = chosen
+        condition = all_of((row_condition(when, within.scope, within.given), call.condition))
+        earlier = call.suffix.removeprefix(" FILTER (WHERE ").removesuffix(")")
+        both = f"({earlier}) AND ({written(when)})" if earlier else written(when)
+        suffix = f" FILTER (WHERE {both})"
+        return _distinct(node, counts, Call(call.node, condition, suffix), within)
+    items = [part for item in distinct.expressions for part in _parts(bare(item))]
+    found = [referenced(item, within.scope) for item in items]
+    counted = {column.name for column in found if column is not None}
+    keys = {column.name for column in within.keys} | within.fixed | fixed_columns(call.condition)
+    unit = set(within.scope.table.unit)
+    names = ", ".join(written(item) for item in items)
+    if len(items) == 1 and found[0] is not None and not (unit and unit <= counted | keys and counted <= unit | keys):
+        return _values(node, found[0], call, within)
+    if not unit or len(counted) == 0 or not unit <= counted | keys or not counted <= unit | keys:
+        raise _no_units(node, names, [name for name in within.scope.table.unit if name not in keys], within)
+    parts = (Part(Fraction(1), None, call.condition, 0),)
+    cap = within.scope.table.row_cap
+    measure = Measure.ROWS if cap is not None and cap.rows == 1 else Measure.UNITS  # one row per unit: rows are units
+    return _counts(node, f"count(DISTINCT {names}){call.suffix}", measure, parts)
+
+
+def _filtered(distinct: exp.Distinct) -> tuple[exp.Expr, exp.Distinct] | None:
+    """`DISTINCT CASE WHEN c THEN x END` as c and `DISTINCT x`: of other rows the value is NULL and does not count."""
+    case = bare(distinct.expressions[0]) if len(distinct.expressions) == 1 else None
+    if not isinstance(case, exp.Case) or case.this is not None or len(case.args["ifs"]) != 1:
+        return None
+    default = case.args.get("default")
+    if default is not None and not isinstance(bare(default), exp.Null):
+        return None
+    (arm,) = case.args["ifs"]
+    return arm.this, exp.Distinct(expressions=[arm.args["true"]])
+
+
+def _values(node: exp.Count, column: Column, call: Call, within: GroupScope) -> Aggregate:
+    """How many different values of a column there are."""
+    table = within.scope.table
+    if column.sql_type is SqlType.OTHER:
+        raise KeyholeError(
+            "KH204",
+            f'column "{column.name}" has type {column.declared}, which aggregates cannot use',
+            position=position(node),
+        )
+    clipped = not table.row_unit and table.row_cap is None and not table.determines(column)
+    if clipped and column.sql_type is SqlType.DOUBLE:
+        raise KeyholeError(
+            "KH209",
+            f"count(DISTINCT {column.name}) of a double precision column",
+            detail="Which of a privacy unit's values count is drawn by their text, and a double has none that is the "
+            "same everywhere.",
+            hint=f"Ask count(*) FILTER (WHERE {column.name} > 5) > 40, or have the owner expose the column as numeric.",
+            position=position(node),
+        )
+    parts = (Part(Fraction(1), column, call.condition, 0),)
+    return _counts(node, f"count(DISTINCT {column.name}){call.suffix}", Measure.VALUES, parts)
+
+
+def _no_units(node: exp.Expr, names: str, missing: list[str], within: GroupScope) -> KeyholeError:
+    table = within.scope.table
+    wanted = ", ".join(missing or table.unit)
+    return KeyholeError(
+        "KH209",
+        f"count(DISTINCT {names}) does not count privacy units in these groups",
+        detail=f"The privacy unit is {table.unit_text}; of what is not the unit, the values of one column can be "
+        "counted.",
+        hint=f"Ask count(DISTINCT {wanted if len(missing) < 2 else f'({wanted})'})."
+        if table.unit
+        else "Ask count(*); every row is its own unit here.",
+        position=position(node),
+    )
+
+
+def _parts(node: exp.Expr) -> list[exp.Expr]:
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+
+
+def _total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate:
+    function = "sum" if isinstance(node, exp.Sum) else "avg"
+    summed = row_expression(node.this, within.scope, within.given).where(call.condition)
+    column = referenced(node.this, within.scope)
+    argument = column.name if column else written(bare(node.this))
+    per = _counting(summed.values, within) if function == "avg" else ()
+    return Aggregate(
+        function=function,
+        measure=Measure.TOTAL,
+        parts=summed.parts,
+        per=per,
+        values=(summed.values,),
+        text=f"{function}({argument}){call.suffix}",
+        offset=start(node) or 0,
+        arithmetic=_summed(summed, average=function == "avg"),
+    )
+
+
+def _summed(summed: RowExpression, *, average: bool) -> Arithmetic:
+    """How PostgreSQL computes with the sum or mean; the sum of bigint is numeric."""
+    columns = [part.column for part in summed.parts if part.column is not None]
+    wide = any(column.sql_type is SqlType.INTEGER and column.declared == "bigint" for column in columns)
+    if summed.arithmetic is Arithmetic.INTEGER and (wide or average):
+        return Arithmetic.EXACT
+    return summed.arithmetic

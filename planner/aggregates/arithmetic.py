@@ -1,0 +1,379 @@
+"""Arithmetic over aggregates: sums and multiples of them, means and ratios, casts, COALESCE and NULLIF."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate, meaning
+from planner.aggregates.key_numbers import KeyNumbers
+from planner.aggregates.key_thresholds import is_public, key_numbers, undetermined
+from planner.aggregates.row_expression import Arithmetic, Part, Values
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, position, start, written
+from planner.question.condition import And, Condition, IsNull, any_of, canonical
+from planner.question.disjoint import disjoint
+from planner.question.model import Measure
+from planner.values.decimals import decimal
+from planner.values.expressions import Constant, NotConstant, Number, Untyped, fold, number
+
+CASTS = {
+    "DECIMAL": Arithmetic.EXACT,
+    "DOUBLE": Arithmetic.FLOATING,
+    "INT": Arithmetic.INTEGER,
+    "BIGINT": Arithmetic.INTEGER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`sum of coefficient * aggregate + own + constant`, where `own` is a number that a key determines, if any.
+
+    `missing` is its value where SQL would say NULL (None: NULL).
+    """
+
+    summands: tuple[tuple[Aggregate, Fraction], ...]
+    constant: Fraction
+    arithmetic: Arithmetic
+    missing: Fraction | None = None
+    own: KeyNumbers | None = None
+
+    def plus(self, other: "Linear", factor: Fraction) -> "Linear":
+        """This and a multiple of another."""
+        summands = list(self.summands)
+        for found, coefficient in other.summands:
+            summands = _added(summands, found, factor * coefficient)
+        missing = None
+        if self.missing is not None and not other.summands:
+            missing = self.missing + factor * other.constant
+        elif other.missing is not None and not self.summands:
+            missing = self.constant + factor * other.missing
+        return Linear(
+            tuple(summands),
+            self.constant + factor * other.constant,
+            max(self.arithmetic, other.arithmetic),
+            missing,
+            _together(self.own, other.own, factor),
+        )
+
+    @property
+    def text(self) -> str:
+        """The summands as an analyst would write them."""
+        written_ = ""
+        for found, coefficient in self.summands:
+            size = "" if abs(coefficient) == 1 else f"{decimal(abs(coefficient))} * "
+            sign = (" - " if coefficient < 0 else " + ") if written_ else ("-" if coefficient < 0 else "")
+            written_ += f"{sign}{size}{found.text}"
+        return written_
+
+
+def _together(one: KeyNumbers | None, other: KeyNumbers | None, factor: Fraction) -> KeyNumbers | None:
+    """One number of a key plus a multiple of another."""
+    if other is None:
+        return one
+    if one is None:
+        return other.times(factor)
+    if one.key != other.key:
+        raise KeyholeError(
+            "KH208",
+            f"{one.text} and {other.text} are determined by different keys",
+            hint="Compare with numbers that one key determines.",
+        )
+    return one.plus(other.times(factor))
+
+
+def _added(
+    summands: list[tuple[Aggregate, Fraction]], found: Aggregate, coefficient: Fraction
+) -> list[tuple[Aggregate, Fraction]]:
+    for index, (known, before) in enumerate(summands):
+        if known.meaning == found.meaning:
+            values = tuple(dict.fromkeys((*known.values, *found.values)))
+            return [*summands[:index], (replace(known, values=values), before + coefficient), *summands[index + 1 :]]
+    return [*summands, (found, coefficient)]
+
+
+def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
+    """The expression as a sum of aggregates, None for NULL. Raises KH204, KH208 and what its aggregates raise."""
+    node = bare(node)
+    try:
+        return _number(fold(node, within.given), node)
+    except NotConstant:
+        pass
+    if is_public(node, within):
+        own, arithmetic = key_numbers(node, within)
+        return Linear((), Fraction(0), arithmetic, own=own)
+    match node:
+        case exp.Add() | exp.Sub():
+            left, right = linear(node.this, within), linear(node.expression, within)
+            if left is None or right is None:
+                return None
+            if left.summands and right.summands and (left.missing, right.missing) != (None, None):
+                raise _coalesced(node)
+            return left.plus(right, Fraction(1 if isinstance(node, exp.Add) else -1))
+        case exp.Neg():
+            inner = linear(node.this, within)
+            return inner and _times(inner, Fraction(-1))
+        case exp.Mul():
+            return _product(node, within)
+        case exp.Div():
+            return _quotient(node, within)
+        case exp.Cast():
+            return _cast(node, within)
+        case exp.Coalesce():
+            return _coalesce(node, within)
+        case _ if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.Window):
+            return _called(node, within)
+        case _:
+            raise undetermined(node, within) or not_linear(node)
+
+
+def _called(node: exp.Expr, within: GroupScope) -> Linear:
+    if (problem := undetermined(node, within)) is not None:
+        raise problem
+    found = aggregate(node, within)
+    return Linear(((found, Fraction(1)),), Fraction(0), found.arithmetic)
+
+
+def _number(value: Constant, node: exp.Expr) -> Linear | None:
+    match value:
+        case None:
+            return None
+        case Number(exact, integral):
+            return Linear((), exact, Arithmetic.INTEGER if integral else Arithmetic.EXACT)
+        case Untyped(text):
+            found = number(text, node)
+            return Linear((), found.value, Arithmetic.INTEGER)
+        case _:
+            raise KeyholeError(
+                "KH208",
+                f"{written(node)[:80]} is not a number",
+                detail="A threshold is a number.",
+                position=position(node),
+            )
+
+
+def _times(one: Linear, factor: Fraction) -> Linear:
+    return Linear((), Fraction(0), Arithmetic.INTEGER).plus(one, factor)
+
+
+def _product(node: exp.Mul, within: GroupScope) -> Linear | None:
+    left, right = linear(node.this, within), linear(node.expression, within)
+    if left is None or right is None:
+        return None
+    if left.summands and right.summands:
+        raise not_linear(node)
+    if right.summands:
+        left, right = right, left
+    if right.own is not None:
+        raise _weighted(node)
+    return replace(_times(left, right.constant), arithmetic=max(left.arithmetic, right.arithmetic))
+
+
+def _quotient(node: exp.Div, within: GroupScope) -> Linear | None:
+    left = linear(node.this, within)
+    right = linear(_without_nullif(bare(node.expression), within), within)
+    if left is None or right is None:
+        return None
+    if right.own is not None:
+        raise _weighted(node)
+    if not right.summands and not right.constant:
+        raise KeyholeError("KH212", "a constant divides by zero", position=position(node))
+    arithmetic = max(left.arithmetic, right.arithmetic)
+    ratio = _ratio(node, left, right) if right.summands else None
+    if arithmetic is Arithmetic.INTEGER:
+        raise divides_integers(node)
+    if ratio is None:
+        return replace(_times(left, 1 / right.constant), arithmetic=arithmetic)
+    return Linear(((ratio, Fraction(1)),), Fraction(0), arithmetic)
+
+
+def _without_nullif(divisor: exp.Expr, within: GroupScope) -> exp.Expr:
+    """`x` for `nullif(x, 0)`, also under a cast: a ratio needs its divisor not to be zero anyway."""
+    if isinstance(divisor, exp.Nullif) and _is_zero(divisor.expression, within):
+        return bare(divisor.this)
+    inner = bare(divisor.this) if isinstance(divisor, exp.Cast) else None
+    if isinstance(inner, exp.Nullif) and _is_zero(inner.expression, within):
+        return exp.Cast(this=inner.this.copy(), to=divisor.args["to"].copy())
+    return divisor
+
+
+def divides_integers(node: exp.Div) -> KeyholeError:
+    """KH204 for a quotient of whole numbers."""
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} divides integers, which drops the remainder",
+        detail="In SQL 3 / 4 is 0.",
+        hint=f"Make one side a decimal: 1.0 * {_enclosed(node.this)} / {_enclosed(node.expression)}",
+        position=position(node),
+    )
+
+
+def _weighted(node: exp.Expr) -> KeyholeError:
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} weighs an aggregate by a number of its own for each group",
+        detail="A number that a key determines may be a threshold, added to it or subtracted from it.",
+        hint="Move it to the other side: count(*) > 0.8 * capacity.",
+        position=position(node),
+    )
+
+
+def _enclosed(node: exp.Expr) -> str:
+    return f"({written(node)})" if isinstance(node, exp.Binary) else written(node)
+
+
+def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
+    try:
+        value = fold(node, within.given)
+    except NotConstant:
+        return False
+    return isinstance(value, Number) and value.value == 0
+
+
+def _ratio(node: exp.Div, left: Linear, right: Linear) -> Aggregate:
+    divided = [found for found, _ in (*left.summands, *right.summands)]
+    alone = (Measure.UNITS, Measure.VALUES)
+    if any(found.per or found.measure in alone for found in divided) or left.missing is not None:
+        raise not_linear(node)
+    if left.own is not None or left.constant or right.constant or right.missing is not None or len(right.summands) != 1:
+        raise _divisor(node)
+    ((below, coefficient),) = right.summands
+    if coefficient <= 0 or least_per_row(below.parts) <= 0:
+        raise _divisor(node)
+    above = tuple(
+        replace(part, coefficient=part.coefficient * factor / coefficient)
+        for found, factor in left.summands
+        for part in found.parts
+    )
+    rows = any_of(_rows(part) for part in below.parts)
+    needed = Values(None, rows)
+    if len(below.parts) == 1:
+        (only,) = below.parts
+        needed = Values(only.column.name if only.column else None, only.condition)
+    values = dict.fromkeys((*(values for found, _ in left.summands for values in found.values), needed))
+    over = f"({left.text})" if len(left.summands) > 1 else left.text
+    return Aggregate(
+        function=left.summands[0][0].function,
+        measure=Measure.TOTAL,
+        parts=above,
+        per=below.parts,
+        values=tuple(values),
+        text=f"{over} / {below.text}" if coefficient == 1 else f"{over} / ({decimal(coefficient)} * {below.text})",
+        offset=start(node) or 0,
+        arithmetic=max(left.arithmetic, right.arithmetic),
+    )
+
+
+def _rows(part: Part) -> Condition:
+    return Values(part.column.name if part.column else None, part.condition).rows
+
+
+def least_per_row(parts: tuple[Part, ...]) -> Fraction:
+    """The least that one row which counts adds; 0 where that is not known to be positive."""
+    least: list[Fraction] = []
+    for part in parts:
+        if not part.power:
+            least.append(part.coefficient)
+            continue
+        assert part.column is not None
+        low, grid = (part.column.bounds or (0, 0))[0], part.column.grid or 1
+        least.append(part.coefficient * floor(Fraction(low) / Fraction(grid)) * Fraction(grid))
+    return max(Fraction(0), min(least, default=Fraction(0)))
+
+
+def same_rows(one: tuple[Part, ...], other: tuple[Part, ...], within: GroupScope) -> bool:
+    """Whether two counts are provably of the same rows."""
+    if meaning(one) == meaning(other):
+        return True
+    if len(one) != 1 or len(other) != 1 or canonical(one[0].condition) != canonical(other[0].condition):
+        return False
+    known = And((within.where, one[0].condition))
+    return all(part.column is None or disjoint(known, IsNull(part.column.name)) for part in (*one, *other))
+
+
+def _divisor(node: exp.Div) -> KeyholeError:
+    return KeyholeError(
+        "KH204",
+        f"{written(node.expression)[:80]} is not known to be positive, so nothing can be divided by it",
+        detail="A ratio is tested by multiplying its divisor out, which needs a count, or a sum of positive values.",
+        hint="Divide by count(*), or ask the owner to declare bounds above 0 for the column.",
+        position=position(node.expression),
+    )
+
+
+def _cast(node: exp.Cast, within: GroupScope) -> Linear | None:
+    kind = str(node.to.this.value) if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
+    inner = linear(node.this, within)
+    if inner is None:
+        return None
+    arithmetic = CASTS.get(kind)
+    if arithmetic is None or (arithmetic is Arithmetic.INTEGER and inner.arithmetic is not Arithmetic.INTEGER):
+        raise not_linear(node)
+    return replace(inner, arithmetic=arithmetic)
+
+
+def _coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
+    inner = linear(node.this, within)
+    others = [linear(other, within) for other in node.expressions]
+    if inner is None or len(others) != 1 or others[0] is None or others[0].summands or inner.missing is not None:
+        raise not_linear(node)
+    if inner.own is not None or others[0].own is not None:
+        raise not_linear(node)
+    missing = others[0].constant
+    plain = all(not found.per for found, _ in inner.summands) and not inner.constant
+    if plain and missing == 0 and len(inner.summands) == 1:
+        ((found, coefficient),) = inner.summands
+        text = f"coalesce({found.text}, 0)"
+        return replace(inner, summands=((replace(found, values=(), text=text), coefficient),))
+    return replace(inner, missing=missing)
+
+
+def _coalesced(node: exp.Expr) -> KeyholeError:
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} adds to a mean or ratio that may be replaced",
+        hint="Compare coalesce(avg(x), 0) itself with a constant.",
+        position=position(node),
+    )
+
+
+def not_linear(node: exp.Expr) -> KeyholeError:
+    """KH204 for arithmetic over aggregates that is no sum over rows, KH208 for a threshold that is not constant."""
+    at = position(node)
+    if node.find(exp.Query):
+        return KeyholeError("KH107", "a subquery inside a question", position=at)
+    if contains_aggregate(node):
+        if (different := _divided_by_different(node)) is not None:
+            return different
+        return KeyholeError(
+            "KH204",
+            f"{written(node)[:80]} is not supported",
+            detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
+            hint="Compare count, sum, avg or a ratio of two of them with a constant.",
+            position=at,
+        )
+    return KeyholeError(
+        "KH208",
+        f"{written(node)[:80]} is not a constant threshold",
+        hint="Compare an aggregate with a number or a parameter.",
+        position=at,
+    )
+
+
+def _divided_by_different(node: exp.Expr) -> KeyholeError | None:
+    """The refusal of an aggregate divided by a count of different values; None where that is not what is written."""
+    for ratio in node.find_all(exp.Div):
+        counted = bare(ratio.expression).find(exp.Distinct)
+        if counted is not None and contains_aggregate(ratio.this):
+            names = ", ".join(written(item) for item in counted.expressions)
+            return KeyholeError(
+                "KH204",
+                f"{written(ratio)[:80]} divides by a count of different values",
+                detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
+                "subquery that groups by the unit.",
+                hint=f"Write ... HAVING avg(n) >= 2 over a subquery: SELECT <keys>, {names}, count(*) AS n FROM ... "
+                f"GROUP BY <keys>, {names}.",
+                position=position(ratio),
+            )
+    return None

@@ -1,0 +1,107 @@
+"""A HAVING after parsing: comparisons of sums over rows with constants, joined by AND and OR."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import TypeAlias
+
+from planner.aggregates.key_numbers import KeyNumbers
+from planner.aggregates.row_expression import Part, Values
+from planner.catalog.model import Column
+from planner.question.condition import Condition
+from planner.question.model import Measure
+from planner.values.decimals import decimal
+
+
+class Slack(StrEnum):
+    """What a tolerance of a comparison is measured in."""
+
+    THRESHOLD = "threshold"  # the analyst's unit; a percentage is one of the threshold
+    ROWS = "rows"  # rows of a group; a percentage is one of a group of min_rows rows, as for percentiles
+    RECORD = "record"  # rows, and only where the tolerance names the aggregate: it hinges on one record
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`S operator at`, where S sums `parts` over the rows of a group, in the analyst's unit.
+
+    `left` is the left side as an analyst would write it, `text` the whole comparison. `threshold` is what a percentage
+    is one of. With `own` every group has a threshold of its own instead, until these are set. A mean or ratio is S
+    divided by a sum that is at least `per_row` for each row that counts for it (None: no division), less `origin`.
+    `values` are the rows without which SQL says NULL. `position` is 1-based in the question's text. `allowed` is the
+    tolerance in the unit of S where it is settled already, `part_of` what the analyst wrote where this is a part of it.
+    """
+
+    text: str
+    left: str
+    names: tuple[str, ...]
+    measure: Measure
+    parts: tuple[Part, ...]
+    operator: str
+    at: Fraction
+    threshold: Fraction
+    origin: Fraction
+    per_row: Fraction | None
+    values: tuple[Values, ...]
+    slack: Slack
+    position: int | None
+    warnings: tuple[str, ...] = ()
+    own: KeyNumbers | None = None
+    allowed: Fraction | None = None
+    part_of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A variance or standard deviation of `scale * column + shift` against a constant, in the analyst's unit.
+
+    `sample` divides by one row less than there are, `root` says that the standard deviation is compared. Rows are those
+    of `condition` among those of `where`. `argument` is what is taken the variance of, and `suffix` the FILTER, as an
+    analyst would write them; `left` is the whole left side.
+    """
+
+    left: str
+    names: tuple[str, ...]
+    argument: str
+    suffix: str
+    column: Column
+    scale: Fraction
+    shift: Fraction
+    condition: Condition
+    where: Condition
+    sample: bool
+    root: bool
+    operator: str
+    threshold: Fraction
+    position: int | None
+
+    @property
+    def text(self) -> str:
+        """The comparison as an analyst would write it."""
+        return f"{self.left} {self.operator} {decimal(self.threshold)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """A conjunction; with no children it is true."""
+
+    children: tuple["Having", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """A disjunction; with no children it is false."""
+
+    children: tuple["Having", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """True exactly where `formula` is not true: where it is false, and where SQL says NULL, as EXCEPT has it."""
+
+    formula: "Having"
+
+
+Having: TypeAlias = Comparison | Spread | Every | Some | Outside
+HOLDS = Every(())
+FAILS = Some(())

@@ -1,0 +1,83 @@
+"""Public numbers that one key determines, such as a room's capacity: what a threshold of its own is made of."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from planner.aggregates.row_expression import Values
+from planner.values.decimals import decimal
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNumbers:
+    """One exact number for each value of the key `key` that the question is about, in their order; None for NULL.
+
+    They are the sum of `parts`, expressions as they are written with what each is multiplied by, and of `constant`.
+    `columns` are the columns that they read, as they are spelled. `present` are rows without which they are NULL, where
+    they were written as a maximum or minimum over a group's rows.
+    """
+
+    key: str
+    numbers: tuple[Fraction | None, ...]
+    parts: tuple[tuple[Fraction, str], ...]
+    columns: tuple[str, ...]
+    constant: Fraction = Fraction(0)
+    present: tuple[Values, ...] = ()
+
+    def times(self, factor: Fraction) -> "KeyNumbers":
+        """Each times a constant."""
+        return replace(
+            self,
+            numbers=tuple(n and n * factor for n in self.numbers),
+            parts=tuple((factor * size, text) for size, text in self.parts),
+            constant=factor * self.constant,
+        )
+
+    def plus(self, other: "KeyNumbers") -> "KeyNumbers":
+        """The sums with numbers of the same key."""
+        assert self.key == other.key
+        sums = (None if a is None or b is None else a + b for a, b in zip(self.numbers, other.numbers, strict=True))
+        return replace(
+            self,
+            numbers=tuple(sums),
+            parts=(*self.parts, *other.parts),
+            constant=self.constant + other.constant,
+            columns=tuple(dict.fromkeys((*self.columns, *other.columns))),
+            present=tuple(dict.fromkeys((*self.present, *other.present))),
+        )
+
+    def shifted(self, constant: Fraction) -> "KeyNumbers":
+        """Each plus a constant."""
+        return replace(
+            self,
+            numbers=tuple(None if n is None else n + constant for n in self.numbers),
+            constant=self.constant + constant,
+        )
+
+    @property
+    def text(self) -> str:
+        """How an analyst would write them."""
+        sizes = [(size, text) for size, text in (*self.parts, (self.constant, "")) if size]
+        if sizes and [size for size, _ in sizes] == [1]:
+            return sizes[0][1] or "1"
+        written = ""
+        for size, text in sizes:
+            sign = (" - " if size < 0 else " + ") if written else ("-" if size < 0 else "")
+            enclosed = f"({text})" if " " in text else text
+            factor = "" if text and abs(size) == 1 else str(decimal(abs(size)))
+            written += f"{sign}{factor}{' * ' if factor and text else ''}{enclosed}"
+        return written or "0"
+
+    def only(self, places: tuple[int, ...]) -> "KeyNumbers":
+        """Those at some places."""
+        return replace(self, numbers=tuple(self.numbers[place] for place in places))
+
+    @property
+    def missing(self) -> Iterator[int]:
+        """The places where there is no number."""
+        return (place for place, number in enumerate(self.numbers) if number is None)
+
+    @property
+    def known(self) -> tuple[Fraction, ...]:
+        """The numbers there are."""
+        return tuple(number for number in self.numbers if number is not None)

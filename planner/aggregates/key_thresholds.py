@@ -1,0 +1,246 @@
+"""Thresholds that one key determines: read from HAVING as one exact number per value of that key (MIDE's c_1 ... c_k).
+
+An expression of looked-up columns, numeric keys and constants is folded as PostgreSQL would for every value of the key.
+`max` and `min` of what a group has once are that value, and NULL for groups without rows.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import GroupScope, contains_aggregate
+from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Outside, Some, Spread
+from planner.aggregates.key_numbers import KeyNumbers
+from planner.aggregates.row_expression import Arithmetic, Values
+from planner.catalog.model import Column, Lookup, SqlType, Value
+from planner.errors import KeyholeError
+from planner.parser.tree import name, position, written
+from planner.question.condition import ALWAYS
+from planner.scope.functional_dependencies import by_key
+from planner.scope.names import referenced
+from planner.values.expressions import Constant, Number, Untyped, fold, number
+
+_NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
+
+
+def is_public(node: exp.Expr, within: GroupScope) -> bool:
+    """Whether the expression reads columns of which every group has one value, and no aggregate of anything else."""
+    plain = _once(node)
+    if plain.find(exp.Query) is not None or contains_aggregate(plain):
+        return False
+    columns = [referenced(column, within.scope) for column in plain.find_all(exp.Column)]
+    return bool(columns) and all(column is not None and _keys(column, within) for column in columns)
+
+
+def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithmetic]:
+    """The numbers of an expression that `is_public`. Raises KH208 where they are of several keys or not exact."""
+    plain = _once(node)
+    columns: dict[tuple[str, str], Column] = {}
+    for read in plain.find_all(exp.Column):
+        column = referenced(read, within.scope)
+        assert column is not None
+        if column.sql_type not in _NUMBERS:
+            raise KeyholeError(
+                "KH208",
+                f'"{column.name}" of type {column.declared} is no exact number to compare with',
+                hint="Compare with a public column of type integer or numeric.",
+                position=position(node),
+            )
+        columns[name(read.args.get("table")), name(read.this)] = column
+    keys = [key for key in within.keys if all(_found(column, key, within) is not None for column in columns.values())]
+    if not keys:
+        raise _several(node)
+    key = keys[0]
+    found = {place: _found(column, key, within) or {} for place, column in columns.items()}
+    folded: dict[tuple[Value | None, ...], Number | None] = {}
+    numbers: list[Number | None] = []
+    for value in dict(within.values)[key.name]:
+        at = tuple(values[value] for values in found.values())
+        if at not in folded:
+            known = {place: _constant(one, column) for (place, column), one in zip(columns.items(), at, strict=True)}
+            folded[at] = _number(fold(plain, replace(within.given, columns=known)), node)
+        numbers.append(folded[at])
+    spelled = dict.fromkeys(within.scope.spelled(column) for column in columns.values())
+    made = KeyNumbers(
+        key=key.name,
+        numbers=tuple(None if one is None else one.value for one in numbers),
+        parts=((Fraction(1), written(plain)),),
+        columns=tuple(spelled),
+        present=(Values(None, ALWAYS),) if contains_aggregate(node) else (),
+    )
+    whole = all(one is None or one.integral for one in numbers)
+    return made, Arithmetic.INTEGER if whole else Arithmetic.EXACT
+
+
+def _several(node: exp.Expr) -> KeyholeError:
+    return KeyholeError(
+        "KH208",
+        f"{written(node)[:80]} is not determined by one key",
+        detail="A threshold of its own for every group is looked up by one of the GROUP BY keys.",
+        hint="Compare with columns of a public table that is joined by one of the keys.",
+        position=position(node),
+    )
+
+
+def mean_less(left: exp.Expr, threshold: exp.Expr) -> exp.Expr | None:
+    """`avg(x)` less a threshold that `is_public`, as the mean of `x - threshold` over the same rows: a sum over rows.
+
+    Its sensitivity is that of the most that any row of any key can be away from its threshold. None for any other
+    expression than a mean.
+    """
+    call = left.this if isinstance(left, exp.Filter) else left
+    if not isinstance(call, exp.Avg) or isinstance(call.this, exp.Distinct):
+        return None
+    read = exp.Paren(this=call.this.copy())
+    mean: exp.Expr = exp.Avg(this=exp.Sub(this=read, expression=exp.Paren(this=_once(threshold).copy())))
+    return exp.Filter(this=mean, expression=left.expression.copy()) if isinstance(left, exp.Filter) else mean
+
+
+def undetermined(node: exp.Expr, within: GroupScope) -> KeyholeError | None:
+    """KH208 for a threshold that columns give, with the key by which each group would have one, if there is some.
+
+    None for what reads no columns, and for an aggregate that no further key would make the same in a whole group.
+    """
+    plain = _once(node)
+    if contains_aggregate(plain) or plain.find(exp.Query) is not None:
+        return None
+    read = [column for one in plain.find_all(exp.Column) if (column := referenced(one, within.scope)) is not None]
+    columns = [column for column in read if not _keys(column, within)]
+    by = [
+        key
+        for key in within.scope.table.columns
+        if key.domain is not None and all(by_key(column, key, key.domain) is not None for column in read)
+    ]
+    by.sort(key=lambda key: (key in columns, isinstance(key.derivation, Lookup)))
+    if not columns or (contains_aggregate(node) and not (by and by[0] not in columns)):
+        return None
+    spelled = ", ".join(dict.fromkeys(within.scope.spelled(column) for column in columns))
+    hint = "Compare an aggregate with a number, a parameter, or a public table's column joined by one of the keys."
+    if by:
+        hint = f"Add {within.scope.spelled(by[0])} to GROUP BY, so that every group has one {spelled}."
+    return KeyholeError(
+        "KH208",
+        f"{written(node)[:80]} is not a constant threshold",
+        detail="A group may have several values of it: no key determines it.",
+        hint=hint,
+        position=position(node),
+    )
+
+
+def _once(node: exp.Expr) -> exp.Expr:
+    """The expression with what `max` and `min` are of in their place."""
+    if node.find(exp.Max, exp.Min) is None:
+        return node
+    plain: exp.Expr = node.copy().transform(
+        lambda one: one.this if isinstance(one, exp.Max | exp.Min) and not one.expressions else one, copy=False
+    )
+    return plain
+
+
+def _keys(column: Column, within: GroupScope) -> bool:
+    return any(_found(column, key, within) is not None for key in within.keys)
+
+
+def _found(column: Column, key: Column, within: GroupScope) -> Mapping[Value, Value | None] | None:
+    values = dict(within.values).get(key.name)
+    return None if values is None else by_key(column, key, values)
+
+
+def _constant(value: Value | None, column: Column) -> Constant:
+    return None if value is None else _number_of(value, column)
+
+
+def _number_of(value: Value, column: Column) -> Number:
+    found = number(str(value), exp.Literal.number(str(value)))
+    return Number(found.value, integral=column.sql_type is SqlType.INTEGER)
+
+
+def _number(value: Constant, node: exp.Expr) -> Number | None:
+    match value:
+        case None | Number():
+            return value
+        case Untyped(text):
+            return number(text, node)
+        case _:
+            raise KeyholeError("KH208", f"{written(node)[:80]} is not a number", position=position(node))
+
+
+def without_missing(
+    formula: Having, values: Mapping[str, tuple[Value, ...]]
+) -> tuple[Having, Mapping[str, tuple[Value, ...]]]:
+    """The formula, and the values of the keys at which it can hold, where thresholds may be NULL.
+
+    A comparison with NULL is not true. A key's value is left out if the formula is false without the comparisons that
+    are NULL there. Raises KH208 where it may still hold.
+    """
+    left = dict(values)
+    for key in dict.fromkeys(one.own.key for one in _comparisons(formula) if one.own is not None):
+        own = {one: one.own for one in _comparisons(formula) if one.own is not None and one.own.key == key}
+        missing: dict[int, set[Comparison]] = {}
+        for one, numbers in own.items():
+            for place in numbers.missing:
+                missing.setdefault(place, set()).add(one)
+        for absent in dict.fromkeys(frozenset(found) for found in missing.values()):
+            if _without(formula, absent) != FAILS:
+                raise _unknown(next(one for one in own if one in absent))
+        kept = tuple(place for place in range(len(left[key])) if place not in missing)
+        left[key] = tuple(left[key][place] for place in kept)
+        formula = _only(formula, key, kept) if kept else FAILS
+    return formula, left
+
+
+def _comparisons(formula: Having) -> Iterator[Comparison]:
+    match formula:
+        case Comparison():
+            yield formula
+        case Spread():
+            return
+        case Outside(inner):
+            yield from _comparisons(inner)
+        case Every(children) | Some(children):
+            for child in children:
+                yield from _comparisons(child)
+
+
+def _without(formula: Having, absent: frozenset[Comparison]) -> Having:
+    """The formula where some comparisons are not true, as far as it becomes simpler."""
+    match formula:
+        case Comparison():
+            return FAILS if formula in absent else formula
+        case Spread():
+            return formula
+        case Outside(inner):
+            return Outside(_without(inner, absent))
+        case Every(children):
+            parts = tuple(_without(child, absent) for child in children)
+            return FAILS if FAILS in parts else Every(parts)
+        case Some(children):
+            return Some(tuple(part for child in children if (part := _without(child, absent)) != FAILS))
+
+
+def _only(formula: Having, key: str, places: tuple[int, ...]) -> Having:
+    match formula:
+        case Comparison(own=KeyNumbers() as own) if own.key == key:
+            return replace(formula, own=own.only(places))
+        case Comparison() | Spread():
+            return formula
+        case Outside(inner):
+            return Outside(_only(inner, key, places))
+        case Every(children):
+            return Every(tuple(_only(child, key, places) for child in children))
+        case Some(children):
+            return Some(tuple(_only(child, key, places) for child in children))
+
+
+def _unknown(comparison: Comparison) -> KeyholeError:
+    assert comparison.own is not None
+    conditions = " AND ".join(f"{column} IS NOT NULL" for column in comparison.own.columns)
+    return KeyholeError(
+        "KH208",
+        f"{comparison.text} has no threshold for some groups, which may qualify all the same",
+        detail="A looked-up value is NULL there.",
+        hint=f"Leave these groups out: WHERE {conditions}",
+        position=comparison.position,
+    )

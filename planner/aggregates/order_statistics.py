@@ -1,0 +1,268 @@
+"""Aggregates that pick one value of a group, as counts: max, min, percentiles, median, bool_and and bool_or (M2).
+
+| SQL | literal | needs values |
+|---|---|---|
+| `MAX(x) > t`, `>=` | `count(x > t) >= 1`, `count(x >= t) >= 1` | |
+| `MAX(x) <= t`, `<` | `count(x > t) <= 0`, `count(x >= t) <= 0` | yes |
+| `MIN(x) < t`, `<=` | `count(x < t) >= 1`, `count(x <= t) >= 1` | |
+| `MIN(x) >= t`, `>` | `count(x < t) <= 0`, `count(x <= t) <= 0` | yes |
+| `percentile_disc(p) > t`, `>=` | `sum (1[x > t] - (1 - p)) > 0`, `sum (1[x >= t] - (1 - p)) > 0` | |
+| `percentile_disc(p) <= t`, `<` | the same `<= 0` | yes |
+| `percentile_cont(p) > t`, `>=` | `sum (1[x > t] - (1 - p)) > -(1 - p)`, with `x >= t` | yes |
+| `percentile_cont(p) <= t`, `<` | `sum (1[x > t] - (1 - p)) < p`, with `x >= t` | yes |
+
+All are exact but percentile_cont, which interpolates between two neighbours. Its literal holds wherever SQL's
+comparison does, so the false-negative rate holds; where it holds and SQL's does not, one row more or less would make
+SQL's hold. `p` is the share below: with n values, percentile_disc is the first with `p * n` values up to it,
+percentile_cont lies `p * (n - 1)` places from the first.
+
+References: MATHS M2.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import Call, GroupScope, called, contains_aggregate, unsupported
+from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Slack, Some
+from planner.aggregates.row_expression import Part, Values
+from planner.catalog.model import Column, SqlType
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, position, written
+from planner.predicates.column_comparison import compared
+from planner.predicates.condition import row_truth
+from planner.question.condition import Condition, all_of, any_of, spelled
+from planner.question.model import Measure
+from planner.scope.names import referenced
+from planner.values.expressions import Constant, NotConstant, Number, fold
+from planner.values.operators import OPPOSITE
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    """One aggregate that picks a value: of `column`, among the rows of `condition`, with the share `p` below it."""
+
+    call: exp.Expr
+    function: str
+    column: Column
+    condition: Condition
+    text: str
+    share: Fraction | None
+
+    @property
+    def values(self) -> Values:
+        return Values(self.column.name, self.condition)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.text, self.text.split(" FILTER ")[0], self.function)
+
+
+def picks_a_value(node: exp.Expr) -> bool:
+    """Whether the expression is max, min, median or a percentile."""
+    inner = _unfiltered(node)
+    if isinstance(inner, exp.WithinGroup):
+        return isinstance(inner.this, exp.PercentileCont | exp.PercentileDisc)
+    return isinstance(inner, exp.Max | exp.Min | exp.Median)
+
+
+def is_truth(node: exp.Expr) -> bool:
+    """Whether the expression is bool_and or bool_or."""
+    return isinstance(_unfiltered(node), exp.LogicalAnd | exp.LogicalOr)
+
+
+def _unfiltered(node: exp.Expr) -> exp.Expr:
+    node = bare(node)
+    return node.this if isinstance(node, exp.Filter) else node
+
+
+def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within: GroupScope) -> Having:
+    """`node operator threshold` for what `picks_a_value`. Raises KH204, KH208, KH212 and what a FILTER raises."""
+    try:
+        constant = fold(threshold, within.given)
+    except NotConstant:
+        raise KeyholeError(
+            "KH208",
+            f"{written(threshold)[:80]} is not a constant threshold",
+            detail="max, min, percentiles and median are compared with a constant each.",
+            hint="Compare an aggregate with a number or a parameter: max(x) > 80 AND min(x) < 20.",
+            position=position(_unfiltered(node) if contains_aggregate(threshold) else threshold),
+        ) from None
+    if constant is None:
+        return FAILS
+    picked = _picked(called(node, within), within)
+    if operator == "=":
+        return Every(tuple(_one(picked, side, constant, threshold) for side in (">=", "<=")))
+    if operator == "<>":
+        return Some(tuple(_one(picked, side, constant, threshold) for side in (">", "<")))
+    return _one(picked, operator, constant, threshold)
+
+
+def _picked(call: Call, within: GroupScope) -> _Picked:
+    node = call.node
+    argument: exp.Expr = node.this
+    function, share = "max" if isinstance(node, exp.Max) else "min", None
+    if isinstance(node, exp.Median):
+        function, share = "median", Fraction(1, 2)
+    elif isinstance(node, exp.WithinGroup):
+        function = "percentile_cont" if isinstance(node.this, exp.PercentileCont) else "percentile_disc"
+        share = _share(node, within)
+        (ordered,) = node.expression.expressions
+        argument = ordered.this
+        if ordered.args.get("desc"):
+            if function == "percentile_disc":
+                raise _descending(node, ordered)
+            share = 1 - share
+    elif node.expressions:
+        raise unsupported(node)
+    column = referenced(argument, within.scope)
+    if column is None:
+        raise KeyholeError(
+            "KH204",
+            f"{function} of {written(argument)[:80]} is not supported",
+            detail="It is over one declared column.",
+            hint="Ask the owner to expose the expression as a column of a view.",
+            position=position(argument),
+        )
+    numeric = column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
+    if function in ("percentile_cont", "median") and not numeric:
+        raise KeyholeError(
+            "KH204", f'column "{column.name}" of type {column.declared} has no {function}', position=position(argument)
+        )
+    text = f"{f'median({column.name})' if function == 'median' else written(node)}{call.suffix}"
+    return _Picked(node, function, column, call.condition, text, share)
+
+
+def _share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
+    try:
+        value = fold(node.this.this, within.given)
+    except NotConstant:
+        value = None
+    if not isinstance(value, Number) or not 0 < value.value <= 1 or len(node.expression.expressions) != 1:
+        raise KeyholeError(
+            "KH204",
+            f"{written(node)[:80]} is not a percentile that Keyhole tests",
+            detail="The share is one constant above 0 and at most 1, the order is by one column.",
+            hint="Write for example percentile_disc(0.9) WITHIN GROUP (ORDER BY x) > t.",
+            position=position(node),
+        )
+    return value.value
+
+
+def _descending(node: exp.Expr, ordered: exp.Expr) -> KeyholeError:
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} counts from above",
+        detail="percentile_disc takes the next value in its own order, so the two directions differ by up to a row.",
+        hint="Order ascending and take 1 - p: percentile_disc(0.1) WITHIN GROUP (ORDER BY x) for 0.9 descending.",
+        position=position(ordered),
+    )
+
+
+def _one(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
+    if picked.share is None:
+        return _extreme(picked, operator, constant, node)
+    return _percentile(picked, picked.share, operator, constant, node)
+
+
+def _beyond(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Condition:
+    return all_of((picked.condition, compared(picked.column, operator, constant, node).true))
+
+
+def _text(picked: _Picked, operator: str, node: exp.Expr) -> str:
+    return f"{picked.text} {operator} {written(node)}"
+
+
+def _extreme(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
+    above = operator in (">", ">=")
+    exists = above is (picked.function == "max")
+    counted = _beyond(picked, operator if exists else OPPOSITE[operator], constant, node)
+    return record(
+        _text(picked, operator, node),
+        picked.text,
+        picked.names,
+        counted,
+        exists=exists,
+        values=picked.values,
+        position=position(picked.call),
+    )
+
+
+def record(
+    text: str,
+    left: str,
+    names: tuple[str, ...],
+    counted: Condition,
+    *,
+    exists: bool,
+    values: Values,
+    position: int | None,
+) -> Comparison:
+    """At least one row of `counted`, or, among `values`, none: a comparison that hinges on one record."""
+    advice = f"count(*) FILTER (WHERE {spelled(counted)}) {'>=' if exists else '<'} 5"
+    return Comparison(
+        text=text,
+        left=left,
+        names=names,
+        measure=Measure.ROWS,
+        parts=(Part(Fraction(1), None, counted, 0),),
+        operator=">" if exists else "<=",
+        at=Fraction(0),
+        threshold=Fraction(0),
+        origin=Fraction(0),
+        per_row=None,
+        values=() if exists else (values,),
+        slack=Slack.RECORD,
+        position=position,
+        warnings=(f"{text} hinges on one record, which is dear to hide; cheaper: {advice}",),
+    )
+
+
+def _percentile(picked: _Picked, share: Fraction, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
+    above = operator in (">", ">=")
+    counted = _beyond(picked, ">" if operator in (">", "<=") else ">=", constant, node)
+    at, strict = Fraction(0), ">" if above else "<="
+    if picked.function != "percentile_disc":
+        at, strict = (share - 1, ">") if above else (share, "<")
+    # the same rows as the first part's condition sees: NaN is above every number
+    present = picked.values.rows
+    return Comparison(
+        text=_text(picked, operator, node),
+        left=picked.text,
+        names=picked.names,
+        measure=Measure.TOTAL,
+        parts=tuple(
+            part
+            for part in (Part(Fraction(1), None, counted, 0), Part(share - 1, None, present, 0))
+            if part.coefficient
+        ),
+        operator=strict,
+        at=at,
+        threshold=Fraction(100),
+        origin=100 * (1 - share),
+        per_row=Fraction(1, 100),
+        values=(picked.values,),
+        slack=Slack.ROWS,
+        position=position(picked.call),
+    )
+
+
+def truth_comparison(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
+    """`bool_and(c)`, `bool_or(c)` or the negation of one, as a count. Raises what the condition raises."""
+    call = called(node, within)
+    truth = row_truth(call.node.this, within.scope, within.given)
+    every = isinstance(call.node, exp.LogicalAnd)
+    counted = all_of((call.condition, truth.false if every else truth.true))
+    known = Values(None, all_of((call.condition, any_of((truth.true, truth.false)))))
+    function = "bool_and" if every else "bool_or"
+    left = f"{function}({written(bare(call.node.this))}){call.suffix}"
+    return record(
+        f"NOT {left}" if negated else left,
+        left,
+        (left, left.split(" FILTER ")[0], function),
+        counted,
+        exists=every is negated,
+        values=known,
+        position=position(call.node),
+    )

@@ -1,0 +1,292 @@
+"""What an aggregate adds up: an expression of a row as a sum of columns and constants, each under its condition.
+
+`CASE WHEN c THEN x ELSE 2 END` is x where c is true and 2 where it is not; `COALESCE(x, 0)` is x where it has a value,
+0 elsewhere. So every row expression on the allow-list is a sum of parts, and any sum over rows stays linear.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, SqlType
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, position, written
+from planner.predicates.condition import row_truth
+from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of
+from planner.scope.names import Scope, referenced
+from planner.values.expressions import Given, NotConstant, Number, Untyped, fold, number
+
+MOST_PARTS = 16
+
+
+class Arithmetic(IntEnum):
+    """How PostgreSQL computes with a value: integers divide without remainder, doubles round halves to even."""
+
+    INTEGER = 0
+    EXACT = 1
+    FLOATING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`coefficient * column ** power` in the user's unit, added by rows that satisfy `condition` and have a value."""
+
+    coefficient: Fraction
+    column: Column | None
+    condition: Condition
+    power: int
+
+    def where(self, condition: Condition) -> "Part":
+        """The part for those rows alone that also satisfy the condition."""
+        return replace(self, condition=all_of((condition, self.condition)))
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The rows that must exist for an aggregate not to be NULL: `least` with a value of `column` under `condition`."""
+
+    column: str | None
+    condition: Condition
+    least: int = 1
+
+    @property
+    def rows(self) -> Condition:
+        """The same as one condition, NaN counting as a value."""
+        return self.condition if self.column is None else all_of((self.condition, Not(IsNull(self.column))))
+
+    def where(self, condition: Condition) -> "Values":
+        """Those among the rows that satisfy the condition."""
+        return replace(self, condition=all_of((condition, self.condition)))
+
+
+@dataclass(frozen=True, slots=True)
+class RowExpression:
+    """The parts of an expression, the rows where it is not NULL, and how it computes."""
+
+    parts: tuple[Part, ...]
+    values: Values
+    arithmetic: Arithmetic
+
+    def where(self, condition: Condition) -> "RowExpression":
+        """The expression where the condition is true, NULL elsewhere."""
+        parts = tuple(part.where(condition) for part in self.parts)
+        return replace(self, parts=parts, values=self.values.where(condition))
+
+    def times(self, factor: Fraction) -> "RowExpression":
+        """The expression times a constant."""
+        return replace(
+            self, parts=tuple(replace(part, coefficient=factor * part.coefficient) for part in self.parts if factor)
+        )
+
+    @property
+    def missing(self) -> Condition | None:
+        """The rows where the expression is NULL; None where they are no condition on one column."""
+        return _complement(self.values)
+
+
+def _complement(values: Values) -> Condition | None:
+    if values.column is not None and values.condition == ALWAYS:
+        return IsNull(values.column)
+    if values.column is None and values.condition in (ALWAYS, NEVER):
+        return NEVER if values.condition == ALWAYS else ALWAYS
+    return None
+
+
+def row_expression(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
+    """The expression as parts. Raises KH204 for what is not on the allow-list, KH2xx for its conditions."""
+    made = _read(node, scope, given)
+    if len(made.parts) > MOST_PARTS:
+        raise _unsupported(node, "has too many cases")
+    return made
+
+
+def _unsupported(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
+    return KeyholeError(
+        "KH204",
+        f"an aggregate of {written(node)[:80]} {why}",
+        detail="An aggregate adds up columns times constants, CASE, COALESCE, sums and differences of these.",
+        hint="Ask the owner to expose the expression as a column of a view, with bounds.",
+        position=position(node),
+    )
+
+
+def _read(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
+    node = bare(node)
+    constant = _constant(node, given)
+    if constant is not None:
+        return constant
+    column = referenced(node, scope)
+    if column is not None:
+        return _column(column, node)
+    match node:
+        case exp.Case():
+            return _case(node, scope, given)
+        case exp.If():
+            otherwise = node.args.get("false")
+            return _arms([(node.this, node.args["true"])], otherwise, scope, given)
+        case exp.Coalesce():
+            return _coalesced([node.this, *node.expressions], scope, given)
+        case exp.Neg():
+            return _read(node.this, scope, given).times(Fraction(-1))
+        case exp.Add() | exp.Sub():
+            return _sum(node, scope, given)
+        case exp.Mul() | exp.Div():
+            return _scaled(node, scope, given)
+        case exp.Cast():
+            return _cast(node, scope, given)
+        case _:
+            raise _unsupported(node)
+
+
+def _constant(node: exp.Expr, given: Given) -> RowExpression | None:
+    try:
+        value = fold(node, given)
+    except NotConstant:
+        return None
+    if value is None:
+        return RowExpression((), Values(None, NEVER), Arithmetic.INTEGER)
+    if isinstance(value, Untyped):
+        value = number(value.text, node)
+    if not isinstance(value, Number):
+        raise _unsupported(node)
+    parts = (Part(value.value, None, ALWAYS, 0),) if value.value else ()
+    return RowExpression(parts, Values(None, ALWAYS), Arithmetic.INTEGER if value.integral else Arithmetic.EXACT)
+
+
+def _column(column: Column, node: exp.Expr) -> RowExpression:
+    if column.sql_type is SqlType.OTHER:
+        raise KeyholeError(
+            "KH204",
+            f'column "{column.name}" has type {column.declared}, which aggregates cannot use',
+            position=position(node),
+        )
+    kinds = {SqlType.INTEGER: Arithmetic.INTEGER, SqlType.DOUBLE: Arithmetic.FLOATING}
+    arithmetic = kinds.get(column.sql_type, Arithmetic.EXACT)
+    return RowExpression((Part(Fraction(1), column, ALWAYS, 1),), Values(column.name, ALWAYS), arithmetic)
+
+
+def _case(node: exp.Case, scope: Scope, given: Given) -> RowExpression:
+    arms = [(arm.this, arm.args["true"]) for arm in node.args["ifs"]]
+    if node.this is not None:
+        arms = [(exp.EQ(this=node.this.copy(), expression=tested.copy()), value) for tested, value in arms]
+    return _arms(arms, node.args.get("default"), scope, given)
+
+
+def _arms(
+    arms: Sequence[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | None, scope: Scope, given: Given
+) -> RowExpression:
+    passed: list[Condition] = []
+    found: list[RowExpression] = []
+    conditions: list[Condition] = []
+    for condition, value in arms:
+        truth = row_truth(condition, scope, given)
+        found.append(_read(value, scope, given))
+        conditions.append(all_of((*passed, truth.true)))
+        passed.append(truth.not_true)
+    if otherwise is not None:
+        found.append(_read(otherwise, scope, given))
+        conditions.append(all_of(passed))
+    made = _together([one.where(condition) for one, condition in zip(found, conditions, strict=True)])
+    alike = otherwise is not None and len({one.values for one in found}) == 1
+    return replace(made, values=found[0].values) if alike else made
+
+
+def _together(found: Sequence[RowExpression]) -> RowExpression:
+    """Expressions of which at most one is not NULL on any row."""
+    kept = [one for one in found if one.values.condition != NEVER]
+    if len(kept) == 1:
+        return kept[0]
+    return RowExpression(
+        parts=tuple(part for one in kept for part in one.parts),
+        values=Values(None, any_of(one.values.rows for one in kept)),
+        arithmetic=max((one.arithmetic for one in kept), default=Arithmetic.INTEGER),
+    )
+
+
+def _coalesced(nodes: Sequence[exp.Expr], scope: Scope, given: Given) -> RowExpression:
+    found: list[RowExpression] = []
+    missing: Condition = ALWAYS
+    for node in nodes:
+        one = _read(node, scope, given)
+        found.append(one.where(missing) if missing != ALWAYS else one)
+        null = one.missing
+        if null is None:
+            raise _unsupported(node, "inside COALESCE is not supported")
+        missing = all_of((missing, null))
+        if missing == NEVER:
+            break
+    return _together(found)
+
+
+def _sum(node: exp.Add | exp.Sub, scope: Scope, given: Given) -> RowExpression:
+    left, right = _read(node.this, scope, given), _read(node.expression, scope, given)
+    right = right if isinstance(node, exp.Add) else right.times(Fraction(-1))
+    if _is_constant(right):
+        values = left.values
+    else:
+        values = right.values if _is_constant(left) else Values(None, all_of((left.values.rows, right.values.rows)))
+    return RowExpression(
+        parts=tuple(_beside(part, right) for part in left.parts) + tuple(_beside(part, left) for part in right.parts),
+        values=values,
+        arithmetic=max(left.arithmetic, right.arithmetic),
+    )
+
+
+def _beside(part: Part, other: RowExpression) -> Part:
+    """The part where the other operand has a value too; a constant beside a column counts that column's values."""
+    column = next((found.column for found in other.parts if found.column is not None), None)
+    if part.column is None and column is not None and other.values.column == column.name:
+        return replace(part, column=column, condition=all_of((other.values.condition, part.condition)))
+    return part.where(other.values.rows)
+
+
+def _scaled(node: exp.Mul | exp.Div, scope: Scope, given: Given) -> RowExpression:
+    left, right = _read(node.this, scope, given), _read(node.expression, scope, given)
+    if isinstance(node, exp.Mul) and not _is_constant(right):
+        left, right = right, left
+    if not _is_constant(right):
+        raise _unsupported(node)
+    factor = sum((part.coefficient for part in right.parts), Fraction(0))
+    arithmetic = max(left.arithmetic, right.arithmetic)
+    if isinstance(node, exp.Div):
+        if arithmetic is Arithmetic.INTEGER or not factor:
+            raise _unsupported(node, "divides integers without remainder" if factor else "divides by zero")
+        factor = 1 / factor
+    return replace(left.times(factor), arithmetic=arithmetic)
+
+
+def _is_constant(found: RowExpression) -> bool:
+    return found.values == Values(None, ALWAYS) and all(part.column is None for part in found.parts)
+
+
+_EXACT = frozenset(("DECIMAL",))
+_FLOATING = frozenset(("DOUBLE",))
+_INTEGERS = frozenset(("INT", "BIGINT"))
+
+
+def _cast(node: exp.Cast, scope: Scope, given: Given) -> RowExpression:
+    kind = node.to.this.value if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
+    column = referenced(node.this, scope)
+    if kind in _INTEGERS and (column is None or column.sql_type is SqlType.BOOLEAN) and _boolean(bare(node.this)):
+        truth = row_truth(node.this, scope, given)
+        known = Values(None, any_of((truth.true, truth.false)))
+        return RowExpression((Part(Fraction(1), None, truth.true, 0),), known, Arithmetic.INTEGER)
+    inner = _read(node.this, scope, given)
+    if kind in _EXACT:
+        return replace(inner, arithmetic=Arithmetic.EXACT)
+    if kind in _FLOATING:
+        return replace(inner, arithmetic=Arithmetic.FLOATING)
+    if kind in _INTEGERS and inner.arithmetic is Arithmetic.INTEGER:
+        return inner
+    raise _unsupported(node)
+
+
+def _boolean(node: exp.Expr) -> bool:
+    return isinstance(
+        node,
+        exp.Column | exp.Boolean | exp.Not | exp.And | exp.Or | exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE
+        | exp.Between | exp.In | exp.Like | exp.Is,
+    )  # fmt: skip

@@ -1,0 +1,272 @@
+"""The tables of a question's FROM, and the equalities that may join them."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.bind.lookup_columns import MOST_ROWS
+from planner.catalog.model import Catalog, PublicTable, Table
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, name, position
+
+APART = (
+    "Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) "
+    "q JOIN public_table ..."
+)
+_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+_ON_JOIN = frozenset(("this", "on", "using", "side", "kind", "pivots"))
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One table of FROM, private or public."""
+
+    node: exp.Table
+    alias: str
+    table: Table | PublicTable
+    join: exp.Join | None
+
+    @property
+    def public(self) -> PublicTable | None:
+        """The table, if it is public."""
+        return self.table if isinstance(self.table, PublicTable) else None
+
+    @property
+    def private(self) -> Table | None:
+        """The table, if it is private."""
+        return self.table if isinstance(self.table, Table) else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its columns."""
+        return frozenset(column.name for column in self.table.columns)
+
+    @property
+    def outer(self) -> bool:
+        """Whether rows that find none of its rows stay."""
+        return self.join is not None and bool(self.join.side)
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """An equality that may join two tables."""
+
+    left: exp.Expr
+    right: exp.Expr
+    at: int | None
+    using: bool = False
+
+    def columns(self) -> Iterator[exp.Column]:
+        """The columns on both sides."""
+        yield from self.left.find_all(exp.Column)
+        yield from self.right.find_all(exp.Column)
+
+
+@dataclass(frozen=True, slots=True)
+class FromClause:
+    """A FROM of several tables.
+
+    `inner` are the equalities of WHERE, ON and USING that hold in every row, `outer` those of each LEFT JOIN. `merged`
+    are the columns of each table that USING leaves out of unqualified names.
+    """
+
+    relations: tuple[Relation, ...]
+    inner: tuple[Equality, ...]
+    outer: Mapping[str, tuple[Equality, ...]]
+    merged: Mapping[str, frozenset[str]]
+
+    @property
+    def mentioned(self) -> set[str]:
+        """The names of columns in its equalities."""
+        found = [*self.inner, *(one for several in self.outer.values() for one in several)]
+        return {name(column.this) for equality in found for column in equality.columns()}
+
+    def owners(self, node: exp.Expr) -> set[str]:
+        """The tables whose columns an expression reads; empty where a name is unknown or ambiguous."""
+        return _owners(node, self.relations, self.merged)
+
+    def owner(self, node: exp.Expr) -> tuple[str, str] | None:
+        """The table and column that a plain column is; None for anything else, and where that is unknown."""
+        column = bare(node)
+        if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
+            return None
+        owners = self.owners(column)
+        relation = next((one for one in self.relations if owners == {one.alias}), None)
+        if relation is None or name(column.this) not in relation.names:
+            return None
+        if column.args.get("db") is not None and (name(column.args["db"]), relation.alias) != (
+            "public",
+            relation.table.name,
+        ):
+            return None
+        return relation.alias, name(column.this)
+
+
+def from_clause(select: exp.Select, catalog: Catalog) -> FromClause:
+    """The tables that a SELECT joins. Raises KH107, KH201, KH213."""
+    relations = _relations(select, catalog)
+    merged: dict[str, set[str]] = {relation.alias: set() for relation in relations}
+    inner: list[Equality] = []
+    outer: dict[str, tuple[Equality, ...]] = {}
+    for index, relation in enumerate(relations):
+        if relation.join is None:
+            continue
+        conditions = list(conjuncts(relation.join.args.get("on")))
+        found = [Equality(part.this, part.expression, position(part)) for part in conditions if _equal(part)]
+        using = relation.join.args.get("using") or ()
+        found += [_using(relations[: index + 1], identifier, merged) for identifier in using]
+        if not relation.outer:
+            inner += found
+            continue
+        if len(found) != 1 or len(found) < len(conditions):
+            raise refused(
+                "LEFT JOIN is supported ON one equality",
+                relation.node,
+                hint="Move other conditions on public columns into WHERE or FILTER.",
+            )
+        outer[relation.alias] = tuple(found)
+    where = select.args.get("where")
+    for part in conjuncts(None if where is None else where.this):
+        if _equal(part):
+            inner.append(Equality(part.this, part.expression, position(part)))
+    return FromClause(relations, tuple(inner), outer, {alias: frozenset(names) for alias, names in merged.items()})
+
+
+def alias_of(node: exp.Table) -> str:
+    """The name by which a table of FROM qualifies its columns."""
+    alias = node.args.get("alias")
+    return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
+
+
+def refused(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
+    """KH107 at a place in FROM."""
+    return KeyholeError("KH107", message, detail=detail, hint=hint, position=position(node))
+
+
+def _relations(select: exp.Select, catalog: Catalog) -> tuple[Relation, ...]:
+    nodes: list[tuple[exp.Expr, exp.Join | None]] = [(select.args["from_"].this, None)]
+    nodes += [(join.this, join) for join in select.args["joins"]]
+    hidden = {name(cte.args["alias"].this) for cte in select.root().find_all(exp.CTE)}
+    found: list[Relation] = []
+    before = False
+    for node, join in nodes:
+        if not isinstance(node, exp.Table) or any(v for k, v in node.args.items() if v and k not in _ON_TABLE):
+            raise refused("a question joins tables, without subqueries or functions", node)
+        alias = node.args.get("alias")
+        if alias is not None and alias.args.get("columns"):
+            raise refused("column aliases of a joined table are not supported", node, hint="Leave them out.")
+        table = _table(node, catalog, hidden)
+        private = isinstance(table, Table)
+        if join is not None:
+            _check_kind(join, node, before=before, private=private)
+        found.append(Relation(node, alias_of(node), table, join))
+        before = before or private
+    for called, times in Counter(relation.alias for relation in found).items():
+        if times > 1:
+            again = [relation.node for relation in found if relation.alias == called][-1]
+            raise refused(f'the table name "{called}" is used twice', again, hint="Give each table an alias.")
+    return tuple(found)
+
+
+def _check_kind(join: exp.Join, node: exp.Table, *, before: bool, private: bool) -> None:
+    side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
+    unknown = [key for key, value in join.args.items() if value and key not in _ON_JOIN]
+    if join.args.get("method"):
+        raise refused("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
+    if unknown or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "CROSS"):
+        raise refused(
+            f"{side or kind or 'this'} JOIN is not supported in a question",
+            node,
+            detail="A question's rows are those of its private table.",
+            hint="Write JOIN or LEFT JOIN, the private table first.",
+        )
+    if side == "LEFT" and before and private:
+        raise refused(
+            "LEFT JOIN of private tables is not supported in a question",
+            node,
+            detail="Private tables are joined on their privacy unit: only units with rows in both count.",
+            hint="Write JOIN.",
+        )
+    if side == "LEFT" and (private or not before):
+        raise refused(
+            "LEFT JOIN needs the private table on its left",
+            node,
+            detail="A question's rows are those of its private table.",
+            hint="Write FROM the private table LEFT JOIN the public one, or JOIN.",
+        )
+
+
+def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | PublicTable:
+    called, schema, database = name(node.this), name(node.args.get("db")), name(node.args.get("catalog"))
+    known = schema in ("", "public") and database in ("", catalog.database)
+    if known and schema == "" and called in hidden:
+        raise refused(
+            f'"{called}" is a WITH query here, not a table', node, hint=f"Rename it, or write public.{called}."
+        )
+    private = catalog.table(called) if known else None
+    if private is not None:
+        return private
+    public = next((table for table in catalog.public_tables if known and table.name == called), None)
+    if public is None:
+        raise refused(f'"{called}" is not a public table', node)
+    if len(public.rows) > MOST_ROWS:
+        raise KeyholeError(
+            "KH213",
+            f'the public table "{called}" has {len(public.rows):,} rows; the most in a question is {MOST_ROWS:,}',
+            hint=APART,
+            position=position(node),
+        )
+    return public
+
+
+def _using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: dict[str, set[str]]) -> Equality:
+    """USING as an equality; one of its two columns is hidden from unqualified names."""
+    called = name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
+    *before, this = relations
+    left = [one for one in before if called in one.names and called not in merged[one.alias]]
+    if called not in this.names or len(left) != 1:
+        raise KeyholeError(
+            "KH201",
+            f'column "{called}" in USING is not one column on each side',
+            hint="Write JOIN ... ON an equality.",
+            position=position(identifier),
+        )
+    hidden = this if this.public is not None or left[0].private is not None else left[0]
+    merged[hidden.alias].add(called)
+    first, second = (exp.column(called, table=one.alias, quoted=True) for one in (left[0], this))
+    return Equality(first, second, position(identifier), using=True)
+
+
+def _owners(node: exp.Expr, relations: tuple[Relation, ...], merged: Mapping[str, Collection[str]]) -> set[str]:
+    owners: set[str] = set()
+    for column in node.find_all(exp.Column):
+        called, qualifier = name(column.this), name(column.args.get("table"))
+        if qualifier:
+            owners.add(qualifier)
+            continue
+        found = [one.alias for one in relations if called in one.names and called not in merged[one.alias]]
+        if len(found) != 1:
+            return set()
+        owners.add(found[0])
+    return owners
+
+
+def _equal(part: exp.Expr) -> bool:
+    """Whether the expression is an equality of two expressions with columns."""
+    if not isinstance(part, exp.EQ) or part.args.get("negate"):
+        return False
+    return all(side.find(exp.Column) is not None for side in (part.this, part.expression))
+
+
+def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
+    """The conditions that all hold where the expression does; none for None."""
+    if node is None:
+        return
+    inner = bare(node)
+    if isinstance(inner, exp.And) and not inner.args.get("negate"):
+        yield from conjuncts(inner.this)
+        yield from conjuncts(inner.expression)
+    else:
+        yield inner

@@ -1,0 +1,207 @@
+"""FROM and JOIN of a question: its private table, extended by the columns of the public tables that are joined to it.
+
+Private tables are joined with each other on all columns of their privacy unit, where the owner promises that these name
+the same people (`planner.unit_join`); the result is the question's table. A public table is joined by equality with a
+column of it that the pinned copy shows to be unique and not NULL, so that every private row finds one public row at
+most. Everything else is refused: it could count a row twice.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.bind.from_clause import APART, Equality, FromClause, Relation, alias_of, conjuncts, from_clause, refused
+from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up, unique_values
+from planner.bind.unit_equalities import private_tables
+from planner.catalog.model import Catalog, Column, PublicTable, Table
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.tree import bare, name, position
+from planner.predicates.condition import row_condition
+from planner.question.condition import Condition
+from planner.scope.names import JoinedTable, Scope, referenced
+from planner.values.expressions import Given
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """How a public table can be joined: its key, the column of the tables before it, and where that stands."""
+
+    key: str
+    base: Column
+    equality: Equality
+
+
+def joins(select: exp.Select, node: exp.Table, table: Table, catalog: Catalog) -> Scope:
+    """The question's table with what its joins look up, and the names in it.
+
+    Raises KH107 for a join that is not many-to-one with a pinned public table, nor on the privacy unit with another
+    private one, KH201, KH213.
+    """
+    if not select.args.get("joins"):
+        return Scope(table=table, alias=alias_of(node))
+    return _Joining(select, from_clause(select, catalog)).scope()
+
+
+class _Joining:
+    """The tables of one FROM: the private ones joined on their unit, then the public ones one after the other."""
+
+    def __init__(self, select: exp.Select, clause: FromClause) -> None:
+        self._clause = clause
+        self._own = private_tables(clause)
+        self._done = self._own
+        self._mentioned = clause.mentioned | {name(column.this) for column in select.find_all(exp.Column)}
+
+    def scope(self) -> Scope:
+        waiting = [relation for relation in self._clause.relations if relation.public is not None]
+        public, used = {relation.alias for relation in waiting}, []
+        while waiting:
+            for relation in waiting:
+                found = self._found(relation)
+                if found is not None:
+                    self._join(relation, found)
+                    used.append(found.equality)
+                    waiting.remove(relation)
+                    break
+            else:
+                raise refused(
+                    f'no equality joins "{waiting[0].alias}" to the table of the question',
+                    waiting[0].node,
+                    detail="A public table is joined by equality with one of its columns, unique and not NULL.",
+                )
+        for one in self._clause.inner:
+            read = self._clause.owners(one.left) | self._clause.owners(one.right)
+            if one.using and one not in used and public & read:
+                raise KeyholeError(
+                    "KH107",
+                    "USING joins a public table by more columns than one",
+                    detail="A public table is joined by equality with one of its columns, unique and not NULL.",
+                    hint="Join the public table by one column.",
+                    position=one.at,
+                )
+        return self._renamed()
+
+    def _found(self, relation: Relation) -> _Found | None:
+        """How the relation joins what is joined already; None if it does not yet. Raises KH107."""
+        assert relation.public is not None
+        own = {relation.alias for relation in self._clause.relations if relation.private is not None}
+        reached = own | {joined.alias for joined in self._done.joined}
+        refusal: KeyholeError | None = None
+        for equality in self._clause.outer[relation.alias] if relation.outer else self._clause.inner:
+            left, right = bare(equality.left), bare(equality.right)
+            for key, other in ((left, right), (right, left)):
+                owners = self._clause.owners(other)
+                if not isinstance(key, exp.Column) or self._clause.owners(key) != {relation.alias}:
+                    continue
+                if len(owners) != 1 or not owners <= reached:
+                    continue
+                base = referenced(other, self._done)
+                if base is None:
+                    continue
+                found = _Found(name(key.this), base, equality)
+                refusal = _refusal(relation.public, found, relation.node)
+                if refusal is None:
+                    return found
+        if refusal is not None:
+            raise refusal
+        return None
+
+    def _join(self, relation: Relation, found: _Found) -> None:
+        public = relation.public
+        assert public is not None
+        table, columns = self._done.table, []
+        for column in public.columns:
+            if column.name not in self._mentioned:
+                continue
+            if column.name == found.key and not relation.outer and found.base.domain is not None:
+                columns.append((column.name, found.base.name))
+                continue
+            made = looked_up(
+                f"{relation.alias}.{column.name}", public, column.name, key=found.key, base=found.base, table=table
+            )
+            same = next((known for known in table.columns if known.derivation == made.derivation), None)
+            if same is None:
+                table = replace(table, columns=(*table.columns, made))
+            columns.append((column.name, (same or made).name))
+        joined = JoinedTable(
+            alias=relation.alias,
+            name=public.name,
+            key=found.key,
+            base=found.base.name,
+            values=unique_values(public, found.key),
+            columns=tuple(columns),
+            every=relation.names,
+            merged=self._clause.merged[relation.alias],
+            outer=relation.outer,
+        )
+        self._done = replace(self._done, table=table, joined=(*self._done.joined, joined))
+
+    def _renamed(self) -> Scope:
+        """Looked-up columns under their own names, where no other column of the question has them."""
+        own = [column.name for column in self._own.table.columns]
+        publics = {named: public for joined in self._done.joined for public, named in joined.columns}
+        made = [column.name for column in self._done.table.columns if column.name not in own]
+        times = Counter([*own, *(publics[named] for named in made)])
+        names = {named: publics[named] if times[publics[named]] == 1 else named for named in made}
+        columns = tuple(
+            replace(column, name=names.get(column.name, column.name)) for column in self._done.table.columns
+        )
+        return replace(
+            self._done,
+            table=replace(self._done.table, columns=columns),
+            joined=tuple(
+                replace(
+                    joined,
+                    base=names.get(joined.base, joined.base),
+                    columns=tuple((public, names.get(named, named)) for public, named in joined.columns),
+                )
+                for joined in self._done.joined
+            ),
+        )
+
+
+def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[tuple[exp.Expr, Condition]]:
+    """What WHERE and the inner joins say of rows, one conjunct after the other. Raises KH2xx."""
+    for joined in scope.joined:
+        if not joined.outer:
+            yield scope.equality(joined), joined.membership()
+    clauses = [join.args.get("on") for join in select.args.get("joins") or () if not join.side]
+    where = select.args.get("where")
+    for clause in (*clauses, None if where is None else where.this):
+        for part in conjuncts(clause):
+            yield part, scope.membership(part) or row_condition(part, scope, given)
+
+
+def _refusal(public: PublicTable, found: _Found, node: exp.Table) -> KeyholeError | None:
+    """Why a public table cannot be joined by a column, if it cannot."""
+    key = next((column for column in public.columns if column.name == found.key), None)
+    spelled = f"{readable(public.name)}.{readable(found.key)}"
+    at = found.equality.at or position(node)
+    if key is None:
+        return KeyholeError(
+            "KH201",
+            f'the public table "{public.name}" has no column "{found.key}"',
+            detail=f"Its columns: {', '.join(column.name for column in public.columns)}.",
+            position=at,
+        )
+    if key.sql_type is not found.base.sql_type or key.sql_type not in JOINED_TYPES:
+        return KeyholeError(
+            "KH107",
+            f'{spelled} is of type {key.declared}, "{found.base.name}" of type {found.base.declared}: they do not join',
+            detail="Joined columns are of one type: text, integer, date, timestamp, boolean or uuid.",
+            hint="Ask the owner to expose one of them with the other's type.",
+            position=at,
+        )
+    try:
+        unique_values(public, found.key)
+    except NotUnique as problem:
+        return KeyholeError(
+            "KH107",
+            f"{spelled} {problem} in the pinned copy",
+            detail="A row of the question could be counted more than once.",
+            hint=f"Join {readable(public.name)} by a column that is unique and not NULL. " + APART,
+            position=at,
+        )
+    return None

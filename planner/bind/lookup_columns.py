@@ -1,0 +1,265 @@
+"""Columns of pinned public tables as columns of the private table: found by value, with public domains and bounds.
+
+Guarantee: what is looked up for a row is a function of one column of that row, at most one public row's; so a join
+neither adds rows nor lets one privacy unit count for more than it has.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+from planner.catalog.derived_columns import stated
+from planner.catalog.domains import KEY_TYPES, taken
+from planner.catalog.model import Column, Lookup, PublicTable, SqlType, Table, Value
+from planner.errors import KeyholeError
+from planner.question.condition import (
+    ALWAYS,
+    NEVER,
+    And,
+    Compare,
+    Condition,
+    IsNull,
+    Not,
+    Or,
+    Within,
+    all_of,
+    any_of,
+    columns,
+    evaluate,
+)
+from planner.question.model import Question
+
+MOST_ROWS = 10_000
+JOINED_TYPES = frozenset(
+    {SqlType.TEXT, SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP, SqlType.BOOLEAN, SqlType.UUID}
+)
+_MEASURES = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
+_DIGITS = 15  # of a measure, so that its bounds stay exact in double precision
+_NUMERIC_DIGITS = 38
+
+
+class NotUnique(Exception):
+    """The public column by which rows should be looked up holds a value twice, or NULL; the text says which."""
+
+
+def values(table: PublicTable, column: str) -> tuple[Value | None, ...]:
+    """What stands in a column of a public table, row by row."""
+    index = [known.name for known in table.columns].index(column)
+    return tuple(row[index] for row in table.rows)
+
+
+def unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
+    """A public column by which rows can be looked up. Raises `NotUnique`."""
+    found = values(table, column)
+    present = tuple(value for value in found if value is not None)
+    if len(present) < len(found):
+        raise NotUnique("holds NULL")
+    if len(set(present)) < len(present):
+        raise NotUnique("is not unique")
+    return present
+
+
+def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Column, table: Table) -> Column:
+    """`column` of the public row whose `key` equals `base`, as a column called `name` of the private `table`.
+
+    Its domain are the pinned values, its bounds the least and the greatest of them. Raises `NotUnique`.
+    """
+    keys, found = unique_values(public, key), values(public, column)
+    source = f"{public.name}.{column} by {key} {public.digest}"
+    pairs = tuple(zip(keys, found, strict=True))
+    if isinstance(base.derivation, Lookup):
+        through = dict(pairs)
+        source = f"{source} of {base.derivation.source}"
+        pairs = tuple((first, None if known is None else through.get(known)) for first, known in base.derivation.pairs)
+        first = base.derivation.column
+    else:
+        first = base.name
+        source += f" of {base.ledger or (first if base.derivation is None else stated(base.derivation))}"
+    given = next(known for known in public.columns if known.name == column)
+    return _typed(name, given, Lookup(column=first, source=source, pairs=pairs), base=base, table=table)
+
+
+def _typed(name: str, given: Column, lookup: Lookup, *, base: Column, table: Table) -> Column:
+    kind, declared = given.sql_type, given.declared
+    present = tuple(value for _, value in lookup.pairs if value is not None)
+    if kind is SqlType.DOUBLE and declared.strip().lower() in ("real", "float4"):
+        kind = SqlType.OTHER
+    if kind in (SqlType.NUMERIC, SqlType.DOUBLE) and not all(Decimal(value).is_finite() for value in _numbers(present)):
+        kind = SqlType.OTHER
+    if kind is SqlType.NUMERIC:
+        scale = max((_places(value) for value in _numbers(present)), default=0)
+        precision = max((_whole_digits(value) for value in _numbers(present)), default=1) + scale
+        kind = kind if precision <= _NUMERIC_DIGITS else SqlType.OTHER
+        declared = f"numeric({precision},{scale})"
+    column = Column(
+        name=name,
+        sql_type=kind,
+        declared=declared,
+        domain=taken(present, kind) if kind in KEY_TYPES and present else None,
+        derivation=lookup,
+        immutable=base.immutable,
+        prunable=False,
+        comment=given.comment,
+        ledger=base.ledger,
+    )
+    return _measured(column, _numbers(present), table) if kind in _MEASURES else column
+
+
+def _numbers(found: tuple[Value, ...]) -> tuple[Decimal, ...]:
+    return tuple(Decimal(value) for value in found if isinstance(value, int | Decimal))
+
+
+def _places(value: Decimal) -> int:
+    exponent = value.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _whole_digits(value: Decimal) -> int:
+    return max(1, value.adjusted() + 1) if value else 1
+
+
+def _measured(column: Column, found: tuple[Decimal, ...], table: Table) -> Column:
+    """The column with the least and the greatest pinned value as bounds, and the finest grid that stays exact."""
+    places = min(
+        max(map(_places, found), default=0),
+        _DIGITS - max(map(_whole_digits, found), default=1),
+    )
+    grid = Decimal(1).scaleb(-places)
+    low, high = min(found, default=Decimal(0)), max(found, default=Decimal(0))
+    rows = table.rows_per_unit or 1
+    return replace(
+        column,
+        bounds=(low, high),
+        grid=grid,
+        per_unit=(min(Decimal(0), low) * rows, max(Decimal(0), high) * rows),
+    )
+
+
+def lookups(table: Table, condition: Condition) -> frozenset[str]:
+    """The looked-up columns that a condition reads."""
+    return frozenset(name for name in columns(condition) if isinstance(table.column(name).derivation, Lookup))
+
+
+def stored(question: Question) -> Question:
+    """The question with conditions on looked-up columns as conditions on the columns that they are looked up by.
+
+    Only looked-up columns whose values are needed, as keys or in sums, stay in its table.
+    """
+    table = question.table
+    if not any(isinstance(column.derivation, Lookup) for column in table.columns):
+        return question
+    functionals = tuple(
+        replace(
+            functional,
+            terms=tuple(replace(term, condition=_true(term.condition, table)) for term in functional.terms),
+        )
+        for functional in question.functionals
+    )
+    needed = set(question.keys.names) | {name for functional in functionals for name in functional.columns}
+    kept = tuple(
+        column for column in table.columns if not isinstance(column.derivation, Lookup) or column.name in needed
+    )
+    where = _true(question.where, table)
+    conjuncts = _met(where.conditions if isinstance(where, And) else (where,))
+    summed = {name for functional in functionals for name in functional.summed}
+    implied = {
+        found for column in question.keys.columns for found in _implied(column, conjuncts) if found.column not in summed
+    }
+    return replace(
+        question,
+        table=replace(table, columns=kept),
+        where=all_of(part for part in conjuncts if part not in implied),
+        functionals=functionals,
+    )
+
+
+def _met(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """The conjuncts with all lists of values of one column as one: the ledger charges the cells of one list."""
+    listed: dict[str, frozenset[Value]] = {}
+    others: list[Condition] = []
+    for part in conjuncts:
+        match part:
+            case Compare(name, "=", value):
+                found = frozenset((value,))
+            case Within(name, several):
+                found = frozenset(several)
+            case _:
+                others.append(part)
+                continue
+        listed[name] = listed[name] & found if name in listed else found
+    return (*others, *(_within(name, list(found)) for name, found in listed.items()))
+
+
+def _implied(key: Column, conjuncts: tuple[Condition, ...]) -> Iterator[Within]:
+    """The conjuncts that hold in every row where a value of the key is found."""
+    if not isinstance(key.derivation, Lookup):
+        return
+    leading = {known for known, value in key.derivation.pairs if value is not None}
+    for part in conjuncts:
+        if isinstance(part, Within) and part.column == key.derivation.column and leading <= set(part.values):
+            yield part
+
+
+def _true(condition: Condition, table: Table) -> Condition:
+    """A condition without looked-up columns that holds exactly where `condition` is true."""
+    return _where(condition, table, wanted=True)
+
+
+def _where(condition: Condition, table: Table, *, wanted: bool) -> Condition:
+    read = lookups(table, condition)
+    if not read:
+        return condition if wanted else Not(condition)
+    if len(columns(condition)) == 1:
+        return _among(condition, table.column(next(iter(read))), wanted=wanted)
+    match condition:
+        case Not(inner):
+            return _where(inner, table, wanted=not wanted)
+        case And(parts) | Or(parts):
+            together = all_of if isinstance(condition, And) is wanted else any_of
+            return together(_where(part, table, wanted=wanted) for part in parts)
+        case _:
+            raise KeyholeError("KH900", "a condition on one column that reads several")
+
+
+def _among(condition: Condition, column: Column, *, wanted: bool) -> Condition:
+    """Where a condition on one looked-up column has the wanted truth value."""
+    assert isinstance(column.derivation, Lookup)
+    lookup = column.derivation
+    exact = _doubled(condition) if column.sql_type is SqlType.DOUBLE else condition
+
+    def holds(value: Value | None) -> bool:
+        if column.sql_type is SqlType.DOUBLE and isinstance(value, Decimal):
+            value = Decimal(float(value))
+        return evaluate(exact, {column.name: value}) is wanted
+
+    if holds(None):
+        others = _within(lookup.column, [known for known, value in lookup.pairs if not holds(value)])
+        return ALWAYS if others == NEVER else any_of((IsNull(lookup.column), Not(others)))
+    return _within(lookup.column, [known for known, value in lookup.pairs if holds(value)])
+
+
+def _within(column: str, found: list[Value]) -> Condition:
+    match found:
+        case []:
+            return NEVER
+        case [value]:
+            return Compare(column, "=", value)
+        case _:
+            return Within(column, tuple(sorted(found)))
+
+
+def _doubled(condition: Condition) -> Condition:
+    """The condition as double precision compares, where different decimals may be one number."""
+    match condition:
+        case Not(inner):
+            return Not(_doubled(inner))
+        case And(parts):
+            return And(tuple(map(_doubled, parts)))
+        case Or(parts):
+            return Or(tuple(map(_doubled, parts)))
+        case Compare(column, operator, Decimal() as value):
+            return Compare(column, operator, Decimal(float(value)))
+        case Within(column, listed):
+            return Within(column, tuple(Decimal(float(v)) if isinstance(v, Decimal) else v for v in listed))
+        case _:
+            return condition

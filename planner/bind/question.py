@@ -1,0 +1,85 @@
+"""From a question's text to a `Question`: keys restricted in public, the rest resolved, every threshold an integer."""
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+
+from mechanisms.formula import cuts
+from planner.bind.lookup_columns import stored
+from planner.bind.set_branches import said
+from planner.bind.unit_totals import canonical_rows, resolved
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Catalog, Value
+from planner.errors import KeyholeError
+from planner.functionals.atoms import Atoms, atoms
+from planner.parser.tree import parse
+from planner.question.model import Accuracy, Question
+from planner.scope.embedded import Embedded
+from planner.scope.key_classes import told_apart
+from planner.values.expressions import Given, uses_clock
+
+
+def ask(
+    embedded: Embedded,
+    catalog: Catalog,
+    *,
+    accuracy: Accuracy,
+    parameters: Mapping[int, Value | None],
+    today: date,
+    utc: bool = False,
+) -> Question:
+    """The question, resolved against the policy.
+
+    `parameters` are the values of `$1`, `$2`, ... that the question uses; `today` is what current_date means; `utc`
+    says that the session's TimeZone is UTC. Raises KH1xx, KH2xx, KH304, with positions in the statement that holds the
+    question.
+    """
+    try:
+        return _ask(embedded, catalog, accuracy, Given(parameters=parameters, today=today, utc=utc))
+    except RecursionError:
+        raise KeyholeError("KH100", "the question is nested too deeply") from None
+    except KeyholeError as error:
+        if embedded.stored is not None:
+            raise KeyholeError(
+                error.code,
+                error.message,
+                detail=error.detail or f'The stored question "{embedded.stored}" is refused.',
+                hint=error.hint,
+            ) from None
+        raise embedded.placed(error) from None
+
+
+def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
+    embedded, per_unit = resolved(embedded, given)
+    what = said(embedded, given)
+    made = atoms(what.formula, table=embedded.table, where=what.where, accuracy=accuracy)
+    size = told_apart(what.keys.columns, what.keys.values)
+    if size > catalog.max_keys:
+        raise KeyholeError(
+            "KH210",
+            f"the question has {size:,} groups; the most is {catalog.max_keys:,}",
+            hint=f"Restrict the keys in WHERE, for example {embedded.keys[0].name} = ..., or group by fewer columns.",
+            position=what.group,
+        )
+    clock = what.clock or (embedded.per_unit is not None and uses_clock(parse(embedded.per_unit.text)))
+    warnings = made.warnings + tuple(_warnings(made, what.keys, clock=clock, given=given))
+    question = Question(
+        table=embedded.table,
+        keys=what.keys,
+        where=what.where,
+        functionals=made.functionals,
+        atoms=made.atoms,
+        formula=made.formula,
+        accuracy=accuracy,
+        warnings=warnings,
+        per_unit=per_unit,
+    )
+    return stored(canonical_rows(question))
+
+
+def _warnings(made: Atoms, space: KeySpace, *, clock: bool, given: Given) -> Iterator[str]:
+    if clock:
+        yield f"current_date and now() stand for {given.today.isoformat()} 00:00"
+    if space.size == 0:
+        yield "WHERE leaves no groups"
+    if not any(True for _ in cuts(made.formula)):
+        yield "the formula is constant: the answer does not depend on the data"

@@ -1,0 +1,128 @@
+"""What a question may show and sort by: its keys, constants, and harmless expressions of these."""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.catalog.model import Column
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, name, position, written
+from planner.scope.key_classes import key_expression
+from planner.scope.names import Scope, referenced
+
+_HARMLESS = (
+    exp.Literal,
+    exp.RawString,
+    exp.Boolean,
+    exp.Null,
+    exp.Parameter,
+    exp.Paren,
+    exp.Cast,
+    exp.DataType,
+    exp.DataTypeParam,
+    exp.Var,
+    exp.Neg,
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.Div,
+    exp.DPipe,
+    exp.Collate,
+    exp.Concat,
+    exp.Upper,
+    exp.Lower,
+    exp.Length,
+    exp.Coalesce,
+    exp.Case,
+    exp.If,
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.Is,
+    exp.In,
+    exp.Between,
+    exp.Like,
+    exp.TimestampTrunc,
+    exp.Extract,
+    exp.ToChar,
+    exp.TimeToStr,
+    exp.Interval,
+    exp.CurrentDate,
+    exp.CurrentTimestamp,
+)
+
+
+def shows_aggregates(select: exp.Select) -> exp.Expr | None:
+    """The first expression of the select list or ORDER BY that asks how large a group is."""
+    for part in (*select.expressions, *_ordered(select)):
+        if contains_aggregate(part):
+            found: exp.Expr | None = part.find(exp.AggFunc, exp.Window)
+            return found or part
+    return None
+
+
+def _ordered(select: exp.Select) -> Iterator[exp.Expr]:
+    order = select.args.get("order")
+    for item in order.expressions if order is not None else ():
+        yield item.this
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is not None:
+        yield from distinct.args["on"].expressions
+
+
+def harmless(node: exp.Expr) -> bool:
+    """Whether an expression gives one value for each row, the same in every place, from its columns and constants."""
+    return all(isinstance(part, (*_HARMLESS, exp.Column, exp.Identifier)) for part in node.walk()) and not any(
+        isinstance(column.this, exp.Star) for column in node.find_all(exp.Column)
+    )
+
+
+def check_shown(
+    select: exp.Select, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str] = frozenset()
+) -> None:
+    """Refuse everything in the select list, DISTINCT ON and ORDER BY but keys, grouped `expressions` and constants
+    (KH101)."""
+    if not select.expressions:
+        raise _refused(select, "an empty select list")
+    for item in select.expressions:
+        _check(item.this if isinstance(item, exp.Alias) else item, scope, keys, expressions)
+    aliases = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
+    for item in _ordered(select):
+        inner = bare(item)
+        bare_alias = isinstance(inner, exp.Column) and inner.args.get("table") is None and name(inner.this) in aliases
+        if not bare_alias:
+            _check(item, scope, keys, expressions)
+
+
+def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str]) -> None:
+    if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        raise _refused(node, "* stands for columns that are not keys")
+    column = referenced(node, scope)
+    if column is not None and column in keys:
+        return
+    if expressions and (found := key_expression(node, scope)) is not None and found.text in expressions:
+        return
+    if column is not None and isinstance(node, exp.Column):
+        raise _refused(node, f'"{column.name}" is not among the GROUP BY keys')
+    if not isinstance(node, _HARMLESS):
+        raise _refused(node, f"{written(node)[:80]} is not a key or constant")
+    for child in node.iter_expressions():
+        if not isinstance(child, exp.Identifier):
+            _check(child, scope, keys, expressions)
+
+
+def _refused(node: exp.Expr, message: str) -> KeyholeError:
+    return KeyholeError(
+        "KH101",
+        message,
+        detail="A question shows its keys and constants.",
+        hint="Select the GROUP BY keys alone.",
+        position=position(node),
+    )

@@ -1,0 +1,298 @@
+"""What a question, or each side of a set operation between questions, says: its groups, its rows, and its formula.
+
+Sides with different WHEREs become one question by moving what they do not share into the FILTER of their aggregates:
+`count(*)` over the rows that satisfy w is `count(*) FILTER (WHERE w)`, in every group of the public key domain, with
+rows or without. INTERSECT is then AND, UNION is OR, and `A EXCEPT B` is A and not B, where B counts as not true
+wherever it is false or NULL.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import GroupScope, contains_aggregate, unsupported
+from planner.aggregates.having import Every, Having, Outside, Some, having
+from planner.aggregates.key_thresholds import without_missing
+from planner.bind.joins import row_conditions
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, Lookup, SqlType, Value
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, parse, position
+from planner.predicates.condition import row_condition
+from planner.predicates.infinite_times import of_groups
+from planner.question.condition import (
+    And,
+    Compare,
+    Condition,
+    Within,
+    all_of,
+    canonical,
+    columns,
+    fixed_columns,
+    truth_of,
+)
+from planner.scope.embedded import Embedded
+from planner.scope.functional_dependencies import by_key
+from planner.scope.names import Scope
+from planner.values.expressions import Given, uses_clock
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A question's groups, the rows that it reads, and the formula that decides; `clock`: it depends on the day."""
+
+    keys: KeySpace
+    where: Condition
+    formula: Having
+    clock: bool
+    group: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """One SELECT ... HAVING, read but for its aggregates. `rows` are the conjuncts on rows, by their meaning."""
+
+    scope: Scope
+    having: tuple[exp.Expr, ...]
+    rows: Mapping[str, tuple[exp.Expr, Condition]]
+    values: Mapping[str, tuple[Value, ...]]
+    fixed: frozenset[str]
+
+
+def said(embedded: Embedded, given: Given) -> Said:
+    """What the question says. Raises KH2xx, KH109, with positions in its own text."""
+    leaves = {leaf.offset: _leaf(leaf, given, within=embedded) for leaf in _leaves(embedded)}
+    common = set.intersection(*(set(leaf.rows) for leaf in leaves.values()))
+    values = _values(embedded, leaves)
+    formulas = {
+        offset: _formula(leaf, keys=embedded.keys, given=given, common=common, values=values)
+        for offset, leaf in leaves.items()
+    }
+    formula, values = without_missing(_operated(embedded, formulas), values)
+    first = next(iter(leaves.values()))
+    selects = [_select(leaf, within=embedded) for leaf in _leaves(embedded)]
+    shared = [condition for meaning, (_, condition) in first.rows.items() if meaning in common]
+    return Said(
+        keys=KeySpace(columns=embedded.keys, values=tuple(values[key.name] for key in embedded.keys)),
+        where=all_of([*shared, *_hull(leaves.values(), common)]),
+        formula=formula,
+        clock=any(uses_clock(select) for select in selects),
+        group=position(selects[0].args["group"]),
+    )
+
+
+def _leaves(embedded: Embedded) -> Iterator[Embedded]:
+    if embedded.joined is None:
+        yield embedded
+    else:
+        yield from _leaves(embedded.joined.left)
+        yield from _leaves(embedded.joined.right)
+
+
+def _select(leaf: Embedded, *, within: Embedded) -> exp.Select:
+    """The leaf's tree; every character keeps the position that it has in the whole question's text."""
+    select = parse(" " * (leaf.offset - within.offset) + leaf.text)
+    assert isinstance(select, exp.Select)
+    if select.args.get("group") is None or select.args.get("having") is None:
+        raise KeyholeError("KH100", "the clauses of the question stand in another order than SQL's")
+    return select
+
+
+def _leaf(leaf: Embedded, given: Given, *, within: Embedded) -> _Leaf:
+    select = _select(leaf, within=within)
+    scope = leaf.scope
+    columns_ = leaf.table.columns
+    read = [(node, of_groups(one, leaf.keys, columns_)) for node, one in row_conditions(select, scope, given)]
+    if leaf.per_unit is not None:
+        read += [(select, condition) for condition in leaf.per_unit.conditions]
+    formula: list[exp.Expr] = []
+    for part in _conjuncts(select.args["having"]):
+        if part.find(exp.Column) is None or contains_aggregate(part):
+            formula.append(part)
+        else:
+            read.append((part, _on_keys(part, scope, leaf.keys, given)))
+    values = {key.name: key.domain or () for key in leaf.keys}
+    values |= dict(_inhabited(leaf.keys, all_of(condition for _, condition in read)))
+    rows: dict[str, tuple[exp.Expr, Condition]] = {}
+    for node, condition in read:
+        left = []
+        for one in condition.conditions if isinstance(condition, And) else (condition,):
+            restricted = _restricted(one, leaf.keys, values, scope)
+            if restricted is None:
+                left.append(one)
+            else:
+                values |= restricted
+        if left:
+            kept = all_of(left)
+            rows.setdefault(canonical(kept), (node, kept))
+    return _Leaf(
+        scope=scope,
+        having=tuple(formula),
+        rows=rows,
+        values=values,
+        fixed=fixed_columns(all_of(condition for _, condition in read)),
+    )
+
+
+def _inhabited(keys: tuple[Column, ...], read: Condition) -> Iterator[tuple[str, tuple[Value, ...]]]:
+    """The classes of a key's values of which the conditions on that key leave some value."""
+    conditions = read.conditions if isinstance(read, And) else (read,)
+    for key in keys:
+        if isinstance(key.derivation, Lookup) and key.derivation.classes:
+            base = key.derivation.column
+            tests = [truth_of(one, base) for one in conditions if columns(one) == {base}]
+            left = {first for value, first in key.derivation.pairs if all(holds(value) is True for holds in tests)}
+            yield key.name, tuple(value for value in key.domain or () if value in left)
+
+
+def _restricted(
+    condition: Condition, keys: tuple[Column, ...], values: Mapping[str, tuple[Value, ...]], scope: Scope
+) -> Mapping[str, tuple[Value, ...]] | None:
+    """What a condition on one column that a key determines leaves of the key's values; None for any other."""
+    names = columns(condition)
+    if len(names) != 1:
+        return None
+    (name,) = names
+    column = scope.table.column(name)
+    if name not in values and column.sql_type is SqlType.DOUBLE:
+        return None
+    for key in sorted(keys, key=lambda key: key.name != name):
+        found = by_key(column, key, values[key.name])
+        if found is not None:
+            holds = truth_of(condition, name)
+            return {key.name: tuple(value for value in values[key.name] if holds(found[value]) is True)}
+    return None
+
+
+def _conjuncts(clause: exp.Expr | None) -> Iterator[exp.Expr]:
+    if clause is None:
+        return
+    waiting = [clause.this]
+    while waiting:
+        node = waiting.pop()
+        inner = bare(node)
+        if isinstance(inner, exp.And) and not inner.args.get("negate"):
+            waiting.extend((inner.expression, inner.this))
+        else:
+            yield inner
+
+
+def _on_keys(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Given) -> Condition:
+    """A conjunct of HAVING that reads one key and no aggregate, as if it stood in WHERE."""
+    if (unknown := node.find(exp.Anonymous)) is not None:
+        raise unsupported(unknown)
+    condition = row_condition(node, scope, given)
+    names = columns(condition)
+    read = [scope.table.column(name) for name in names]
+    determined = all(any(by_key(column, key, key.domain or ()) is not None for key in keys) for column in read)
+    if len(names) > 1 or not determined:
+        raise KeyholeError(
+            "KH207",
+            "a condition in HAVING reads an aggregate, or one key alone",
+            hint="Move conditions on rows to WHERE.",
+            position=position(node),
+        )
+    return condition
+
+
+def _formula(
+    leaf: _Leaf, *, keys: tuple[Column, ...], given: Given, common: set[str], values: Mapping[str, tuple[Value, ...]]
+) -> Having:
+    where = all_of(condition for _, condition in leaf.rows.values())
+    within = GroupScope(
+        scope=leaf.scope, keys=keys, given=given, fixed=leaf.fixed, where=where, values=tuple(values.items())
+    )
+    own = [node for meaning, (node, _) in leaf.rows.items() if meaning not in common]
+    formulas = [having(_filtered(part, own) if own else part, within) for part in leaf.having]
+    if len(formulas) == 1:
+        return formulas[0]
+    parts: list[Having] = []
+    for formula in formulas:
+        parts.extend(formula.children if isinstance(formula, Every) else (formula,))
+    return Every(tuple(parts))
+
+
+def _filtered(part: exp.Expr, rows: list[exp.Expr]) -> exp.Expr:
+    """The conjunct with every aggregate over the rows that also satisfy `rows`."""
+    return part.copy().transform(_with_filter, rows, copy=False)
+
+
+def _with_filter(node: exp.Expr, rows: list[exp.Expr]) -> exp.Expr:
+    if not isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter) or _inside_aggregate(node):
+        return node
+    conditions = [row.copy() for row in rows]
+    if isinstance(node, exp.Filter):
+        conditions.append(node.expression.this)
+        node = node.this
+    enclosed = [exp.Paren(this=one) if len(conditions) > 1 and isinstance(one, exp.Or) else one for one in conditions]
+    return exp.Filter(this=node, expression=exp.Where(this=reduce(_and, enclosed)))
+
+
+def _and(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return exp.And(this=left, expression=right)
+
+
+def _inside_aggregate(node: exp.Expr) -> bool:
+    return node.parent is not None and node.find_ancestor(exp.AggFunc, exp.WithinGroup, exp.Filter) is not None
+
+
+def _operated(embedded: Embedded, formulas: Mapping[int, Having]) -> Having:
+    if embedded.joined is None:
+        return formulas[embedded.offset]
+    left, right = _operated(embedded.joined.left, formulas), _operated(embedded.joined.right, formulas)
+    match embedded.joined.operation:
+        case "intersect":
+            return Every((left, right))
+        case "union":
+            return Some((left, right))
+        case "except":
+            return Every((left, Outside(right)))
+
+
+def _values(embedded: Embedded, leaves: Mapping[int, _Leaf]) -> Mapping[str, tuple[Value, ...]]:
+    """The values of each key that the question is about.
+
+    UNION was joined only where both sides restrict keys alike, EXCEPT where the right does so no further than the left.
+    """
+    if embedded.joined is None:
+        return leaves[embedded.offset].values
+    left, right = _values(embedded.joined.left, leaves), _values(embedded.joined.right, leaves)
+    if embedded.joined.operation == "intersect":
+        found = {name: frozenset(values) for name, values in right.items()}
+        return {name: tuple(value for value in values if value in found[name]) for name, values in left.items()}
+    assert all(set(values) <= set(right[name]) for name, values in left.items())
+    assert embedded.joined.operation == "except" or dict(left) == {name: right[name] for name in left}
+    return left
+
+
+def _hull(leaves: Iterable[_Leaf], common: set[str]) -> Iterator[Condition]:
+    """What every side's own conjuncts say of a column in common: the values that any of them takes.
+
+    It changes nothing, since every aggregate is filtered by its side's own conjuncts; but rows that no side reads need
+    not be scanned, and cells that no side asks about are not charged.
+    """
+    own = [
+        _listed(condition for meaning, (_, condition) in leaf.rows.items() if meaning not in common) for leaf in leaves
+    ]
+    if len(own) < 2:
+        return
+    for name in sorted(set.intersection(*(set(listed) for listed in own))):
+        values: tuple[Value, ...] = tuple(sorted(set().union(*(listed[name] for listed in own))))
+        yield Within(name, values)
+
+
+def _listed(conditions: Iterable[Condition]) -> dict[str, frozenset[Value]]:
+    found: dict[str, frozenset[Value]] = {}
+    everything = all_of(conditions)
+    for part in everything.conditions if isinstance(everything, And) else (everything,):
+        match part:
+            case Compare(name, "=", value):
+                values = frozenset((value,))
+            case Within(name, listed):
+                values = frozenset(listed)
+            case _:
+                continue
+        found[name] = found[name] & values if name in found else values
+    return found

@@ -1,0 +1,117 @@
+"""Private tables with the same privacy units, joined on the unit: one table whose rows belong to one unit each.
+
+    FROM stays s JOIN patients p ON p.patient_id = s.patient_id
+
+The owner promises (`same_unit_as`) that the units of both are the same people. Every column of the unit must be equated
+by a plain equality, so that a unit's rows meet no other unit's. What a unit may contribute to the joined table is
+bounded after the join, as in any table, whatever the join multiplies:
+
+- `groups_per_unit`: the product of the tables' own, of those tables whose columns are keys;
+- `rows_per_unit`: the product of the tables' own;
+- `per_unit` of a measure: its own times the `rows_per_unit` of the other tables, whose rows repeat it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from math import prod
+
+from planner.catalog.model import Column, Derivation, Lookup, Member, Table
+from planner.catalog.refresh import parse_refresh
+
+
+def order(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """Tables of one group in the order in which they are joined, however FROM lists them: the root first."""
+    return tuple(sorted(tables, key=lambda table: (table.name != table.ledger.table, table.name)))
+
+
+def same_units(tables: Sequence[Table]) -> bool:
+    """Whether the owner promises that all these tables have the same privacy units."""
+    return all(table.unit and table.ledger == tables[0].ledger for table in tables)
+
+
+def joined_on_unit(tables: Sequence[Table]) -> Table:
+    """The join of different tables of one group on all columns of their unit; none of them has a row cap."""
+    found = order(tables)
+    names = [dict(columns) for columns in _names(found)]
+    first = found[0]
+    units = tuple(_unit_column(found, names[0], i) for i in range(len(first.unit)))
+    columns = [*units]
+    for table, named in zip(found, names, strict=True):
+        rows = [other.rows_per_unit for other in found if other is not table]
+        columns += [_column(c, named, repeated=rows) for c in table.columns if c.name not in table.unit]
+    counts = [table.rows_per_unit for table in found]
+    live = any(parse_refresh(table.refresh).kind == "live" for table in found)
+    return Table(
+        name=" JOIN ".join(table.name for table in found),
+        relation="",
+        columns=tuple(columns),
+        unit=tuple(column.name for column in units),
+        groups_per_unit=prod(table.groups_per_unit for table in found),
+        rows_per_unit=_product(counts),
+        row_cap=None,
+        refresh="live" if live else first.refresh,
+        seed=" ".join(table.seed for table in found),
+        root=first.ledger,
+        members=tuple(Member(table, tuple(named.items())) for table, named in zip(found, names, strict=True)),
+    )
+
+
+def bounded(table: Table, keys: Sequence[Column]) -> Table:
+    """The table with the groups that one unit may be in, given the keys: those of the tables whose columns they are."""
+    if not table.members:
+        return table
+    read = {_stored(table, key) for key in keys if not table.determines(key)}
+    groups = [m.table.groups_per_unit for m in table.members if any(named in read for _, named in m.columns)]
+    return replace(table, groups_per_unit=prod(groups))
+
+
+def _stored(table: Table, column: Column) -> str:
+    """The column of a member that another is looked up by; a member's own column as it is."""
+    if isinstance(column.derivation, Lookup):
+        return _stored(table, table.column(column.derivation.column))
+    return column.name
+
+
+def _names(tables: Sequence[Table]) -> list[list[tuple[str, str]]]:
+    """Each table's columns, with unique names in the joined table; the units' columns are the first table's."""
+    first = tables[0]
+    own = [[column.name for column in table.columns if column.name not in table.unit] for table in tables]
+    times = Counter([*first.unit, *(name for names in own for name in names)])
+
+    def unique(table: Table, name: str) -> str:
+        return name if times[name] == 1 else f"{table.name}.{name}"
+
+    units = [unique(first, name) for name in first.unit]
+
+    def called(table: Table, name: str) -> str:
+        return units[table.unit.index(name)] if name in table.unit else unique(table, name)
+
+    return [[(column.name, called(table, column.name)) for column in table.columns] for table in tables]
+
+
+def _unit_column(tables: Sequence[Table], named: Mapping[str, str], index: int) -> Column:
+    """The unit's column of that index; it is a key where the tables that declare it as one declare the same values."""
+    same = [table.column(table.unit[index]) for table in tables]
+    domains = {column.domain for column in same} - {None}
+    first = _column(same[0], named, repeated=[1])
+    return replace(first, domain=domains.pop() if len(domains) == 1 else None)
+
+
+def _column(column: Column, named: Mapping[str, str], *, repeated: Sequence[int | None]) -> Column:
+    rows = _product(repeated)
+    derivation = column.derivation
+    if isinstance(derivation, Derivation):
+        derivation = replace(derivation, column=named[derivation.column])
+    per_unit = None
+    if column.per_unit is not None and rows is not None:
+        per_unit = (column.per_unit[0] * Decimal(rows), column.per_unit[1] * Decimal(rows))
+    renamed = named[column.name] != column.name or derivation != column.derivation
+    ledger = column.ledger or (column.label if renamed else "")
+    return replace(column, name=named[column.name], derivation=derivation, per_unit=per_unit, ledger=ledger)
+
+
+def _product(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return prod(known) if len(known) == len(counts) else None

@@ -1,0 +1,307 @@
+"""Questions over a subquery that adds up each privacy unit's rows: recognised in a statement, and checked for form.
+
+    SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM visits GROUP BY ward, patient_id) v
+    WHERE n > 3 GROUP BY ward HAVING count(*) > 100
+
+The subquery groups by the question's keys and the privacy unit's columns, so that it gives one row per unit and key. It
+stands in the question's FROM, or in a WITH query that such questions alone read.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.select_list import shows_aggregates
+from planner.catalog.model import Column, RowCap, SqlType, Table
+from planner.errors import KeyholeError
+from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
+from planner.parser.lexer import Token, readable
+from planner.parser.subquery_readers import references
+from planner.parser.tree import bare, name, offset, position, written
+from planner.scope.embedded import UnitQuery
+from planner.scope.group_by import grouped_columns
+from planner.scope.names import Scope, referenced
+
+_IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having"))
+_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+NOTHING = "SELECT NULL"
+MOST_READERS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class UnitReading:
+    """A question that reads a subquery per unit: its SELECT, the clauses of both, and what its names refer to.
+
+    `before` is the WITH clause that the question needs where it stands alone.
+    """
+
+    select: exp.Select
+    clauses: Clauses
+    scope: Scope
+    query: UnitQuery
+    shared: bool
+    before: str
+
+
+def unit_readings(
+    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]
+) -> tuple[UnitReading, ...]:
+    """The questions that read the SELECT from a private table as a subquery per unit; none if it is none.
+
+    Raises KH110 for a subquery that adds up rows, but not per unit and key, KH106, KH107, KH201, KH202.
+    """
+    around = select.parent
+    if not isinstance(around, exp.Subquery | exp.CTE) or select.args.get("group") is None:
+        return ()
+    found = list(references(around)) if isinstance(around, exp.CTE) else [around]
+    questions = [_question(one) for one in found]
+    if not any(question is not None and _meant(select, question, node, table) for question in questions):
+        return ()
+    if len(found) > MOST_READERS:
+        raise refused(f"more than {MOST_READERS} questions read one subquery per privacy unit", select, table)
+    query = _query(select, node, table, text, tokens)
+    return tuple(_reading(one, question, select, query, tokens) for one, question in zip(found, questions, strict=True))
+
+
+def refused(message: str, node: exp.Expr, table: Table, *, detail: str | None = None) -> KeyholeError:
+    """KH110 with a question of the right form."""
+    return KeyholeError("KH110", message, detail=detail, hint=_example(table), position=position(node))
+
+
+def no_key(error: KeyholeError, table: Table) -> KeyholeError:
+    """The refusal of a question that groups by a unit or a total, with one that groups by a key."""
+    return KeyholeError(
+        error.code,
+        error.message,
+        detail="A question over a subquery per privacy unit groups by keys of the table with a public list of values.",
+        hint=_example(table),
+        position=error.position,
+    )
+
+
+def _example(table: Table) -> str:
+    keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
+    keys = keys[:1] or [column for column in table.columns if column.domain is not None][:1]
+    if not keys:
+        return "Ask the owner for a key with a public list of values."
+    key, called = readable(keys[0].name), readable(table.name)
+    if table.row_unit:
+        return f"SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) > 1000;"
+    groups = ", ".join(dict.fromkeys((key, *map(readable, table.unit))))
+    counted = table.row_cap is not None or table.rows_per_unit is not None
+    measure = next((column for column in table.columns if column.per_unit is not None), None)
+    total = "count(*)" if counted or measure is None else f"sum({readable(measure.name)})"
+    return (
+        f"SELECT {key} FROM (SELECT {groups}, {total} AS total FROM {called} GROUP BY {groups}) v "
+        f"WHERE total > 3 GROUP BY {key} HAVING count(*) > 100;"
+    )
+
+
+def _question(read: exp.Expr) -> exp.Select | None:
+    """The SELECT whose FROM or JOIN reads a subquery or WITH query."""
+    source = read.parent
+    if isinstance(source, exp.Join):
+        return source.parent if isinstance(source.parent, exp.Select) else None
+    return source.parent if isinstance(source, exp.From) and isinstance(source.parent, exp.Select) else None
+
+
+def _meant(select: exp.Select, question: exp.Select, node: exp.Table, table: Table) -> bool:
+    """Whether a SELECT with a GROUP BY adds up rows for a question around it, rather than being one itself."""
+    asks = question.args.get("having") is not None
+    if question.args.get("group") is None and not asks:
+        return False
+    try:
+        groups = grouped_columns(select, Scope(table=table, alias=_alias(node)))
+    except KeyholeError:
+        groups = ()
+    by_unit = any(column.name in table.unit for column in groups)
+    if shows_aggregates(select) is not None:
+        return asks or by_unit
+    return any(column.domain is None for column in groups) and by_unit
+
+
+def _alias(node: exp.Table) -> str:
+    alias = node.args.get("alias")
+    return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
+
+
+def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> UnitQuery:
+    if table.row_unit:
+        raise refused(
+            "each row is its own privacy unit here: there is nothing to add up per unit",
+            select,
+            table,
+            detail="A subquery may group by the privacy unit, so that each unit has one row per key.",
+        )
+    for key, value in select.args.items():
+        if value and key in ("joins", "laterals"):
+            raise refused("a subquery per privacy unit reads one table, without joins", node, table)
+        if value and key not in _IN_SUBQUERY:
+            raise refused(f"{key.strip('_').upper()} in a subquery per privacy unit is not supported", select, table)
+        for part in value if isinstance(value, list) else [value]:
+            if key != "from_" and isinstance(part, exp.Expr) and (inner := part.find(exp.Query)) is not None:
+                raise refused("a subquery inside a subquery per privacy unit", inner, table)
+    if any(value for key, value in node.args.items() if key not in _ON_TABLE) or _named_columns(node):
+        raise refused("a subquery per privacy unit names its table and an alias alone", node, table)
+    scope = Scope(table=table, alias=_alias(node))
+    groups = grouped_columns(select, scope)
+    if not any(column.name in table.unit for column in groups):
+        unit = ", ".join(table.unit)
+        raise refused(
+            f"the subquery does not group by the privacy unit ({unit})",
+            select.args["group"],
+            table,
+            detail="So that each unit has one row per key, it groups by the keys and all columns of the unit.",
+        )
+    place = clauses(node, tokens)
+    check_fits(place, select, tokens)
+    start = tokens[place.select].start
+    return UnitQuery(
+        text=text[start : tokens[place.end - 1].end],
+        offset=start,
+        table=table,
+        alias=scope.alias,
+        groups=groups,
+        listed=tuple(_listed(select, scope, groups)),
+    )
+
+
+def _named_columns(node: exp.Expr) -> bool:
+    alias = node.args.get("alias")
+    return alias is not None and bool(alias.args.get("columns"))
+
+
+def _listed(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) -> Iterator[tuple[str, str]]:
+    """The subquery's columns by name, each with the column of the question's table that it becomes."""
+    taken = {column.name for column in groups} | set(scope.table.unit)
+    for item in select.expressions:
+        node = bare(item.this if isinstance(item, exp.Alias) else item)
+        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _default_name(node)
+        if contains_aggregate(node):
+            column = called if called not in taken else f"{called} (total)"
+        else:
+            found = referenced(node, scope) if not isinstance(node, exp.Star) else None
+            if found is None or found not in groups:
+                raise refused(
+                    f"{written(node)[:80]} is not a column that the subquery groups by, nor a total", item, scope.table
+                )
+            column = found.name
+        if not called:
+            raise refused(f"{written(node)[:80]} has no name", item, scope.table)
+        yield called, column
+
+
+def _default_name(node: exp.Expr) -> str:
+    """The name that PostgreSQL gives a column without alias; empty where none is sure."""
+    if isinstance(node, exp.Filter):
+        node = node.this
+    match node:
+        case exp.Column():
+            return name(node.this)
+        case exp.Count():
+            return "count"
+        case exp.Sum():
+            return "sum"
+        case _:
+            return ""
+
+
+def total_columns(select: exp.Select, query: UnitQuery) -> Iterator[tuple[str, str, exp.Expr]]:
+    """Name, column and expression of every total in the subquery's select list."""
+    for item, (called, column) in zip(select.expressions, query.listed, strict=True):
+        node = bare(item.this if isinstance(item, exp.Alias) else item)
+        if contains_aggregate(node):
+            yield called, column, node
+
+
+def unit_table(query: UnitQuery, totals: tuple[Column, ...]) -> Table:
+    """The table that the subquery is to the question around it: one privacy unit has at most one row in each group."""
+    table = query.table
+    shown = {column for _, column in query.listed}
+    groups = tuple(column for column in query.groups if column.name in shown)
+    units = tuple(table.column(name_) for name_ in table.unit if name_ not in {column.name for column in groups})
+    return replace(
+        table,
+        columns=(*groups, *units, *totals),
+        rows_per_unit=None,
+        row_cap=RowCap(rows=1, unique=table.unit[0]),
+    )
+
+
+def _reading(
+    read: exp.Expr,
+    question: exp.Select | None,
+    select: exp.Select,
+    query: UnitQuery,
+    tokens: tuple[Token, ...],
+) -> UnitReading:
+    table = query.table
+    shared = isinstance(read, exp.Table)
+    if question is None or (question.args.get("group") is None and question.args.get("having") is None):
+        raise KeyholeError(
+            "KH103",
+            f'the private table "{table.name}" is used outside a question',
+            detail="Of a privacy unit's totals nothing is shown; a question tells which groups cross a threshold.",
+            hint=_example(table),
+            position=position(read) or position(select),
+        )
+    if question.args.get("joins") or question.args.get("laterals") or isinstance(read.parent, exp.Join):
+        raise KeyholeError(
+            "KH110",
+            "a question over a subquery per privacy unit has no joins",
+            hint="Put the question into a subquery and join its keys: SELECT ... FROM (<question>) q JOIN ...",
+            position=position(read),
+        )
+    known = ("this", "alias")
+    if any(value for key, value in read.args.items() if key not in known) or _named_columns(read):
+        raise refused("the subquery per privacy unit is read with an alias alone", read, table)
+    if shared:
+        around, before = select.parent, ""
+        assert isinstance(around, exp.CTE)
+        _check_shared(around, table)
+        assert isinstance(read, exp.Table)
+        place = clauses(read, tokens)
+        called = name(around.args["alias"].this)
+        before = f"WITH {readable(called)} AS ({query.text})"
+    else:
+        before = ""
+        inner = at_offset(tokens, query.offset)
+        if inner < 2 or not tokens[inner - 1].is_symbol("(") or not tokens[inner - 2].is_word("from"):
+            raise refused("the FROM of a question is its subquery per privacy unit and nothing else", read, table)
+        place = clauses_at(inner - 2, tokens)
+    check_fits(place, question, tokens)
+    shape = tuple(Column(column, SqlType.OTHER, "bigint") for _, column, _ in total_columns(select, query))
+    alias = read.args.get("alias")
+    own = name(read.this) if shared else ""
+    called = name(alias.this) if alias is not None and alias.this is not None else own
+    scope = Scope(table=unit_table(query, shape), alias=called or "per_unit", listed=query.listed)
+    return UnitReading(select=question, clauses=place, scope=scope, query=query, shared=shared, before=before)
+
+
+def _check_shared(cte: exp.CTE, table: Table) -> None:
+    called = name(cte.args["alias"].this)
+    with_ = cte.parent
+    assert with_ is not None
+    if with_.args.get("recursive"):
+        raise refused("WITH RECURSIVE over a subquery per privacy unit is not supported", cte, table)
+    if _named_columns(cte):
+        raise refused("a WITH query per privacy unit names its columns in its select list", cte, table)
+    same = [one for one in cte.root().find_all(exp.CTE) if name(one.args["alias"].this) == called]
+    if len(same) > 1:
+        raise refused(f'two WITH queries are called "{called}"', cte, table)
+    offset(cte.args["alias"].this)
+
+
+def check_groups(query: UnitQuery, keys: tuple[Column, ...], group: exp.Expr) -> None:
+    """Refuse a question whose groups would have several rows of one unit (KH110)."""
+    named = {key.name for key in keys}
+    more = [column.name for column in query.groups if column.name not in named and column.name not in query.table.unit]
+    if more:
+        raise refused(
+            f"the subquery groups by {', '.join(more)}, the question does not",
+            group,
+            query.table,
+            detail="One privacy unit would have several rows in a group.",
+        )

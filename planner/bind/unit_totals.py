@@ -1,0 +1,364 @@
+"""What a subquery adds up per privacy unit and key: its totals as columns, and which rows they are of.
+
+A question over such a subquery is a question over a table in which one privacy unit has at most one row in each group.
+The totals are what a question about whole units would clip: counts to `rows_per_unit`, sums to `per_unit`; under a row
+cap they are those of the rows that count. So every aggregate, condition and threshold of the question around it works
+as for any table, one unit adds to each of its functionals at most one value, and conditions on totals that exclude each
+other are met by different units.
+
+References: MATHS M2 (fixed point), M6.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import AGGREGATES, Aggregate, GroupScope
+from planner.aggregates.arithmetic import linear
+from planner.aggregates.comparison import Comparison, Slack
+from planner.aggregates.row_expression import Arithmetic, Values
+from planner.bind.joins import row_conditions
+from planner.bind.unit_query import refused, total_columns, unit_table
+from planner.catalog.model import Column, SqlType, Table, Value
+from planner.errors import KeyholeError
+from planner.functionals.functional import functional, grid
+from planner.functionals.row_range import row_range
+from planner.parser.tree import bare, name, parse, position, written
+from planner.plan.identity import functional_identity
+from planner.predicates.column_comparison import terminating
+from planner.predicates.condition import row_condition
+from planner.question.condition import (
+    ALWAYS,
+    And,
+    Compare,
+    Condition,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Within,
+    all_of,
+    canonical,
+    columns,
+    fixed_columns,
+)
+from planner.question.model import Functional, Measure, Question, Term, UnitRows, UnitTotal
+from planner.scope.embedded import Embedded, UnitQuery
+from planner.scope.names import Scope
+from planner.values.expressions import Given
+
+_TYPES = {
+    Arithmetic.INTEGER: (SqlType.INTEGER, "bigint"),
+    Arithmetic.EXACT: (SqlType.NUMERIC, "numeric"),
+    Arithmetic.FLOATING: (SqlType.DOUBLE, "double precision"),
+}
+
+
+@dataclass(slots=True)
+class _Totals:
+    """The totals met so far, by what they mean."""
+
+    query: UnitQuery
+    within: GroupScope
+    made: dict[str, tuple[UnitTotal, Column]] = field(default_factory=dict)
+    meanings: dict[str, str] = field(default_factory=dict)
+
+    def add(self, column: str, called: str, node: exp.Expr) -> str:
+        """The column of the total that the expression is: a new one under the given name, or one with its meaning."""
+        total, made = _total(node, self.within, self.query.table, column=column, called=called)
+        known = self.meanings.setdefault(_meaning(total), column)
+        self.made.setdefault(known, (total, made))
+        return known
+
+
+def resolved(embedded: Embedded, given: Given) -> tuple[Embedded, UnitRows | None]:
+    """The question with its subquery's totals as columns, and which rows these are of; as it is without a subquery.
+
+    Raises KH110 for what is no total of one unit, KH2xx, KH005, with positions in the question's own text.
+    """
+    query = embedded.per_unit
+    if query is None:
+        return embedded, None
+    try:
+        return _resolved(embedded, query, given)
+    except KeyholeError as error:
+        raise error.moved(offset=query.offset) from None
+
+
+def _resolved(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedded, UnitRows]:
+    select = parse(query.text)
+    assert isinstance(select, exp.Select)
+    scope = Scope(table=query.table, alias=query.alias)
+    whole: list[Condition] = []
+    rows: list[Condition] = []
+    groups = {column.name for column in query.groups} & {column.name for column in embedded.table.columns}
+    for part in _conjuncts(condition for _, condition in row_conditions(select, scope, given)):
+        (whole if columns(part) <= groups else rows).append(part)
+    _check_unit(query, select, fixed_columns(all_of([*whole, *rows])))
+    within = GroupScope(scope=scope, keys=embedded.keys, given=given, fixed=frozenset(), where=all_of(rows))
+    totals = _Totals(query, within)
+    read = {name(column.this) for column in parse(embedded.text).find_all(exp.Column)}
+    names = {
+        column: totals.add(column, called, node)
+        for called, column, node in total_columns(select, query)
+        if called in read
+    }
+    having = select.args.get("having")
+    if having is not None:
+        shown = [(column.name, column.name) for column in query.groups if column.name in groups]
+        condition = _on_totals(having.this, totals, shown)
+        own = unit_table(query, tuple(column for _, column in totals.made.values()))
+        inner = Scope(table=own, alias=query.alias, listed=tuple(shown))
+        whole += _conjuncts([row_condition(condition, inner, given)])
+    table = unit_table(query, tuple(column for _, column in totals.made.values()))
+    listed = tuple((called, names.get(column, column)) for called, column in query.listed)
+    resolved_query = replace(query, listed=listed, conditions=tuple(whole))
+    made = UnitRows(query.table, all_of(rows), tuple(total for total, _ in totals.made.values()))
+    return replace(embedded, table=table, per_unit=resolved_query), made
+
+
+def _conjuncts(conditions: Iterable[Condition]) -> Iterator[Condition]:
+    for condition in conditions:
+        yield from condition.conditions if isinstance(condition, And) else (condition,)
+
+
+def _check_unit(query: UnitQuery, select: exp.Select, fixed: frozenset[str]) -> None:
+    grouped = {column.name for column in query.groups} | fixed
+    missing = [name_ for name_ in query.table.unit if name_ not in grouped]
+    if missing:
+        raise refused(
+            f"the subquery does not group by all columns of the privacy unit: {', '.join(missing)} is missing",
+            select.args["group"],
+            query.table,
+            detail=f"The privacy unit is {query.table.unit_text}.",
+        )
+
+
+def _on_totals(node: exp.Expr, totals: _Totals, listed: list[tuple[str, str]]) -> exp.Expr:
+    """The subquery's HAVING with a column in the place of every aggregate; its name is added to `listed`."""
+
+    def column(inner: exp.Expr) -> exp.Expr:
+        if not isinstance(inner, AGGREGATES):
+            return inner
+        called = f"{written(inner)} in HAVING"
+        listed.append((called, totals.add(called, "", inner)))
+        return exp.Column(this=exp.Identifier(this=called, quoted=True))
+
+    return node.copy().transform(column, copy=False)
+
+
+def _total(node: exp.Expr, within: GroupScope, table: Table, *, column: str, called: str) -> tuple[UnitTotal, Column]:
+    found = _aggregate(node, within, table)
+    comparison = Comparison(
+        text=found.text,
+        left=found.text,
+        names=found.names,
+        measure=Measure.TOTAL,
+        parts=found.parts,
+        operator=">",
+        at=Fraction(0),
+        threshold=Fraction(0),
+        origin=Fraction(0),
+        per_row=None,
+        values=found.values,
+        slack=Slack.THRESHOLD,
+        position=position(node),
+    )
+    made, step = functional(comparison, table=table, min_rows=1, where=within.where)
+    low, high = _range(made, table, where=within.where)
+    exact = terminating(step)
+    if exact is None:
+        raise refused(f"{found.text} comes in steps that no decimal number is", node, table)
+    kind, declared = _TYPES[found.arithmetic]
+    if kind is SqlType.INTEGER and step.denominator != 1:
+        kind, declared = _TYPES[Arithmetic.EXACT]
+    bounds = (exact * low, exact * high)
+    described = f"{called} = {found.text}" if called else found.text
+    return (
+        UnitTotal(column, described, made, _present(found.values), low, high),
+        Column(column, kind, declared, bounds=bounds, grid=exact),
+    )
+
+
+def _aggregate(node: exp.Expr, within: GroupScope, table: Table) -> Aggregate:
+    try:
+        found = linear(node, within)
+    except KeyholeError as error:
+        if error.code not in ("KH204", "KH208", "KH209"):
+            raise
+        found = None
+    single = found is not None and len(found.summands) == 1 and not found.constant and found.missing is None
+    if found is None or not single:
+        raise _no_total(node, table)
+    ((aggregate, coefficient),) = found.summands
+    if coefficient != 1 or aggregate.per or aggregate.measure not in (Measure.ROWS, Measure.TOTAL):
+        raise _no_total(node, table)
+    if len(aggregate.values) > 1:
+        raise _no_total(node, table)
+    return replace(aggregate, arithmetic=found.arithmetic)
+
+
+def _no_total(node: exp.Expr, table: Table) -> KeyholeError:
+    return refused(
+        f"{written(bare(node))[:80]} is not a total of one privacy unit",
+        node,
+        table,
+        detail="A total is count(*), count(x) or sum(x), each with FILTER. For max(x) > 5 ask count(*) FILTER "
+        "(WHERE x > 5) AS n and n > 0.",
+    )
+
+
+def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, int]:
+    """What one unit's total is clipped to, or what the rows that count can add up to."""
+    if made.unit_range is not None:
+        low, high = made.unit_range
+        return min(low, 0), max(high, 0)
+    assert table.row_cap is not None
+    ranges = {name_: grid(table.column(name_), table, position=None)[1:] for name_ in made.summed}
+    low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
+    return low * table.row_cap.rows, high * table.row_cap.rows
+
+
+def _present(values: tuple[Values, ...]) -> Functional | None:
+    """Whether a unit has a value of what is summed."""
+    return None if not values else one_row(Term(1, values[0].column, values[0].condition, 0))
+
+
+def one_row(term: Term) -> Functional:
+    """1 for a privacy unit with some row that the term counts."""
+    return Functional(
+        name="rows", measure=Measure.UNITS, terms=(term,), sensitivity=1, unit_range=None, unit_size=Decimal(1), rows=1
+    )
+
+
+def _meaning(total: UnitTotal) -> str:
+    present = "" if total.present is None else functional_identity(total.present)
+    return f"{functional_identity(total.functional)} steps {total.functional.unit_size} where {present}"
+
+
+def canonical_rows(question: Question) -> Question:
+    """The question with totals called by their meaning, and without those that nothing reads.
+
+    So that it is the same question whatever its totals are called.
+    """
+    if question.per_unit is None:
+        return question
+    names = {total.name: f"total {_meaning(total)}" for total in question.per_unit.totals}
+    read = columns(question.where)
+    for made in question.functionals:
+        read |= set(made.columns)
+        for term in made.terms:
+            read |= columns(term.condition)
+    kept = {known: new for known, new in names.items() if known in read}
+    totals = sorted(
+        (replace(total, name=kept[total.name]) for total in question.per_unit.totals if total.name in kept),
+        key=lambda total: total.name,
+    )
+    return replace(
+        question,
+        table=replace(
+            question.table,
+            columns=tuple(
+                replace(column, name=kept.get(column.name, column.name))
+                for column in question.table.columns
+                if column.name not in names or column.name in kept
+            ),
+        ),
+        where=renamed(question.where, kept),
+        functionals=tuple(_renamed(made, kept) for made in question.functionals),
+        per_unit=replace(question.per_unit, totals=tuple(totals)),
+    )
+
+
+def unit_rows_text(question: Question, rows: UnitRows) -> Iterator[str]:
+    """In words: what one row of a question per unit is, and how far each total counts."""
+    keys = [key for key in question.keys.names if key not in rows.table.unit]
+    groups = f" in each ({', '.join(keys)})" if keys else ""
+    filtered = "" if rows.where == ALWAYS else f", over the rows with {canonical(rows.where)}"
+    totals = ", ".join(total.written for total in rows.totals) or "one row"
+    yield f"of each ({rows.table.unit_text}){groups}: {totals}{filtered}"
+    for total in rows.totals:
+        step = question.table.column(total.name).grid or Decimal(1)
+        low, high = (format((step * edge).normalize(), "f") for edge in (total.low, total.high))
+        yield f"{total.written} is clipped to {low} .. {high}"
+
+
+def _renamed(made: Functional, names: Mapping[str, str]) -> Functional:
+    return replace(
+        made,
+        terms=tuple(
+            replace(
+                term,
+                column=None if term.column is None else names.get(term.column, term.column),
+                condition=renamed(term.condition, names),
+            )
+            for term in made.terms
+        ),
+    )
+
+
+def renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
+    """The condition with columns under other names."""
+    match condition:
+        case Not(inner):
+            return Not(renamed(inner, names))
+        case And(parts):
+            return And(tuple(renamed(part, names) for part in parts))
+        case Or(parts):
+            return Or(tuple(renamed(part, names) for part in parts))
+        case _:
+            return replace(condition, column=names.get(condition.column, condition.column))
+
+
+def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
+    """The condition with totals compared as whole numbers of steps, NULL where it was.
+
+    Parameters:
+        steps: of the columns that are totals, what one step is worth.
+    """
+    match condition:
+        case Not(inner):
+            return Not(in_steps(inner, steps))
+        case And(parts):
+            return And(tuple(in_steps(part, steps) for part in parts))
+        case Or(parts):
+            return Or(tuple(in_steps(part, steps) for part in parts))
+        case Compare(column, operator, value) if column in steps:
+            return _compared(column, operator, _number(value) / steps[column])
+        case Within(column, values) if column in steps:
+            found = [_number(value) / steps[column] for value in values]
+            whole = tuple(sorted(int(value) for value in found if value.denominator == 1))
+            return Within(column, whole) if whole else _never(column)
+        case Like() if condition.column in steps:
+            raise KeyholeError("KH900", "a total is no text")
+        case IsNull() | Compare() | Within() | Like():
+            return condition
+
+
+def _number(value: Value) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise KeyholeError("KH900", "a total is compared with what is no number")
+    return Fraction(value)
+
+
+def _compared(column: str, operator: str, value: Fraction) -> Condition:
+    match operator:
+        case ">" | "<=":
+            return Compare(column, operator, floor(value))
+        case ">=" | "<":
+            return Compare(column, operator, ceil(value))
+        case _ if value.denominator == 1:
+            return Compare(column, operator, int(value))
+        case "=":
+            return _never(column)
+        case _:
+            return Not(_never(column))
+
+
+def _never(column: str) -> Condition:
+    """False wherever the column has a value, NULL elsewhere."""
+    return And((Compare(column, "<", 0), Compare(column, ">", 0)))

@@ -1,0 +1,95 @@
+"""Derived columns: the few expressions of one date or timestamp column that may be computed, and their types."""
+
+import re
+from datetime import date, datetime, timedelta
+
+from planner.catalog.fault import Fault
+from planner.catalog.model import Derivation, SqlType, Value
+
+DATE_PARTS = ("year", "quarter", "month", "week", "day")
+EXTRACTED_FROM_DATE = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy")
+_HINT = (
+    "Allowed: date_trunc('month', column) with year, quarter, month, week, day or hour; "
+    "extract(year from column) with year, quarter, month, week, day, dow, isodow, doy or hour; column::date."
+)
+_NAME = r'(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[A-Za-z_][A-Za-z0-9_$]*))'
+_FORMS = (
+    ("date_trunc", re.compile(rf"date_trunc\s*\(\s*'(?P<part>\w+)'\s*,\s*{_NAME}\s*\)", re.IGNORECASE)),
+    ("extract", re.compile(rf"extract\s*\(\s*(?P<part>\w+)\s+from\s+{_NAME}\s*\)", re.IGNORECASE)),
+    ("date", re.compile(rf"{_NAME}\s*::\s*date(?P<part>)", re.IGNORECASE)),
+    ("date", re.compile(rf"cast\s*\(\s*{_NAME}\s+as\s+date\s*\)(?P<part>)", re.IGNORECASE)),
+)
+
+
+def parse_derivation(expression: str) -> Derivation:
+    """The derivation that a policy's `expression` names. Raises a `Fault` (KH010) for anything off the allow-list."""
+    for function, form in _FORMS:
+        match = form.fullmatch(expression.strip())
+        if match is None:
+            continue
+        column = match["bare"] or match["quoted"].replace('""', '"')
+        derivation = Derivation(function=function, part=match["part"].lower(), column=column)
+        allowed = {"date_trunc": (*DATE_PARTS, "hour"), "extract": (*EXTRACTED_FROM_DATE, "hour"), "date": ("",)}
+        if derivation.part not in allowed[function]:
+            raise Fault("KH010", f"{function} of {derivation.part!r} is not on the allow-list", hint=_HINT)
+        return derivation
+    raise Fault("KH010", f"the expression {expression!r} is not on the allow-list", hint=_HINT)
+
+
+def derived_type(derivation: Derivation, base: SqlType) -> SqlType:
+    """The type of the derived column over a base column of type `base`.
+
+    Truncation to a day or coarser gives a date, as calendars count days. Raises a `Fault` (KH010) for a base that is
+    neither a date nor a timestamp, and for an hour of a date.
+    """
+    if base not in (SqlType.DATE, SqlType.TIMESTAMP):
+        problem = f'column "{derivation.column}" is of type {base.value}, not a date or timestamp'
+        raise Fault("KH010", problem, hint=_HINT)
+    if base is SqlType.DATE and derivation.part == "hour":
+        hint = "Use a part of a day or coarser, or a timestamp column."
+        raise Fault("KH010", f'column "{derivation.column}" is a date and has no hours', hint=hint)
+    if derivation.function == "extract":
+        return SqlType.INTEGER
+    return SqlType.TIMESTAMP if derivation.part == "hour" else SqlType.DATE
+
+
+def stated(derivation: Derivation) -> str:
+    """The derivation as one reads it: `date_trunc(month visited)`."""
+    return f"{derivation.function}({derivation.part} {derivation.column})"
+
+
+def possible(derivation: Derivation, value: Value) -> bool:
+    """Whether the derivation can ever give `value`: the first day of a month, an hour from 0 to 23, and so on."""
+    if isinstance(value, date):
+        return derivation.function != "date_trunc" or _truncated(derivation.part, value)
+    ends = {
+        "quarter": (1, 4),
+        "month": (1, 12),
+        "week": (1, 53),
+        "day": (1, 31),
+        "dow": (0, 6),
+        "isodow": (1, 7),
+        "doy": (1, 366),
+        "hour": (0, 23),
+    }
+    low, high = ends.get(derivation.part, (-4712, 294276))
+    return isinstance(value, int) and low <= value <= high
+
+
+def _truncated(part: str, value: date) -> bool:
+    if isinstance(value, datetime):
+        if value - value.replace(minute=0, second=0, microsecond=0) != timedelta(0):
+            return False
+        if part != "hour" and value.hour != 0:
+            return False
+    match part:
+        case "year":
+            return (value.month, value.day) == (1, 1)
+        case "quarter":
+            return value.day == 1 and value.month % 3 == 1
+        case "month":
+            return value.day == 1
+        case "week":
+            return value.isoweekday() == 1
+        case _:
+            return True

@@ -1,0 +1,60 @@
+"""The key space of a question: the product of its keys' public domains, restricted by what WHERE says of keys."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.catalog.model import Column, Value
+
+
+def as_text(value: Value) -> str:
+    """A value as PostgreSQL prints it (DateStyle ISO), the form in which keys are charged, stored and returned."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return value.isoformat(sep=" ")
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return format(value, "f")
+        case _:
+            return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpace:
+    """Grouping columns in the question's order, each with the values it may take here (row-major product)."""
+
+    columns: tuple[Column, ...]
+    values: tuple[tuple[Value, ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The grouping columns' names."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of values per grouping column."""
+        return tuple(len(values) for values in self.values)
+
+    @property
+    def size(self) -> int:
+        """The number of keys."""
+        return prod(self.shape)
+
+    def key(self, index: int) -> tuple[Value, ...]:
+        """The key at a row-major index."""
+        coordinates = np.unravel_index(index, self.shape)
+        return tuple(values[int(i)] for values, i in zip(self.values, coordinates, strict=True))
+
+    def keys(self, mask: npt.NDArray[np.bool_]) -> Iterator[tuple[Value, ...]]:
+        """The keys where `mask` (length `size`) is true, in row-major order."""
+        for index in np.flatnonzero(mask):
+            yield self.key(int(index))

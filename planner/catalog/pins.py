@@ -1,0 +1,131 @@
+"""Pins: public tables and key domains as the owner confirmed them, copied and hashed.
+
+Whatever the source says later, questions use the pinned copy until the owner confirms a change.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
+from hashlib import sha256
+
+from planner.catalog.domains import encoded
+from planner.catalog.fault import Fault
+from planner.catalog.model import SqlType, Value
+from planner.catalog.sql_types import SourceColumn, sql_type
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """A copy of a public table, its rows sorted; `digest` is a sha256 in hex of columns and rows."""
+
+    name: str
+    columns: tuple[SourceColumn, ...]
+    rows: tuple[tuple[Value | None, ...], ...]
+    digest: str
+
+    def values(self, column: str) -> tuple[Value | None, ...]:
+        """One column's values, row by row. Raises a `Fault` (KH003) for a column that the table does not have."""
+        names = [known.name for known in self.columns]
+        if column not in names:
+            problem = f'table "{self.name}" has no column "{column}"'
+            raise Fault("KH003", problem, hint=f"Its columns: {', '.join(names)}.")
+        index = names.index(column)
+        return tuple(row[index] for row in self.rows)
+
+    def kind(self, column: str) -> SqlType:
+        """One column's type."""
+        return next(sql_type(known.declared) for known in self.columns if known.name == column)
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedDomain:
+    """A confirmed key domain: how many values it has and the digest of all of them."""
+
+    table: str
+    column: str
+    count: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """Everything pinned for one policy. `refreshes` says when each explicitly refreshed table was last declared new."""
+
+    tables: tuple[PinnedTable, ...] = ()
+    domains: tuple[PinnedDomain, ...] = ()
+    refreshes: tuple[tuple[str, datetime], ...] = ()
+
+    def table(self, name: str) -> PinnedTable | None:
+        """The copy of a public table, if it was pinned."""
+        return next((table for table in self.tables if table.name == name), None)
+
+    def domain(self, table: str, column: str) -> PinnedDomain | None:
+        """A column's confirmed domain, if it was pinned."""
+        return next((pinned for pinned in self.domains if (pinned.table, pinned.column) == (table, column)), None)
+
+    def refreshed(self, table: str, *, at: datetime) -> "Pins":
+        """The same pins with `table` declared new at a moment in UTC."""
+        return replace(self, refreshes=tuple(sorted({**dict(self.refreshes), table: at}.items())))
+
+
+def pinned_table(name: str, columns: Sequence[SourceColumn], rows: Sequence[Sequence[object]]) -> PinnedTable:
+    """A copy of a public table from the source's rows, in whatever order they came. Raises a `Fault` (KH006)."""
+    kinds = [_copyable(column) for column in columns]
+    copied = [
+        tuple(_copied(raw, kind, column.name) for raw, kind, column in zip(row, kinds, columns, strict=True))
+        for row in rows
+    ]
+    copied.sort(key=_written)
+    return PinnedTable(name=name, columns=tuple(columns), rows=tuple(copied), digest=_digest(columns, copied))
+
+
+def _copyable(column: SourceColumn) -> SqlType:
+    kind = sql_type(column.declared)
+    if kind is SqlType.OTHER:
+        problem = f'column "{column.name}" of type {column.declared} cannot be copied'
+        hint = "Copy a table without that column, or with it cast to text, numbers, dates or timestamps without zone."
+        raise Fault("KH006", problem, hint=hint)
+    return kind
+
+
+def _copied(raw: object, kind: SqlType, column: str) -> Value | None:
+    match kind, raw:
+        case _, None:
+            return None
+        case ((SqlType.TEXT | SqlType.UUID), _):
+            return str(raw)
+        case ((SqlType.NUMERIC | SqlType.DOUBLE), (int() | float() | Decimal())):
+            return Decimal(str(raw))
+        case SqlType.BOOLEAN, bool():
+            return raw
+        case SqlType.INTEGER, int():
+            return raw
+        case SqlType.TIMESTAMP, datetime():
+            return raw
+        case SqlType.DATE, date():
+            return raw
+        case _:
+            problem = f'column "{column}" has a value that is not of type {kind.value}'
+            raise Fault("KH006", problem, hint="Cast the column in the source.")
+
+
+def _written(row: Sequence[Value | None]) -> tuple[tuple[bool, str], ...]:
+    return tuple((value is not None, "" if value is None else encoded(value)) for value in row)
+
+
+def _digest(columns: Sequence[SourceColumn], rows: Sequence[Sequence[Value | None]]) -> str:
+    digest = sha256()
+    for column in columns:
+        digest.update(_measured(column.name) + _measured(column.declared))
+    for row in rows:
+        digest.update(b"".join(_measured(None if value is None else encoded(value)) for value in row))
+    return digest.hexdigest()
+
+
+def _measured(text: str | None) -> bytes:
+    """A text with its length in front, so that no two sequences of texts run together; NULL has no length."""
+    if text is None:
+        return b"\xff" * 8
+    content = text.encode()
+    return len(content).to_bytes(8, "big") + content

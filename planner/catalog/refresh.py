@@ -1,0 +1,41 @@
+"""When a table's data version changes: a public calendar or the owner's word, never anything read from the data."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+
+from planner.catalog.fault import Fault
+
+_DAILY = re.compile(r"daily\s+([01]\d|2[0-3]):([0-5]\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """A table's `refresh`: "static", "live", "explicit", "hourly" or "daily" at a time of day in UTC."""
+
+    kind: str
+    at: time = time(0, 0)
+
+    def tick(self, now: datetime) -> str | None:
+        """The public name of the latest tick at the moment `now`; None where no calendar says it."""
+        now = now.astimezone(UTC)
+        match self.kind:
+            case "static":
+                return "static"
+            case "hourly":
+                return now.strftime("%Y-%m-%d %H:00")
+            case "daily":
+                ticked = now if now.time() >= self.at else now - timedelta(days=1)
+                return ticked.date().isoformat()
+            case _:
+                return None
+
+
+def parse_refresh(text: str) -> Refresh:
+    """The refresh that a policy's text names. Raises a `Fault` (KH002)."""
+    if text in ("static", "live", "explicit", "hourly"):
+        return Refresh(kind=text)
+    if match := _DAILY.fullmatch(text):
+        return Refresh(kind="daily", at=time(int(match[1]), int(match[2])))
+    hint = 'Write "static", "live", "explicit", "hourly" or "daily 02:00" (UTC).'
+    raise Fault("KH002", "is not a refresh that Keyhole knows", hint=hint)

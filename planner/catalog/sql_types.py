@@ -1,0 +1,67 @@
+"""PostgreSQL's type names as the source declares them, and the few types that Keyhole computes with."""
+
+import re
+from dataclasses import dataclass, field
+
+from planner.catalog.model import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """One column as the source declares it. `declared` is PostgreSQL's name for the type, with its modifier.
+
+    `nondeterministic`: its collation calls texts equal that differ in bytes. `prunable`: asking for a range of it may
+    spare reading other rows (an index, a partition key, an engine's block statistics); columns that differ in nothing
+    else are the same.
+    """
+
+    name: str
+    declared: str
+    nullable: bool
+    nondeterministic: bool = False
+    prunable: bool = field(default=True, compare=False)
+
+
+_NAMES: dict[str, SqlType] = {
+    "text": SqlType.TEXT,
+    "character varying": SqlType.TEXT,
+    "varchar": SqlType.TEXT,
+    "smallint": SqlType.INTEGER,
+    "integer": SqlType.INTEGER,
+    "int": SqlType.INTEGER,
+    "bigint": SqlType.INTEGER,
+    "int2": SqlType.INTEGER,
+    "int4": SqlType.INTEGER,
+    "int8": SqlType.INTEGER,
+    "numeric": SqlType.NUMERIC,
+    "decimal": SqlType.NUMERIC,
+    "double precision": SqlType.DOUBLE,
+    "float8": SqlType.DOUBLE,
+    "real": SqlType.DOUBLE,
+    "float4": SqlType.DOUBLE,
+    "boolean": SqlType.BOOLEAN,
+    "bool": SqlType.BOOLEAN,
+    "date": SqlType.DATE,
+    "timestamp": SqlType.TIMESTAMP,
+    "timestamp without time zone": SqlType.TIMESTAMP,
+    "uuid": SqlType.UUID,
+}
+_MODIFIER = re.compile(r"\s*\(\s*-?\d+(\s*,\s*-?\d+)?\s*\)")
+_ZONED = re.compile(r"timestamp(\(\d+\))? with time zone|timestamptz(\(\d+\))?")
+
+
+def _plain(declared: str) -> str:
+    return " ".join(_MODIFIER.sub("", declared.lower()).split())
+
+
+def sql_type(declared: str) -> SqlType:
+    """The type that a declared PostgreSQL type is computed as.
+
+    `OTHER` for everything else, `character(n)` included: its padding compares differently from engine to engine.
+    """
+    return _NAMES.get(_plain(declared), SqlType.OTHER)
+
+
+def zoned(declared: str) -> bool:
+    """Whether a declared type is a timestamp with time zone, whose days and months depend on a setting."""
+    return _ZONED.fullmatch(" ".join(declared.lower().split())) is not None

@@ -1,0 +1,127 @@
+"""Where a plan's epsilon goes: the share of every functional, who is affected together, what groups are expected to
+lose. Public inputs alone."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.keyhole.progressive import Progressive
+from mechanisms.protocol import FunctionalTest, Unachievable
+from mechanisms.registry import MECHANISMS
+from mechanisms.threshold.three_zone import expected_rate
+from planner.question.plan import Plan
+
+DISTANCES = (1, 3, 10)
+"""How many tolerances a group is short of its thresholds, for what it is expected to lose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Functionals that one privacy unit can change at once in one key, in the plan's numbering, and what they cost.
+
+    `parts` says for each by which part of its sensitivity.
+    """
+
+    functionals: tuple[int, ...]
+    parts: tuple[Fraction, ...]
+    epsilon: float
+
+
+def sets_together(plan: Plan) -> tuple[Together, ...]:
+    """What one unit can change at once, the dearest first: the first one is the worst case."""
+    tests = plan.calibration.tests
+    found = []
+    for exposure in plan.calibration.task.exposures:
+        changed = tuple(index for index, part in enumerate(exposure) if part)
+        parts = tuple(exposure[index] for index in changed)
+        epsilon = sum(float(part) * tests[index].epsilon for part, index in zip(parts, changed, strict=True))
+        found.append(Together(functionals=changed, parts=parts, epsilon=epsilon))
+    return tuple(sorted(found, key=lambda group: (-group.epsilon, group.functionals, group.parts)))
+
+
+def separate_sums(plan: Plan) -> float:
+    """What the functionals cost one by one; a test for all of them together has its one loss."""
+    if plan.calibration.whole_question:
+        return plan.worst_case_epsilon
+    return sum(test.epsilon for test in plan.calibration.tests)
+
+
+def share_of_worst_case(plan: Plan, functional: int) -> float:
+    """Which part of the worst case is one functional's loss: 0 for one that the dearest unit does not change.
+
+    The shares of all functionals sum to one, up to the rounding of the worst case.
+    """
+    dearest = sets_together(plan)[0]
+    if functional not in dearest.functionals or dearest.epsilon == 0.0:
+        return 0.0
+    part = dearest.parts[dearest.functionals.index(functional)]
+    return float(part) * plan.calibration.tests[functional].epsilon / dearest.epsilon
+
+
+def one_shot(plan: Plan) -> float | None:
+    """What the same contract costs with `keyhole`, where all groups cost the same; None if the plan is no progressive
+    one, or if it cannot be met so."""
+    if plan.calibration.mechanism != Progressive.name:
+        return None
+    try:
+        return MECHANISMS[Keyhole.name].calibrate(plan.calibration.task).worst_case_epsilon
+    except Unachievable:
+        return None
+
+
+def expected_loss(test: FunctionalTest, sensitivity: int, *, tolerances: int) -> float:
+    """The mean loss through one functional of a group that is some tolerances short of a threshold.
+
+    It is exact for a functional with one literal whose answer matters until the end; other literals of the formula may
+    settle the group earlier, a second literal on the functional later. Distances count at least one integer step.
+    """
+    distance = -tolerances * max(test.tolerance, 1)
+    steps = (distance - 1) // test.block + 1
+    return expected_rate(test, steps) * (sensitivity if test.block == 1 else 1)
+
+
+def expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
+    """For each of `DISTANCES`, the mean loss of a group that is so far from every threshold; empty without looks."""
+    calibration = plan.calibration
+    if calibration.mechanism != Progressive.name or not any(test.looks for test in calibration.tests):
+        return ()
+    return tuple(
+        (
+            tolerances,
+            max(
+                sum(
+                    float(part)
+                    * expected_loss(
+                        calibration.tests[index], calibration.task.sensitivities[index], tolerances=tolerances
+                    )
+                    for index, part in enumerate(exposure)
+                    if part
+                )
+                for exposure in calibration.task.exposures
+            ),
+        )
+        for tolerances in DISTANCES
+    )
+
+
+def with_one_step(plan: Plan) -> float | None:
+    """What the question would cost if every literal had one integer step of tolerance at least; None where all have."""
+    task = plan.calibration.task
+    if all(cut.tolerance for cut in cuts(task.formula)):
+        return None
+    try:
+        wider = replace(task, formula=_with_one_step(task.formula))
+        return MECHANISMS[plan.calibration.mechanism].calibrate(wider).worst_case_epsilon
+    except Unachievable:
+        return None
+
+
+def _with_one_step(formula: Formula) -> Formula:
+    match formula:
+        case Cut():
+            return replace(formula, tolerance=max(1, formula.tolerance))
+        case AllOf(children):
+            return AllOf(tuple(map(_with_one_step, children)))
+        case AnyOf(children):
+            return AnyOf(tuple(map(_with_one_step, children)))

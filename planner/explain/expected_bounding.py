@@ -1,0 +1,68 @@
+"""What bounding is likely to cut, where rows per privacy unit are geometric: a model for owners, not a measurement."""
+
+from dataclasses import dataclass
+from math import floor
+
+from planner.question.model import Functional, Measure
+from planner.question.plan import Plan
+
+ASSUMPTIONS = (
+    "its rows in a group are geometric (at least one)",
+    "they lie in one group (the larger share) or spread over as many as it may be in (the smaller), never over more",
+    "every row adds the middle of its column's bounds to a sum",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCut:
+    """The share of an aggregate that bounding is expected to cut, between 0 and 1, over all groups together."""
+
+    name: str
+    share: float
+
+
+def expected_cuts(plan: Plan, *, mean_rows: float) -> tuple[ExpectedCut, ...]:
+    """What bounding cuts of every functional's aggregate under `ASSUMPTIONS`.
+
+    Nothing where the row is the unit, nor of a question about units' totals, of which the model says nothing.
+
+    With `P(X > k) = q^k`, `q = 1 - 1 / mean`, a bound of M rows keeps `E min(X, M) = mean (1 - q^M)`: it cuts the share
+    `q^M`. A total of `v X` clipped to H = k v + r keeps `v mean (1 - q^k) + r q^k`.
+
+    Parameters:
+        mean_rows: the mean of a unit's rows in a group it is in; below 1 counts as 1.
+    """
+    if plan.question.table.row_unit or plan.question.per_unit is not None:
+        return ()
+    ratio = 1.0 - 1.0 / max(1.0, mean_rows)
+    return tuple(
+        ExpectedCut(name=functional.name, share=_share(plan, functional, ratio))
+        for functional in plan.question.functionals
+    )
+
+
+def _share(plan: Plan, functional: Functional, ratio: float) -> float:
+    table = plan.question.table
+    if functional.measure is Measure.UNITS:
+        return 0.0
+    if functional.unit_range is None or table.rows_per_unit is None:
+        return float(ratio**table.row_cap.rows) if table.row_cap else 0.0
+    if functional.measure is Measure.ROWS or len(functional.terms) != 1 or not functional.summed:
+        return float(ratio**table.rows_per_unit)
+    middle = _middle(plan, functional)
+    edge = functional.unit_range[1] if middle > 0 else functional.unit_range[0]
+    if middle == 0 or edge == 0:
+        return 0.0 if middle == 0 else 1.0
+    whole = floor(edge / middle)
+    mean = 1.0 / (1.0 - ratio)
+    rest = edge / middle - whole
+    return float(max(0.0, 1.0 - ((1.0 - ratio**whole) + rest * ratio**whole / mean)))
+
+
+def _middle(plan: Plan, functional: Functional) -> float:
+    """What a row adds to a sum if its value is in the middle of its bounds, in the functional's steps."""
+    (term,) = functional.terms
+    column = plan.question.table.column(term.column or "")
+    assert column.bounds is not None
+    assert column.grid is not None
+    return float((column.bounds[0] + column.bounds[1]) / 2 / column.grid) ** term.power * term.coefficient

@@ -1,0 +1,141 @@
+"""A formula's trees as one picture: SVG text, labelled, readable by people and by screen readers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from planner.explain.formula_tree import Branch, Kind
+
+_CHARACTER = 7.3  # width in pixels at the font size below
+_FONT = 12
+_ROW = 40
+_BOX = 30
+_PAD = 9
+_GAP = 34
+_MARGIN = 16
+_TITLE = 26
+
+_FILLS = {
+    Kind.AND: "#dbe7f5",
+    Kind.OR: "#f7e6cf",
+    Kind.LITERAL: "#e3f1e1",
+    Kind.IDLE: "#eeeeee",
+    Kind.CONSTANT: "#eeeeee",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A node with its place: column from the left, middle of its row in pixels from the top of its tree."""
+
+    branch: Branch
+    column: int
+    middle: float
+    children: tuple["_Placed", ...]
+
+    def walk(self) -> Iterator["_Placed"]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def formula_svg(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
+    """The trees one below the other, each under its heading.
+
+    Guarantee: well-formed XML whatever the texts are; every node's text and note stand in it, escaped; nothing is
+    loaded from elsewhere and nothing runs.
+
+    Parameters:
+        trees: headings and trees.
+        title: what the picture shows, for its title element.
+    """
+    parts: list[str] = []
+    top, width = float(_MARGIN), _width(title)
+    for heading, root in trees:
+        parts.append(_text(_MARGIN, top + _FONT, heading, bold=True))
+        top += _TITLE
+        placed, rows = _placed(root, column=0, row=0)
+        lefts, right = _columns(placed)
+        parts += _drawn(placed, lefts, top)
+        width = max(width, right + _MARGIN, _width(heading) + 2 * _MARGIN)
+        top += rows * _ROW + _MARGIN
+    size = f'width="{width:.0f}" height="{top:.0f}" viewBox="0 0 {width:.0f} {top:.0f}"'
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="monospace" font-size="{_FONT}">',
+            f"<title>{_escaped(title)}</title>",
+            '<rect width="100%" height="100%" fill="#ffffff"/>',
+            *parts,
+            "</svg>\n",
+        )
+    )
+
+
+def _placed(branch: Branch, *, column: int, row: int) -> tuple[_Placed, int]:
+    """The node in its place, and how many rows it and everything below it take."""
+    if not branch.children:
+        return _Placed(branch=branch, column=column, middle=(row + 0.5) * _ROW, children=()), 1
+    children: list[_Placed] = []
+    taken = 0
+    for child in branch.children:
+        placed, rows = _placed(child, column=column + 1, row=row + taken)
+        children.append(placed)
+        taken += rows
+    middle = 0.5 * (children[0].middle + children[-1].middle)
+    return _Placed(branch=branch, column=column, middle=middle, children=tuple(children)), taken
+
+
+def _columns(root: _Placed) -> tuple[list[float], float]:
+    """The left edge of every column, and the right edge of everything."""
+    widest: dict[int, float] = {}
+    for node in root.walk():
+        widest[node.column] = max(widest.get(node.column, 0.0), _breadth(node.branch))
+    lefts, left = [], float(_MARGIN)
+    for column in range(len(widest)):
+        lefts.append(left)
+        left += widest[column] + _GAP
+    return lefts, left - _GAP
+
+
+def _breadth(branch: Branch) -> float:
+    return max(_width(branch.text), _width(branch.note)) + 2 * _PAD
+
+
+def _width(text: str) -> float:
+    return len(_visible(text)) * _CHARACTER
+
+
+def _drawn(root: _Placed, lefts: Sequence[float], top: float) -> Iterator[str]:
+    for node in root.walk():
+        left, middle = lefts[node.column], top + node.middle
+        breadth = _breadth(node.branch)
+        for child in node.children:
+            x, y = lefts[child.column], top + child.middle
+            bend = x - _GAP / 2
+            yield (
+                f'<path d="M {left + breadth:.1f} {middle:.1f} H {bend:.1f} V {y:.1f} H {x:.1f}" '
+                'fill="none" stroke="#888888"/>'
+            )
+        yield (
+            f'<rect x="{left:.1f}" y="{middle - _BOX / 2:.1f}" width="{breadth:.1f}" height="{_BOX}" rx="5" '
+            f'fill="{_FILLS[node.branch.kind]}" stroke="#888888"/>'
+        )
+        if node.branch.note:
+            yield _text(left + _PAD, middle - 3, node.branch.text, bold=False)
+            yield _text(left + _PAD, middle + 11, node.branch.note, bold=False, fill="#555555")
+        else:
+            yield _text(left + _PAD, middle + 4, node.branch.text, bold=False)
+
+
+def _text(x: float, y: float, text: str, *, bold: bool, fill: str = "#111111") -> str:
+    weight = ' font-weight="bold"' if bold else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}"{weight} xml:space="preserve">{_escaped(text)}</text>'
+
+
+def _escaped(text: str) -> str:
+    return escape(_visible(text), {'"': "&quot;", "'": "&apos;"})
+
+
+def _visible(text: str) -> str:
+    """The text without characters that XML cannot hold or that reorder and break lines, those spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,89 @@
+"""A plan's formula as trees that can be drawn, as typed and as it is evaluated. Public inputs alone."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula
+from planner.explain.literal_labels import lettered, letters, literal_of, shown, typed_letters, words
+from planner.explain.rounding import at_most, percent
+from planner.question.plan import Plan
+
+IDLE = "does not matter, costs nothing"
+
+
+class Kind(StrEnum):
+    """What a node of the tree is."""
+
+    AND = "and"
+    OR = "or"
+    LITERAL = "literal"
+    IDLE = "idle"  # a typed literal that the minimal formula does not need
+    CONSTANT = "constant"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A node: its text, a note beside it (what it costs; "" for none) and what hangs below."""
+
+    kind: Kind
+    text: str
+    note: str
+    children: tuple["Branch", ...]
+
+    def walk(self) -> Iterator["Branch"]:
+        """The node and everything below it, from the top."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
+    """The formula as typed and as it is evaluated, each under its heading; equal letters mean equal literals.
+
+    Guarantee: a function of the plan. Every distinct literal that the analyst typed stands in the first tree, every
+    literal that is paid for in the second.
+    """
+    named = lettered(plan)
+    kept = letters(named)
+    before, texts = typed_letters(plan, named), words(plan.asked)
+    bare = set(kept.values())
+
+    def typed(cut: Cut) -> Branch:
+        letter = before[literal_of(cut)]
+        kind, note = (Kind.LITERAL, "") if letter in bare else (Kind.IDLE, IDLE)
+        return Branch(kind=kind, text=f"{letter}  {texts[literal_of(cut)]}", note=note, children=())
+
+    by_literal = {literal_of(one.cut): one for one in named}
+
+    def evaluated(cut: Cut) -> Branch:
+        one = by_literal[literal_of(cut)]
+        return Branch(kind=Kind.LITERAL, text=f"{one.letter}  {one.text}", note=_cost(plan, cut), children=())
+
+    minimal = shown(plan, named)
+    heading = "as it is evaluated: minimal" if plan.minimised.exact else "as it is evaluated"
+    return ("as typed", _branch(plan.asked.formula, typed)), (heading, _branch(minimal, evaluated))
+
+
+def _cost(plan: Plan, cut: Cut) -> str:
+    if plan.calibration.whole_question:
+        return f"epsilon {at_most(plan.worst_case_epsilon)} for all literals and groups together"
+    test = plan.calibration.tests[cut.functional]
+    return f"epsilon {at_most(test.epsilon)}, fnr {percent(test.fnr, places=2)}, fpr {percent(test.fpr, places=2)}"
+
+
+def _branch(formula: Formula, literal: Callable[[Cut], Branch]) -> Branch:
+    match formula:
+        case Cut():
+            return literal(formula)
+        case AllOf(()) | AnyOf(()):
+            text = "true for every group" if formula == TRUE else "false for every group"
+            return Branch(kind=Kind.CONSTANT, text=text, note="", children=())
+        case AllOf((only,)) | AnyOf((only,)):
+            return _branch(only, literal)
+        case AllOf(children):
+            kind = Kind.AND
+        case AnyOf(children):
+            kind = Kind.OR
+    below = tuple(_branch(child, literal) for child in children)
+    return Branch(kind=kind, text=kind.value.upper(), note="", children=below)

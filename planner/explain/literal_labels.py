@@ -1,0 +1,208 @@
+"""A plan's literals in letters and words: `A or (B and C)`, each letter one comparison in the analyst's unit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from types import MappingProxyType
+from typing import TypeAlias
+
+from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula, cuts
+from planner.functionals.atoms import label
+from planner.question.model import Atom, Functional, Question
+from planner.question.plan import Plan
+
+Literal: TypeAlias = tuple[int, int, bool]  # functional, cut, above
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One literal of a plan's minimal formula: its letter, its words, and the band in which it may err.
+
+    `lower` and `upper` are in the analyst's unit; for an average, that of a group of `rows` rows. `counted` is that of
+    the atom: what they count where that is not the analyst's unit. With `own` every group has a threshold of its own,
+    and the band is that of the least.
+    """
+
+    letter: str
+    text: str
+    cut: Cut
+    lower: Decimal
+    upper: Decimal
+    rows: int
+    counted: str = ""
+    own: bool = False
+
+    @property
+    def band(self) -> str:
+        """Where it may err, in words."""
+        most = plain(self.upper - self.lower)
+        if self.own:
+            return f"may err by {most} {'below' if self.cut.above else 'above'} each group's own threshold"
+        if self.counted == "rows":
+            if self.lower == self.upper:
+                return "one record decides, no slack"
+            return f"may err by {most} row{'' if most == '1' else 's'} beyond the threshold"
+        unit = " % of the rows" if self.counted else ""
+        found = f"may err between {plain(self.lower)} and {plain(self.upper)}{unit}"
+        return found if self.rows == 1 else f"{found} for groups of at least {self.rows} rows"
+
+
+def lettered(plan: Plan) -> tuple[Named, ...]:
+    """The distinct literals of the minimal formula, lettered in the order in which the analyst wrote them."""
+    kept = {literal_of(cut): cut for cut in cuts(plan.minimised.formula)}
+    places = {functional: place for place, functional in enumerate(plan.question.functionals)}
+    typed = [
+        (places[functional], cut.cut, cut.above)
+        for cut in cuts(plan.asked.formula)
+        if (functional := plan.asked.functionals[cut.functional]) in places
+    ]
+    ordered = [kept[literal] for literal in dict.fromkeys(typed) if literal in kept]
+    return tuple(_named(plan.question, cut, letter=label(index)) for index, cut in enumerate(ordered))
+
+
+def literal_of(cut: Cut) -> Literal:
+    """What makes a literal the same wherever it occurs, whatever its tolerance."""
+    return cut.functional, cut.cut, cut.above
+
+
+def letters(named: tuple[Named, ...]) -> Mapping[Literal, str]:
+    """From literals to letters."""
+    return MappingProxyType({literal_of(one.cut): one.letter for one in named})
+
+
+def typed_letters(plan: Plan, named: tuple[Named, ...]) -> Mapping[Literal, str]:
+    """From the literals of the formula as typed (its own numbering of functionals) to letters.
+
+    A literal of the minimal formula has its letter there; those that the minimal formula does not need have the letters
+    that follow, in the order in which they were typed.
+    """
+    kept = letters(named)
+    places = {functional: place for place, functional in enumerate(plan.question.functionals)}
+    found: dict[Literal, str] = {}
+    further = len(named)
+    for cut in cuts(plan.asked.formula):
+        if literal_of(cut) in found:
+            continue
+        place = places.get(plan.asked.functionals[cut.functional])
+        letter = None if place is None else kept.get((place, cut.cut, cut.above))
+        if letter is None:
+            letter, further = label(further), further + 1
+        found[literal_of(cut)] = letter
+    return MappingProxyType(found)
+
+
+def idle(plan: Plan, named: tuple[Named, ...]) -> tuple[tuple[str, str], ...]:
+    """Letters and words of the typed literals that the minimal formula does not need."""
+    kept, texts = set(letters(named).values()), words(plan.asked)
+    return tuple((letter, texts[typed]) for typed, letter in typed_letters(plan, named).items() if letter not in kept)
+
+
+def shown(plan: Plan, named: tuple[Named, ...]) -> Formula:
+    """The formula that is evaluated, in the order in which its literals were typed."""
+    return as_typed(plan.minimised.formula, letters(named)) if plan.minimised.exact else plan.minimised.formula
+
+
+def words(question: Question) -> Mapping[Literal, str]:
+    """From the literals of a question's formula to their words."""
+    return MappingProxyType({literal_of(cut): _text(question, cut) for cut in cuts(question.formula)})
+
+
+def spelled(formula: Formula, names: Mapping[Literal, str], *, both: str, either: str) -> str:
+    """The formula over named literals, with the words for conjunction and disjunction, parentheses where needed."""
+    match formula:
+        case Cut():
+            return names[literal_of(formula)]
+        case AllOf(()) | AnyOf(()):
+            return "true" if formula == TRUE else "false"
+        case AllOf((only,)) | AnyOf((only,)):
+            return spelled(only, names, both=both, either=either)
+        case AllOf(children):
+            return f" {both} ".join(_enclosed(child, names, both=both, either=either) for child in children)
+        case AnyOf(children):
+            return f" {either} ".join(_enclosed(child, names, both=both, either=either) for child in children)
+
+
+def as_typed(formula: Formula, names: Mapping[Literal, str]) -> Formula:
+    """A minimal DNF with terms and literals in the order of `names`, which is that of their letters."""
+    places = {literal: place for place, literal in enumerate(names)}
+
+    def place(cut: Cut) -> int:
+        return places[literal_of(cut)]
+
+    def ordered(term: Formula) -> Formula:
+        literals: tuple[Cut, ...] = tuple(sorted(cuts(term), key=place))
+        return AllOf(literals)
+
+    if not isinstance(formula, AnyOf):
+        return formula
+    return AnyOf(tuple(sorted(map(ordered, formula.children), key=lambda term: [place(cut) for cut in cuts(term)])))
+
+
+def aggregate_text(functional: Functional) -> str:
+    """The aggregate as the analyst wrote it: an average's functional is named with its threshold behind."""
+    return functional.name if functional.name.endswith(")") else functional.name.rpartition(" - ")[0]
+
+
+def in_users_unit(functional: Functional, cut: int) -> Decimal:
+    """A threshold in the analyst's unit; for an average, that of a group of the size its tolerance is meant for."""
+    return functional.origin + functional.unit_size * cut / functional.rows
+
+
+def plain(number: Decimal) -> str:
+    """A number as an analyst writes it: no exponent, no idle zeros, at most six decimals."""
+    text = format(round(number, 6), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _enclosed(child: Formula, names: Mapping[Literal, str], *, both: str, either: str) -> str:
+    inner = spelled(child, names, both=both, either=either)
+    return f"({inner})" if _compound(child) else inner
+
+
+def _compound(formula: Formula) -> bool:
+    match formula:
+        case AllOf((only,)) | AnyOf((only,)):
+            return _compound(only)
+        case AllOf(children) | AnyOf(children):
+            return len(children) > 1
+        case _:
+            return False
+
+
+def _named(question: Question, cut: Cut, *, letter: str) -> Named:
+    functional = question.functionals[cut.functional]
+    atom = _atom(question, cut)
+    edge, slack = in_users_unit(functional, cut.cut), in_users_unit(functional, cut.relaxed().cut)
+    lower, upper = (atom.lower, atom.upper) if atom else (min(edge, slack), max(edge, slack))
+    text = _text(question, cut)
+    counted = atom.counted if atom else ""
+    return Named(
+        letter=letter,
+        text=text,
+        cut=cut,
+        lower=lower,
+        upper=upper,
+        rows=functional.rows,
+        counted=counted,
+        own=functional.offsets is not None,
+    )
+
+
+def _text(question: Question, cut: Cut) -> str:
+    atom = _atom(question, cut)
+    if atom:
+        return atom.text
+    functional = question.functionals[cut.functional]
+    operator = ">" if cut.above else "<="
+    if functional.offsets is not None:
+        edge = plain(in_users_unit(functional, cut.cut))
+        return f"{functional.name} - ({functional.offsets.text}) {operator} {edge}"
+    return f"{functional.name} {operator} {plain(in_users_unit(replace(functional, origin=Decimal(0)), cut.cut))}"
+
+
+def _atom(question: Question, cut: Cut) -> Atom | None:
+    """The comparison that became this one literal alone."""
+    literal = ((cut.cut, cut.above),)
+    return next(
+        (atom for atom in question.atoms if atom.functional == cut.functional and atom.literals == literal), None
+    )

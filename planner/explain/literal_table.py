@@ -1,0 +1,189 @@
+"""EXPLAIN's table: the formula before and after, what every literal may do wrong and costs, and the sum of it."""
+
+from collections.abc import Iterator, Mapping
+
+from mechanisms.keyhole.one_shot import Keyhole, cheaper_alone
+from mechanisms.protocol import FunctionalTest
+from planner.explain.cost_breakdown import (
+    Together,
+    expected_losses,
+    one_shot,
+    separate_sums,
+    sets_together,
+    share_of_worst_case,
+    with_one_step,
+)
+from planner.explain.literal_labels import (
+    Named,
+    idle,
+    in_users_unit,
+    lettered,
+    letters,
+    plain,
+    shown,
+    spelled,
+    typed_letters,
+)
+from planner.explain.rounding import at_most, percent
+from planner.question.model import Functional, Measure
+from planner.question.plan import Plan
+
+MOST_ROWS = 12  # of the table; the others are in JSON
+MOST_SETS = 4
+LONGEST_FORMULA = 300
+COMPARED = {"probe": "ProBE", "naive": "Naive (equal split)"}
+_MORE = "EXPLAIN (FORMAT JSON)"
+
+
+def formula_lines(plan: Plan) -> Iterator[str]:
+    """The formula in letters, minimal and as typed, and a line for every literal, the dearest ones where there are
+    many."""
+    named = lettered(plan)
+    formula = spelled(shown(plan, named), letters(named), both="and", either="or")
+    if plan.minimised.exact:
+        true, false = _ways(len(plan.minimised.implicants)), _ways(len(plan.minimised.clauses))
+        yield f"  {_clipped(formula)}        minimal; {true} to be true, {false} to be false"
+    else:
+        yield f"  {_clipped(formula)}        folded, not minimised"
+    typed = spelled(plan.asked.formula, typed_letters(plan, named), both="and", either="or")
+    listed = _dearest(plan, named)
+    rows = [_literal_cells(plan, one, named) for one in listed]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
+    for row in rows:
+        yield "  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    if len(listed) < len(named):
+        yield f"  ... {len(named) - len(listed)} more literals: {_MORE}"
+    if typed != formula:
+        yield f"  As typed: {_clipped(typed)}"
+    without = idle(plan, named)
+    for letter, text in without[:MOST_SETS]:
+        yield f"  {letter}  {text}   does not matter, costs nothing"
+    if len(without) > MOST_SETS:
+        yield f"  ... {len(without) - MOST_SETS} more literals that do not matter: {_MORE}"
+
+
+def _clipped(formula: str) -> str:
+    return formula if len(formula) <= LONGEST_FORMULA else f"{formula[: LONGEST_FORMULA - 30]} ...: {_MORE}"
+
+
+def _dearest(plan: Plan, named: tuple[Named, ...]) -> tuple[Named, ...]:
+    """The literals on the functionals that cost most, in the order of their letters."""
+    if len(named) <= MOST_ROWS:
+        return named
+    places = sorted(range(len(named)), key=lambda place: -plan.calibration.tests[named[place].cut.functional].epsilon)
+    return tuple(named[place] for place in sorted(places[:MOST_ROWS]))
+
+
+def _ways(count: int) -> str:
+    return f"{count} way{'' if count == 1 else 's'}"
+
+
+def _literal_cells(plan: Plan, one: Named, named: tuple[Named, ...]) -> tuple[str, ...]:
+    index = one.cut.functional
+    test = plan.calibration.tests[index]
+    band = one.band
+    together = plan.calibration.whole_question
+    first = next(other for other in named if together or other.cut.functional == index)
+    if first != one:
+        sharing = "decided together with" if together else "same noise as"
+        return f"{one.letter}  {one.text}", band, "", "", f"{sharing} {first.letter}", ""
+    rates = f"fnr {percent(test.fnr, places=2)}", f"fpr {percent(test.fpr, places=2)}"
+    share = "" if together else f"{share_of_worst_case(plan, index):.0%} of it"
+    return f"{one.letter}  {one.text}", band, *rates, f"epsilon {at_most(test.epsilon)}", share
+
+
+def noise_lines(plan: Plan) -> Iterator[str]:
+    """For every noisy value: whose it is, how far one privacy unit moves it, how it is looked at."""
+    named = lettered(plan)
+    indices = list(dict.fromkeys(one.cut.functional for one in _dearest(plan, named)))
+    for index in indices[:1] if plan.calibration.whole_question else indices:
+        functional, test = plan.question.functionals[index], plan.calibration.tests[index]
+        users = ", ".join(one.letter for one in named if one.cut.functional == index)
+        yield f"  Noise of {users}: {'; '.join(_notes(plan, functional, test))}"
+
+
+def _notes(plan: Plan, functional: Functional, test: FunctionalTest) -> Iterator[str]:
+    yield f"sensitivity {plain(functional.sensitivity * functional.unit_size)}"
+    clipped = _clipping(plan, functional)
+    if clipped:
+        yield clipped
+    if test.block > 1:
+        yield f"noise on blocks of {test.block} steps"
+    index = plan.question.functionals.index(functional)
+    shared = plan.sharing is not None and index in plan.sharing.functionals
+    if shared:
+        yield "noise on the sum, so that other thresholds can share it"
+    if test.looks:
+        first = test.epsilon * float(test.looks[0].rate / test.rate)
+        yield f"looks {len(test.looks) + 1} times at most, first at epsilon {at_most(first)}"
+    alone = None if shared else _alone(plan).get(index)
+    if alone is not None:
+        yield f"one threshold alone would cost {at_most(alone)}"
+
+
+def _alone(plan: Plan) -> Mapping[int, float]:
+    """What a functional would cost that did not share one noisy value among several thresholds, where that is less."""
+    return cheaper_alone(plan.calibration) if plan.calibration.mechanism == Keyhole.name else {}
+
+
+def _clipping(plan: Plan, functional: Functional) -> str | None:
+    """How far one unit counts, where the policy clips totals per unit."""
+    if functional.unit_range is None or functional.measure is Measure.UNITS:
+        return None
+    low, high = functional.unit_range
+    unit = f"({plan.question.table.unit_text})"
+    if functional.measure is Measure.VALUES:
+        return f"one {unit} counts at most {high} different value{'' if high == 1 else 's'}, drawn by a hash"
+    if functional.measure is Measure.ROWS:
+        return f"one {unit} counts at most {high} rows"
+    if len(functional.terms) > 1:
+        return f"one {unit} counts at most {plan.question.table.rows_per_unit} rows"
+    edges = (plain(in_users_unit(functional, edge)) for edge in (low, high))
+    return f"the total of one {unit} is clipped to {' .. '.join(edges)}"
+
+
+def cost_lines(plan: Plan) -> Iterator[str]:
+    """The worst case beside what others would reserve, who is affected together, and what most groups really lose."""
+    whole = plan.calibration.whole_question
+    others = [] if whole else [f"separate sums {at_most(separate_sums(plan))}"]
+    single = one_shot(plan)
+    if single is not None:
+        others.append(f"one-shot {Keyhole.name} {at_most(single)}")
+    if plan.sharing is not None:
+        others.append(f"with keyhole.reuse = off {at_most(plan.sharing.epsilon_in_blocks)}")
+    others += [f"{label} {at_most(plan.compared[name])}" for name, label in COMPARED.items() if name in plan.compared]
+    mechanism = plan.calibration.mechanism + (", for all groups together" if whole else "")
+    compared = f" ({'; '.join(others)})" if others else ""
+    yield f"  Worst case {at_most(plan.worst_case_epsilon)} with mechanism {mechanism}{compared}"
+    yield from _joint_lines(plan)
+    wider = with_one_step(plan)
+    if wider is not None:
+        yield f"  A tolerance of one step where there is none would bring it to {at_most(wider)}"
+    expected = expected_losses(plan)
+    if expected:
+        distances = ", ".join(str(tolerances) for tolerances, _ in expected)
+        losses = ", ".join(at_most(epsilon) for _, epsilon in expected)
+        yield f"  Most groups stop early: {distances} tolerances short of the thresholds, one loses about {losses}"
+
+
+def _joint_lines(plan: Plan) -> Iterator[str]:
+    """Which literals one privacy unit can change together, where that is not all of them."""
+    groups = sets_together(plan)
+    plain_sum = len(groups) < 2 and all(part == 1 for group in groups for part in group.parts)
+    if plain_sum or plan.calibration.whole_question:
+        return
+    first: dict[int, str] = {}
+    for one in lettered(plan):
+        first.setdefault(one.cut.functional, one.letter)
+    listed = [f"{_summed(group, first)} = {at_most(group.epsilon)}" for group in groups[:MOST_SETS]]
+    more = f", ... ({len(groups) - MOST_SETS} more)" if len(groups) > MOST_SETS else ""
+    unit = "row" if plan.question.table.row_unit else f"({plan.question.table.unit_text})"
+    whole = " in full" if any(len(group.functionals) == len(first) for group in groups) else ""
+    yield f"  No {unit} changes all of them{whole}: the dearest of {', '.join(listed)}{more} is the worst case"
+
+
+def _summed(group: Together, first: Mapping[int, str]) -> str:
+    """Letters with the part by which one unit changes each: `A + 0.05 C`."""
+    paired = zip(group.functionals, group.parts, strict=True)
+    parts = sorted((len(first[index]), first[index], part) for index, part in paired)
+    return " + ".join(letter if part == 1 else f"{at_most(float(part))} {letter}" for _, letter, part in parts)

@@ -1,0 +1,23 @@
+"""Numbers in EXPLAIN, rounded so that they stay bounds."""
+
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
+
+from planner.explain.literal_labels import plain
+
+_CENT = Decimal("0.01")
+
+
+def at_most(epsilon: float) -> str:
+    """A loss rounded up to two decimals."""
+    return format(Decimal(str(epsilon)).quantize(_CENT, rounding=ROUND_UP), "f")
+
+
+def at_least(epsilon: float) -> str:
+    """A balance rounded down to two decimals."""
+    return format(Decimal(str(epsilon)).quantize(_CENT, rounding=ROUND_DOWN), "f")
+
+
+def percent(rate: float, *, places: int = 6) -> str:
+    """A rate in percent, rounded up."""
+    hundredths = (Decimal(str(rate)) * 100).quantize(Decimal(1).scaleb(-places), rounding=ROUND_UP)
+    return f"{hundredths if places == 2 else plain(hundredths)} %"

@@ -1,0 +1,97 @@
+"""Whether a query's result is empty, or the same, whatever its tables and questions hold: the probes of BI tools."""
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+
+from sqlglot import exp
+
+from planner.errors import KeyholeError
+from planner.extract.outer_query import Asking
+from planner.parser.tree import bare, parse
+from planner.scope.embedded import EmbeddedVirtual
+from planner.values.comparisons import constant_truth
+from planner.values.expressions import Given, uses_clock
+
+_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_BEFORE_WHERE = frozenset(("with_", "from_", "joins", "laterals", "where"))
+_REPLACEABLE = frozenset(("this", "db", "catalog", "alias", "joins", "laterals"))
+
+
+def idle_tables(tree: exp.Expr) -> frozenset[int]:
+    """The identities of the table nodes on whose rows no result can depend; if in doubt, not these.
+
+    Guarantee: a table is among them only if some query around it has LIMIT 0, or filters everything away and looks at
+    tables nowhere else than in what it filters. WITH queries are inside the query that they belong to.
+    """
+    waiting, found = [(tree, False)], set()
+    while waiting:
+        node, inside = waiting.pop()
+        inside = inside or (isinstance(node, exp.Query) and _unmoved(node))
+        if inside and isinstance(node, exp.Table) and _plain(node):
+            found.add(id(node))
+        waiting.extend((child, inside) for child in node.iter_expressions())
+    return frozenset(found)
+
+
+def _plain(table: exp.Table) -> bool:
+    """Whether a subquery may stand in its place: neither ONLY nor a sample."""
+    sampled = isinstance(table.parent, exp.TableSample)
+    return not sampled and not any(value for key, value in table.args.items() if key not in _REPLACEABLE)
+
+
+def constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking) -> bool:
+    """Whether no answer to what is embedded, which `tables` read, can change the result; if in doubt, False."""
+    idle = idle_tables(tree)
+    if all(id(table) in idle for table in tables):
+        return True
+    if any(isinstance(part, EmbeddedVirtual) for part in asking.embedded):
+        return False
+    return all(_never(parse(question.text).args.get("where")) for question in asking.questions)
+
+
+def _unmoved(query: exp.Query) -> bool:
+    """Whether its result is the same whatever the tables in it hold: an aggregate over nothing is one row."""
+    if _limit_zero(query):
+        return True
+    if not isinstance(query, exp.Select) or not _never(query.args.get("where")):
+        return False
+    return not any(part.find(exp.Query, exp.Table) for part in _seen_after_where(query))
+
+
+def _seen_after_where(select: exp.Select) -> Iterator[exp.Expr]:
+    for key, value in select.args.items():
+        if key not in _BEFORE_WHERE:
+            for part in value if isinstance(value, list) else [value]:
+                if isinstance(part, exp.Expr):
+                    yield part
+
+
+def _limit_zero(tree: exp.Expr) -> bool:
+    limit = tree.args.get("limit")
+    if limit is None:
+        return False
+    count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
+    return isinstance(count, exp.Literal) and not count.is_string and str(count.this) == "0"
+
+
+def _never(where: exp.Expr | None) -> bool:
+    """Whether some conjunct of the clause is true for no row."""
+    if where is None:
+        return False
+    waiting = [where.this]
+    while waiting:
+        node = bare(waiting.pop())
+        if isinstance(node, exp.And):
+            waiting.extend((node.this, node.expression))
+        elif node.find(exp.Column, exp.Query) is None and not uses_clock(node) and _untrue(node):
+            return True
+    return False
+
+
+def _untrue(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Null):
+        return True
+    try:
+        return constant_truth(node, _NOTHING_GIVEN) is False
+    except KeyholeError:
+        return False

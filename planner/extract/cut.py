@@ -1,0 +1,118 @@
+"""A question in its statement: checked for form, and cut out of the text around it."""
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.bind.joins import joins
+from planner.bind.unit_join import bounded
+from planner.bind.unit_query import NOTHING, UnitReading, check_groups, no_key, unit_readings
+from planner.catalog.model import Catalog, Column, Table
+from planner.errors import KeyholeError
+from planner.extract.form import checked_keys
+from planner.extract.key_edits import key_edits
+from planner.extract.question_parts import QuestionReading
+from planner.parser.clauses import check_fits, clauses
+from planner.parser.edit import Edit
+from planner.parser.lexer import Token, quoted, readable
+from planner.parser.tree import position
+from planner.scope.embedded import Embedded
+from planner.scope.key_classes import stored_key
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A question in its statement: its SELECT, and the edits that leave the statement around it."""
+
+    select: exp.Select
+    embedded: Embedded
+    edits: tuple[Edit, ...]
+
+
+def question_edits(
+    node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
+) -> tuple[Place, ...]:
+    """The question that reads a private table, and the edits that leave the statement around it.
+
+    They are several where the table is read by a WITH query per privacy unit that several questions read.
+    Raises KH101, KH103-KH107, KH110, KH201, KH202.
+    """
+    select = _select(node, table)
+    readings = unit_readings(select, node, table, text, tokens)
+    if readings:
+        return tuple(_over_units(node, reading, text, tokens) for reading in readings)
+    first_node = select.args["from_"].this
+    try:
+        found = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    except KeyholeError as error:
+        raise _outside(node, table) if error.code == "KH103" else error from None
+    check_fits(found, select, tokens)
+    return (_place(QuestionReading(node, select, joins(select, node, table, catalog), text, tokens, found)),)
+
+
+def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[Token, ...]) -> Place:
+    query, scope = reading.query, reading.scope
+    found = QuestionReading(node, reading.select, scope, text, tokens, reading.clauses, reading.before, query)
+    try:
+        place = _place(found)
+    except KeyholeError as error:
+        raise no_key(error, query.table) if error.code == "KH202" else error from None
+    check_groups(query, place.embedded.keys, reading.select.args["group"])
+    if not reading.shared:
+        return place
+    emptied = Edit(query.offset, query.offset + len(query.text), (NOTHING,))
+    return replace(place, edits=(*place.edits, emptied))
+
+
+def _place(place: QuestionReading) -> Place:
+    text, tokens, scope, select = place.text, place.tokens, place.scope, place.select
+    keys = checked_keys(place)
+    first, past = tokens[place.clauses.select].start, tokens[place.clauses.end - 1].end
+    embedded = Embedded(
+        text=text[first:past],
+        offset=first,
+        table=bounded(_with(scope.table, keys), keys),
+        alias=scope.alias,
+        keys=keys,
+        stored=None,
+        looked_up=scope.joined,
+        members=scope.members,
+        per_unit=None if place.per_unit is None else replace(place.per_unit, offset=place.per_unit.offset - first),
+    )
+    body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quoted(scope.alias)}"))
+    answered = tuple(stored_key(key, scope.table.columns) for key in keys)
+    return Place(select, embedded, (body, *key_edits(place, answered)))
+
+
+def _with(table: Table, keys: tuple[Column, ...]) -> Table:
+    """The table with the question's own columns: classes of the values of its keys."""
+    known = {column.name for column in table.columns}
+    more = tuple(key for key in keys if key.name not in known)
+    return replace(table, columns=(*table.columns, *more)) if more else table
+
+
+def _select(node: exp.Table, table: Table) -> exp.Select:
+    source = node.parent
+    if isinstance(source, exp.Join) and isinstance(source.parent, exp.Select) and "from_" in source.parent.args:
+        return source.parent
+    if not isinstance(source, exp.From) or not isinstance(source.parent, exp.Select):
+        raise _outside(node, table)
+    return source.parent
+
+
+def _outside(node: exp.Table, table: Table) -> KeyholeError:
+    return KeyholeError(
+        "KH103",
+        f'the private table "{table.name}" is used outside a question',
+        detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
+        hint=_example(table),
+        position=position(node),
+    )
+
+
+def _example(table: Table) -> str | None:
+    key = next((column for column in table.columns if column.domain is not None), None)
+    if key is None:
+        return None
+    column = readable(key.name)
+    return f"SELECT {column} FROM {readable(table.name)} GROUP BY {column} HAVING count(*) > 1000;"

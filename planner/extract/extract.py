@@ -1,0 +1,290 @@
+"""Finding what Keyhole answers inside a query: questions, stored questions, and relations under `keyhole.`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from planner.catalog.model import Catalog, StoredQuestion, Table
+from planner.errors import KeyholeError
+from planner.extract.constant_result import constantly_empty, idle_tables
+from planner.extract.cut import Place, question_edits
+from planner.extract.normalise import flattened
+from planner.extract.outer_query import Asking
+from planner.extract.set_operations import joined
+from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, virtual_relation
+from planner.parser.clauses import at_offset
+from planner.parser.edit import Edit
+from planner.parser.lexer import Token, quoted
+from planner.parser.lexer import tokens as lex
+from planner.parser.tree import name, offset, parse, position
+from planner.scope.embedded import Embedded, EmbeddedVirtual
+from planner.statements.allow_list import refused
+
+MOST_QUESTIONS = 16
+Found: TypeAlias = Table | StoredQuestion | VirtualRelation
+_Unread: TypeAlias = Callable[[exp.Expr], frozenset[int]]
+
+
+def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | None:
+    """The query taken apart, or None if there is nothing in it for Keyhole.
+
+    Raises KH100-KH107 and KH2xx for keys; positions are in `text`.
+    """
+    _check_reading_only(tokens)
+    names = _names(catalog)
+    if not any(token.names and token.value in names for token in tokens):
+        return None
+    tree = parse(text)
+    _check_query(tree, tokens)
+    private = {id(node) for node, _ in _private(tree, catalog)}
+    if private:
+        _check_ctes(tree, names)
+    try:
+        return _flat(text, tokens, catalog, names, unread=_none)
+    except KeyholeError:
+        idle = private & idle_tables(tree)
+        if not idle:
+            raise
+    if idle == private:
+        return _embedded(text, tokens, catalog, names, unread=idle_tables)
+    return _flat(text, tokens, catalog, names, unread=idle_tables)
+
+
+def _none(_: exp.Expr) -> frozenset[int]:
+    return frozenset()
+
+
+def _flat(
+    text: str,
+    tokens: tuple[Token, ...],
+    catalog: Catalog,
+    names: frozenset[str],
+    *,
+    unread: _Unread,
+) -> Asking | None:
+    """The query taken apart, its subqueries that only filter and rename made one with the questions around them."""
+    origin = flattened(text, catalog, lambda tree: _private(tree, catalog))
+    if origin is None:
+        return _embedded(text, tokens, catalog, names, unread=unread)
+    try:
+        asking = _embedded(origin.text, lex(origin.text), catalog, names, unread=unread)
+    except KeyholeError as error:
+        raise origin.placed(error) from None
+    if asking is None:
+        return None
+    embedded = tuple(
+        replace(part, origin=origin) if isinstance(part, Embedded) and part.stored is None else part
+        for part in asking.embedded
+    )
+    return replace(asking, embedded=embedded)
+
+
+def _private(tree: exp.Expr, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
+    """The private tables that a statement reads, in order."""
+    found = [(node, what) for node in tree.find_all(exp.Table) if isinstance(what := _meant(node, catalog), Table)]
+    return sorted(found, key=lambda pair: _start(pair[0]))
+
+
+def _check_query(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise refused("this form of query is not allowed", position=tokens[0].start + 1)
+    for node in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into):
+        raise refused(f"{type(node).__name__.upper()} is not allowed", position=position(node))
+
+
+def _embedded(
+    text: str,
+    tokens: tuple[Token, ...],
+    catalog: Catalog,
+    names: frozenset[str],
+    *,
+    unread: _Unread,
+) -> Asking | None:
+    """The query taken apart; the private tables that `unread` finds are empty ones."""
+    tree = parse(text)
+    found = [(node, what) for node in tree.find_all(exp.Table) if (what := _meant(node, catalog)) is not None]
+    if not found:
+        return None
+    _check_ctes(tree, names)
+    found.sort(key=lambda pair: _start(pair[0]))
+    return _taken_apart(text, tokens, catalog, tree, found, unread=unread(tree))
+
+
+def _names(catalog: Catalog) -> frozenset[str]:
+    tables = {table.name for table in catalog.tables}
+    return frozenset(tables | {stored.name for stored in catalog.stored_questions} | {VIRTUAL_SCHEMA})
+
+
+def _check_reading_only(tokens: tuple[Token, ...]) -> None:
+    for index, token in enumerate(tokens):
+        if token.is_word("into"):
+            raise refused("SELECT INTO is not allowed", position=token.start + 1)
+        if token.is_word("insert", "update", "delete", "merge") and index > 1 and tokens[index - 1].is_symbol("("):
+            before = tokens[index - 2]
+            if before.is_word("as", "materialized"):
+                raise refused(f"{token.value.upper()} is not allowed", position=token.start + 1)
+
+
+def _meant(node: exp.Table, catalog: Catalog) -> Found | None:
+    table, schema, database = name(node.this), name(node.args.get("db")), name(node.args.get("catalog"))
+    if database not in ("", catalog.database):
+        return None
+    if schema == VIRTUAL_SCHEMA:
+        return virtual_relation(table)
+    if schema not in ("", "public"):
+        return None
+    stored = next((question for question in catalog.stored_questions if question.name == table), None)
+    return catalog.table(table) or stored
+
+
+def _start(node: exp.Table) -> int:
+    return offset(node.args.get("catalog") or node.args.get("db") or node.this)
+
+
+def _check_ctes(tree: exp.Expr, names: frozenset[str]) -> None:
+    for cte in tree.find_all(exp.CTE):
+        alias = cte.args["alias"].this
+        if name(alias) in names:
+            raise KeyholeError(
+                "KH106",
+                f'a WITH query may not be called "{name(alias)}", like a table of Keyhole',
+                hint="Give it another name.",
+                position=position(alias),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Hole:
+    """A span of the text, its replacement, and what the replacement's integers stand for."""
+
+    edit: Edit
+    embedded: tuple[Embedded | EmbeddedVirtual, ...]
+
+
+def _taken_apart(
+    text: str,
+    tokens: tuple[Token, ...],
+    catalog: Catalog,
+    tree: exp.Expr,
+    found: list[tuple[exp.Table, Found]],
+    *,
+    unread: frozenset[int],
+) -> Asking:
+    holes: list[_Hole] = []
+    places: list[Place] = []
+    if sum(isinstance(what, StoredQuestion) for _, what in found) > MOST_QUESTIONS:
+        raise _too_many()
+    for node, what in found:
+        if isinstance(what, Table) and id(node) not in unread:
+            if any(_from(node) is place.select for place in places):
+                continue  # joined there with another private table
+            places.extend(question_edits(node, what, text, tokens, catalog))
+        else:
+            holes.append(_relation(node, what, tokens, catalog))
+            holes.extend(_Hole(edit, ()) for edit in _unqualified(node, tree, tokens))
+    whole = joined(tuple(places), text, tokens)
+    holes.extend(_Hole(edit, (embedded,)) for embedded, edit in whole)
+    for place in places:
+        if not any(edit.start <= place.embedded.offset < edit.end for _, edit in whole):
+            holes.extend(_Hole(edit, (place.embedded,) if 0 in edit.replacement else ()) for edit in place.edits)
+    asking = _joined(text, holes)
+    if len(asking.questions) > MOST_QUESTIONS:
+        raise _too_many()
+    return replace(asking, constantly_empty=constantly_empty(tree, (node for node, _ in found), asking))
+
+
+def _too_many() -> KeyholeError:
+    return KeyholeError("KH107", f"more than {MOST_QUESTIONS} questions in one statement", hint="Ask them apart.")
+
+
+def _from(node: exp.Table) -> exp.Expr | None:
+    """The SELECT in whose FROM or JOIN a table stands."""
+    return node.parent.parent if isinstance(node.parent, exp.From | exp.Join) else None
+
+
+def _relation(node: exp.Table, what: Found, tokens: tuple[Token, ...], catalog: Catalog) -> _Hole:
+    first = at_offset(tokens, _start(node))
+    last = at_offset(tokens, offset(node.this))
+    alias = node.args.get("alias")
+    named = "" if alias is not None and alias.this is not None else f" AS {quoted(what.name)}"
+    if first > 0 and tokens[first - 1].is_word("table"):
+        first, before = first - 1, "SELECT * FROM "
+    else:
+        before = ""
+    body: tuple[str | int, ...]
+    embedded: tuple[Embedded | EmbeddedVirtual, ...]
+    match what:
+        case Table():
+            body, embedded = (_without_rows(what) + named,), ()
+        case VirtualRelation():
+            body, embedded = (0, named), (EmbeddedVirtual(what.name, what.columns),)
+        case StoredQuestion():
+            stored = _stored(what, catalog)
+            body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
+    return _Hole(Edit(tokens[first].start, tokens[last].end, (before, *body) if before else body), embedded)
+
+
+def _without_rows(table: Table) -> str:
+    columns = ", ".join(f"NULL::{column.declared} AS {quoted(column.name)}" for column in table.columns)
+    return f"(SELECT {columns} WHERE false)"
+
+
+def _stored(question: StoredQuestion, catalog: Catalog) -> Asking:
+    alone = replace(catalog, stored_questions=())
+    sql = question.sql.strip().rstrip(";")
+    try:
+        asking = embed(sql, lex(sql), alone)
+    except KeyholeError as error:
+        raise KeyholeError(
+            error.code, f'the stored question "{question.name}": {error.message}', detail=error.detail, hint=error.hint
+        ) from None
+    if asking is None or not asking.questions:
+        raise KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
+    around = " q ".join(part for part in asking.outer if isinstance(part, str))
+    if any(token.kind == "parameter" for token in lex(around)):
+        raise KeyholeError(
+            "KH106",
+            f'the stored question "{question.name}": a parameter stands outside WHERE and HAVING',
+            hint="Its owner must correct the policy.",
+        )
+    embedded = tuple(
+        replace(part, stored=question.name, parameters=question.parameters) if isinstance(part, Embedded) else part
+        for part in asking.embedded
+    )
+    return replace(asking, embedded=embedded)
+
+
+def _unqualified(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) -> list[Edit]:
+    """Cuts of `keyhole.` and `public.` before column references to a relation that is replaced and has no alias."""
+    if node.args.get("alias") is not None:
+        return []
+    qualifier = name(node.args.get("db")) or "public"
+    edits = {}
+    for column in tree.find_all(exp.Column):
+        schema, table = column.args.get("db"), column.args.get("table")
+        if schema is not None and table is not None and name(schema) == qualifier and name(table) == name(node.this):
+            start = offset(column.args.get("catalog") or schema)
+            edits[start] = Edit(tokens[at_offset(tokens, start)].start, offset(table), ())
+    return list(edits.values())
+
+
+def _joined(text: str, holes: list[_Hole]) -> Asking:
+    outer: list[str | int] = []
+    embedded: list[Embedded | EmbeddedVirtual] = []
+    at = 0
+    seen: set[tuple[int, int]] = set()
+    for hole in sorted(holes, key=lambda hole: (hole.edit.start, hole.edit.end)):
+        edit = hole.edit
+        if (edit.start, edit.end) in seen:
+            continue
+        if edit.start < at:
+            raise KeyholeError("KH107", "a question inside a question", position=edit.start + 1)
+        seen.add((edit.start, edit.end))
+        outer.append(text[at : edit.start])
+        outer.extend(part if isinstance(part, str) else part + len(embedded) for part in edit.replacement)
+        embedded.extend(hole.embedded)
+        at = edit.end
+    outer.append(text[at:])
+    return Asking(embedded=tuple(embedded), outer=tuple(part for part in outer if part != ""), constantly_empty=False)

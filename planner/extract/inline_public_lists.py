@@ -1,0 +1,127 @@
+"""A subquery over a public table after IN, as the list of its pinned values.
+
+WHERE country IN (SELECT name FROM regions WHERE region = 'West')
+WHERE country IN ('France', 'United Kingdom')
+"""
+
+from collections.abc import Iterator
+from datetime import date
+
+from sqlglot import exp
+
+from planner.catalog.model import Catalog, PublicTable, SqlType, Table, Value
+from planner.errors import KeyholeError
+from planner.parser.clauses import clauses, closing
+from planner.parser.lexer import Token
+from planner.parser.source_map import Change
+from planner.parser.tree import MOST_CHARACTERS, bare, name
+from planner.predicates.condition import row_condition
+from planner.question.condition import evaluate
+from planner.scope.names import Scope
+from planner.values.expressions import Given, uses_clock
+from planner.values.sql_literals import constant
+
+MOST_VALUES = 1_000
+_PLAIN = frozenset(("expressions", "from_", "where", "distinct"))
+_ON_TABLE = frozenset(("this", "db", "alias"))
+_TYPES = frozenset({SqlType.TEXT, SqlType.INTEGER, SqlType.DATE})
+
+
+def listed(
+    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
+) -> tuple[Change, ...]:
+    """The changes that list what subqueries in WHERE select from public tables; none for any other subquery."""
+    del node, table, text
+    where = select.args.get("where")
+    if where is None:
+        return ()
+    found: list[Change] = []
+    length = 0
+    for change in (change for one in where.find_all(exp.In) for change in _listed(one, tokens, catalog)):
+        found.append(change)
+        length += len(change.text)
+        if length > MOST_CHARACTERS:
+            return ()
+    return tuple(found)
+
+
+def _listed(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> Iterator[Change]:
+    query = node.args.get("query")
+    inner = query.this if isinstance(query, exp.Subquery) else query
+    if not isinstance(inner, exp.Select):
+        return
+    try:
+        found = _values(inner, catalog)
+        if found is None:
+            return
+        at = _table(inner)
+        assert at is not None
+        first = clauses(at, tokens).select - 1
+    except KeyholeError:
+        return
+    if first < 1 or not tokens[first].is_symbol("(") or not tokens[first - 1].is_word("in"):
+        return
+    yield Change(tokens[first].start, tokens[closing(tokens, first)].end, f"({', '.join(found)})")
+
+
+def _table(select: exp.Select) -> exp.Table | None:
+    source = select.args.get("from_")
+    return source.this if source is not None and isinstance(source.this, exp.Table) else None
+
+
+def _values(select: exp.Select, catalog: Catalog) -> list[str] | None:
+    """What the subquery gives, as constants in SQL; None where that is not plain, or holds NULL, or is nothing."""
+    node = _table(select)
+    if node is None or any(value for key, value in select.args.items() if key not in _PLAIN):
+        return None
+    if any(value for key, value in node.args.items() if key not in _ON_TABLE):
+        return None
+    alias = node.args.get("alias")
+    hidden = {name(cte.args["alias"].this) for cte in select.root().find_all(exp.CTE)}
+    public = next((one for one in catalog.public_tables if one.name == name(node.this)), None)
+    if public is None or name(node.args.get("db")) not in ("", "public") or public.name in hidden:
+        return None
+    if (alias is not None and alias.args.get("columns")) or len(select.expressions) != 1:
+        return None
+    called = name(alias.this) if alias is not None and alias.this is not None else public.name
+    scope = Scope(table=_as_table(public), alias=called)
+    shown = bare(select.expressions[0].unalias())
+    if not isinstance(shown, exp.Column) or isinstance(shown.this, exp.Star):
+        return None
+    column = scope.column(shown)
+    rows = list(_rows(select, scope, public))
+    found = [row[column.name] for row in rows]
+    values = [value for value in dict.fromkeys(found) if value is not None]
+    if len(values) < len(set(found)) or not 0 < len(values) <= MOST_VALUES or column.sql_type not in _TYPES:
+        return None
+    if column.declared.startswith(("character(", "bpchar")):
+        return None
+    return [constant(value, column=column) for value in values]
+
+
+def _rows(select: exp.Select, scope: Scope, public: PublicTable) -> Iterator[dict[str, Value | None]]:
+    names = [column.name for column in public.columns]
+    where = select.args.get("where")
+    if where is not None and (where.find(exp.Query, exp.Parameter) is not None or uses_clock(where)):
+        raise KeyholeError("KH107", "a subquery inside a subquery")
+    given = Given(parameters={}, today=date.min)
+    condition = None if where is None else row_condition(where.this, scope, given)
+    for row in public.rows:
+        values = dict(zip(names, row, strict=True))
+        if condition is None or evaluate(condition, values) is True:
+            yield values
+
+
+def _as_table(public: PublicTable) -> Table:
+    """The public table as one whose rows conditions may be asked of."""
+    return Table(
+        name=public.name,
+        relation="",
+        columns=public.columns,
+        unit=(),
+        groups_per_unit=1,
+        rows_per_unit=None,
+        row_cap=None,
+        refresh="explicit",
+        seed="",
+    )

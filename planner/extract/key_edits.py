@@ -1,0 +1,115 @@
+"""The edits that let a select list and ORDER BY read the relation of answered keys in place of the tables."""
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, Derivation, SqlType, Table
+from planner.errors import KeyholeError
+from planner.extract.key_span import key_span
+from planner.extract.question_parts import QuestionReading
+from planner.parser.clauses import at_offset
+from planner.parser.edit import Edit
+from planner.parser.lexer import quoted
+from planner.parser.tree import bare, name, offset, position
+from planner.scope.functional_dependencies import lookup_sql
+from planner.scope.key_classes import stand_in
+from planner.scope.names import Scope, derivation, same
+
+
+def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
+    """Edits of the select list and ORDER BY: derived expressions become their column, qualified names lose schemas."""
+    edits: list[Edit] = []
+    select = place.select
+    for part in (*select.expressions, select.args.get("order"), select.args.get("distinct")):
+        if part is not None:
+            edits.extend(_part_edits(place, part, keys))
+    if len(select.expressions) != len(place.clauses.items):
+        raise KeyholeError("KH106", "the select list cannot be read", position=position(select))
+    for projection, (_, past) in zip(select.expressions, place.clauses.items, strict=True):
+        label = _label(place, projection, keys)
+        if label is not None:
+            end = place.tokens[past - 1].end
+            edits.append(Edit(end, end, (f" AS {quoted(label)}",)))
+    return edits
+
+
+def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | None:
+    written = derivation(node, scope)
+    return None if written is None else next((key for key in keys if same(key.derivation, written)), None)
+
+
+def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
+    column = _key_of(node, place.scope, keys)
+    if column is not None:
+        first, last = key_span(place, node)
+        cast = _cast(place, node, column, place.tokens[first].value)
+        text = f"{quoted(place.scope.alias)}.{quoted(column.name)}{cast}"
+        return [Edit(place.tokens[first].start, place.tokens[last].end, (text,))]
+    if isinstance(node, exp.Column) and (found := stand_in(node, place.scope)) is not None and found in keys:
+        read = place.scope.column(node)
+        start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
+        end = place.tokens[at_offset(place.tokens, offset(node.this))].end
+        text = f"{quoted(place.scope.alias)}.{quoted(found.name)}::{read.declared}"
+        return [Edit(start, end, (text,))]
+    if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _renamed(place, node, keys):
+        start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
+        end = place.tokens[at_offset(place.tokens, offset(node.this))].end
+        return [Edit(start, end, (lookup_sql(place.scope.column(node), [key.name for key in keys], place.scope),))]
+    if isinstance(node, exp.Column) and node.args.get("db") is not None:
+        start = offset(node.args.get("catalog") or node.args["db"])
+        return [Edit(start, offset(node.args["table"]), ())]
+    return [edit for child in node.iter_expressions() for edit in _part_edits(place, child, keys)]
+
+
+def _cast(place: QuestionReading, node: exp.Expr, column: Column, spelled: str) -> str:
+    """What the derived column is cast to for the type that PostgreSQL gives the expression as written."""
+    if isinstance(node, exp.Extract):
+        return "::double precision" if spelled == "date_part" else "::numeric"
+    if not isinstance(node, exp.TimestampTrunc):
+        return ""
+    read = bare(node.this)
+    if isinstance(read, exp.Cast):
+        return "::timestamp" if read.to.this == exp.DataType.Type.TIMESTAMP else "::timestamptz"
+    return "::timestamptz" if _is_of_date(column, place.scope.table) else "::timestamp"
+
+
+def _is_of_date(column: Column, table: Table) -> bool:
+    """Whether the column is derived from a date, which PostgreSQL truncates as midnight in the session's zone."""
+    base = None if not isinstance(column.derivation, Derivation) else column.derivation.column
+    return any(known.name == base and known.sql_type is SqlType.DATE for known in table.columns)
+
+
+def _has_names_of_its_own(scope: Scope) -> bool:
+    return bool(scope.joined or scope.members) or scope.listed is not None
+
+
+def _renamed(place: QuestionReading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
+    """Whether the reference would mean nothing to the relation that takes the place of the joined tables."""
+    if isinstance(node.parent, exp.Ordered) and node.args.get("table") is None and name(node.this) in _aliases(place):
+        return False
+    found = place.scope.column(node)
+    shown = found.name == name(node.this) and found in keys
+    return name(node.args.get("table")) not in ("", place.scope.alias) or not shown
+
+
+def _aliases(place: QuestionReading) -> set[str]:
+    return {name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
+
+
+def _label(place: QuestionReading, projection: exp.Expr, keys: tuple[Column, ...]) -> str | None:
+    """The name that PostgreSQL gives a derived expression as written, to be kept when it becomes a column."""
+    node = bare(projection)
+    while isinstance(node, exp.Cast | exp.Case) and _key_of(node, place.scope, keys) is None:
+        inner = node.args.get("default") if isinstance(node, exp.Case) else node.this
+        if inner is None:
+            return None
+        node = bare(inner)
+    if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope):
+        written = name(node.this)
+        return None if place.scope.column(node).name == written else written
+    if _key_of(node, place.scope, keys) is None:
+        return None
+    while isinstance(node, exp.Cast):
+        node = bare(node.this)
+    if isinstance(node, exp.Column):
+        return name(node.this)
+    return place.tokens[key_span(place, node)[0]].value

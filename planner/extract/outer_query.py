@@ -1,0 +1,77 @@
+"""The outer query: the analyst's own text with each question replaced by a relation of typed array parameters.
+
+The text around a question is kept to the letter, so PostgreSQL reads it as the analyst wrote it.
+"""
+
+from dataclasses import dataclass
+
+from planner.parser.lexer import quoted
+from planner.scope.embedded import Embedded, EmbeddedVirtual
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A statement with something inside for Keyhole to answer.
+
+    `outer` is its text: strings, and indices into `embedded` where a relation goes. If `constantly_empty`, its result
+    does not depend on any answer, as in LIMIT 0 or WHERE false: the relations may be left empty and nothing is asked.
+    `beforehand` are statements of no effect that must succeed in the session before anything else is done for this one.
+    `rehearsal` are statements that undo this one once it has run over no keys, where running it so shows, for free,
+    whether it would fail for another reason than its question.
+    """
+
+    embedded: tuple[Embedded | EmbeddedVirtual, ...]
+    outer: tuple[str | int, ...]
+    constantly_empty: bool
+    rehearsal: tuple[str, ...] = ()
+    beforehand: tuple[str, ...] = ()
+
+    @property
+    def questions(self) -> tuple[Embedded, ...]:
+        """The questions among `embedded`."""
+        return tuple(part for part in self.embedded if isinstance(part, Embedded))
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayParameter:
+    """One text[] parameter: a column of an embedded relation, to be cast to `declared`; `number` is its `$n`."""
+
+    embedded: int
+    column: int
+    declared: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class OuterSql:
+    """SQL for the shadow, and the arrays that it takes after the analyst's own parameters."""
+
+    sql: str
+    arrays: tuple[ArrayParameter, ...]
+
+
+def outer_sql(statement: Asking, *, first_parameter: int) -> OuterSql:
+    """The statement for the shadow; its arrays are numbered from `first_parameter` on, after the analyst's own."""
+    relations: list[str] = []
+    arrays: list[ArrayParameter] = []
+    for index, embedded in enumerate(statement.embedded):
+        own = tuple(
+            ArrayParameter(
+                embedded=index, column=column, declared=declared, number=first_parameter + len(arrays) + column
+            )
+            for column, (_, declared) in enumerate(embedded.columns)
+        )
+        relations.append(_relation(embedded, own))
+        arrays.extend(own)
+    sql = "".join(part if isinstance(part, str) else relations[part] for part in statement.outer)
+    return OuterSql(sql=sql, arrays=tuple(arrays))
+
+
+def _relation(embedded: Embedded | EmbeddedVirtual, arrays: tuple[ArrayParameter, ...]) -> str:
+    selected = ", ".join(
+        f"u.k{array.column + 1}::{array.declared} AS {quoted(name)}"
+        for array, (name, _) in zip(arrays, embedded.columns, strict=True)
+    )
+    given = ", ".join(f"${array.number}::text[]" for array in arrays)
+    names = ", ".join(f"k{array.column + 1}" for array in arrays)
+    return f"(SELECT {selected} FROM unnest({given}) AS u({names}))"

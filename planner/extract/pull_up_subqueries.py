@@ -1,0 +1,337 @@
+"""A subquery that only filters and projects a private table, merged into the SELECT that reads it.
+
+A unit's rows are bounded before any WHERE is applied, so that a filter means the same in either place.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.bind.select_list import harmless
+from planner.catalog.model import Catalog, Table
+from planner.errors import KeyholeError
+from planner.parser.clauses import Clauses, at_offset, clauses, fits
+from planner.parser.lexer import Token, readable
+from planner.parser.source_map import Change, Room
+from planner.parser.subquery_readers import Reader, readers, unaliased_end
+from planner.parser.tree import bare, name, offset
+
+_PLAIN = frozenset(("expressions", "from_", "where"))
+_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+NOTHING = "SELECT NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A column of the subquery: what it is of the table; `plain` if that is a column, `same` if under its own name."""
+
+    node: exp.Expr
+    first: int
+    past: int
+    plain: bool
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Inner:
+    """The subquery: its columns by name, in order, and whether it also shows all columns of the table."""
+
+    table: Table
+    clauses: Clauses
+    shown: Mapping[str, _Shown]
+    everything: bool
+    name: str
+    where: exp.Expr | None
+
+
+def merged(
+    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
+) -> tuple[Change, ...]:
+    """The changes that merge the SELECT into what reads it; none if it says more, or is read in another way."""
+    del catalog
+    if not isinstance(select.parent, exp.Subquery | exp.CTE):
+        return ()
+    try:
+        return _merged(select, node, table, text, tokens)
+    except KeyholeError:
+        return ()
+
+
+def _merged(
+    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]
+) -> tuple[Change, ...]:
+    inner = _inner(select, node, table, text, tokens)
+    if inner is None:
+        return ()
+    found = readers(select, inner.clauses.select, tokens)
+    if not found:
+        return ()
+    room = Room(text)
+    changes: list[Change] = []
+    for reader in found:
+        made = _into(reader, inner, room, text, tokens)
+        if made is None:
+            return ()
+        changes.extend(made)
+    if isinstance(select.parent, exp.CTE):
+        changes.append(_emptied(select.parent, inner, tokens))
+    return tuple(changes)
+
+
+def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> _Inner | None:
+    if any(value for key, value in select.args.items() if key not in _PLAIN):
+        return None
+    if any(value for key, value in node.args.items() if key not in _ON_TABLE):
+        return None
+    alias = node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        return None
+    where = select.args.get("where")
+    if where is not None and where.find(exp.Query, exp.AggFunc, exp.Window) is not None:
+        return None
+    place = clauses(node, tokens)
+    closed = place.end < len(tokens) and tokens[place.end].is_symbol(")")
+    if not closed or not fits(place, select, tokens) or len(select.expressions) != len(place.items):
+        return None  # an empty item, too, which PostgreSQL will refuse
+    own = {column.name for column in table.columns}
+    everything = False
+    shown: dict[str, _Shown] = {}
+    for item, (first, past) in zip(select.expressions, place.items, strict=True):
+        if _star(item):
+            if everything:
+                return None
+            everything = True
+            continue
+        one = _shown(item, first, past, tokens)
+        if one is None or one[0] in shown:
+            return None
+        shown[one[0]] = one[1]
+    if everything and own & set(shown):
+        return None
+    start = at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
+    written = text[tokens[start].start : tokens[at_offset(tokens, offset(node.this))].end]
+    return _Inner(table, place, shown, everything, written, where)
+
+
+def _star(item: exp.Expr) -> bool:
+    star = item.this if isinstance(item, exp.Column) else item
+    return isinstance(star, exp.Star) and not any(star.args.values())
+
+
+def _shown(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> tuple[str, _Shown] | None:
+    """A column of the subquery by its name; None for an expression that is none, or has no sure name."""
+    node = item.this if isinstance(item, exp.Alias) else item
+    called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
+    past = unaliased_end(item, past, tokens)
+    column = bare(node)
+    if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier):
+        called = called or name(column.this)
+        same = called == name(column.this) and node is column
+        return called, _Shown(node, first, past, plain=True, same=same)
+    if not called or not harmless(node):
+        return None
+    return called, _Shown(node, first, past, plain=False, same=False)
+
+
+def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[Token, ...]) -> list[Change] | None:
+    """The changes to one SELECT that reads the subquery."""
+    if not reader.alone or reader.inner_queries() or len(reader.select.expressions) != len(reader.clauses.items):
+        return None  # an empty select list has one item among the tokens
+    alias = reader.alias or inner.table.name
+    changes = _references(reader, inner, alias, room, text, tokens)
+    if changes is None:
+        return None
+    needs = isinstance(reader.node, exp.Table) and not reader.named
+    source = f"{inner.name} AS {readable(alias)}" if needs else f" {inner.name} "
+    changes.append(Change(tokens[reader.first].start, tokens[reader.last].end, source))
+    first = inner.clauses.mark("where")
+    if inner.where is not None and first is not None:
+        columns = [column for column in inner.where.find_all(exp.Column) if column.args.get("table") is not None]
+        condition = _requalified(columns, first + 1, inner.clauses.end, alias, room, text, tokens)
+        changes.extend(_filtered(reader, condition, first, tokens))
+    return changes
+
+
+def _filtered(reader: Reader, condition: str, first: int, tokens: tuple[Token, ...]) -> Iterator[Change]:
+    """A condition, written after the token at `first`, in the WHERE of a SELECT that reads the subquery."""
+    where = reader.clauses.mark("where")
+    later = [index for _, index in reader.clauses.marks if where is None or index > where]
+    end = tokens[min(later, default=reader.clauses.end) - 1].end
+    written = tokens[first + 1].start
+    if where is None:
+        yield Change(end, end, f" WHERE {condition}", written)
+    else:
+        yield Change(tokens[where].end, tokens[where].end, f" ({condition}) AND (", written)
+        yield Change(end, end, ")")
+
+
+def _requalified(
+    columns: list[exp.Column], first: int, past: int, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
+) -> str:
+    """The text of some tokens of the subquery, its columns qualified by what the table is called outside."""
+    parts: list[str] = []
+    at = tokens[first].start
+    room.take(tokens[past - 1].end - at + len(columns) * len(readable(alias)))
+    for start, column in sorted((_start(column), column.this) for column in columns):
+        begin = tokens[at_offset(tokens, start)].start
+        name_ = tokens[at_offset(tokens, offset(column))]
+        parts.append(f"{text[at:begin]}{readable(alias)}.{text[name_.start : name_.end]}")
+        at = name_.end
+    parts.append(text[at : tokens[past - 1].end])
+    return "".join(parts)
+
+
+def _start(column: exp.Column) -> int:
+    args = column.args
+    return offset(args.get("catalog") or args.get("db") or args.get("table") or column.this)
+
+
+def _references(
+    reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
+) -> list[Change] | None:
+    """The changes to the columns that the SELECT around mentions; None for one that the subquery does not have."""
+    select = reader.select
+    changes: dict[int, Change] = {}
+    for column in reader.columns():
+        made = _starred(column, select, alias) if isinstance(column.this, exp.Star) else None
+        if made is None:
+            made = _reference(column, reader, inner, alias, room, text, tokens)
+        if made is None:
+            return None
+        changes |= made
+    for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
+        if _star(item) and not (inner.everything and not inner.shown):
+            start, end = tokens[first].start, tokens[past - 1].end
+            changes[start] = Change(start, end, _expanded(inner, alias, room, text, tokens))
+    return list(changes.values())
+
+
+def _starred(column: exp.Column, select: exp.Select, alias: str) -> dict[int, Change] | None:
+    """Nothing for the `alias.*` of a select list, which is expanded as a whole; None for any other."""
+    return {} if column.parent is select and name(column.args.get("table")) == alias else None
+
+
+def _reference(
+    column: exp.Column, reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
+) -> dict[int, Change] | None:
+    """The changes, by place, to one mention of a column; None if the subquery has none of that name."""
+    select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
+    if column.args.get("db") is not None or qualifier not in ("", alias) or isinstance(column.this, exp.Star):
+        return None
+    outputs = [_output(item) for item in select.expressions]
+    if qualifier == "" and called in outputs and _sorts(column, select):
+        return {}
+    known = inner.everything and any(one.name == called for one in inner.table.columns)
+    at = tokens[at_offset(tokens, offset(column.this))]
+    shown = inner.shown.get(called)
+    if shown is None and not known:
+        if qualifier == "" and outputs.count(called) == 1 and _groups(column, select):
+            return {at.start: Change(at.start, at.end, str(outputs.index(called) + 1))}
+        return None
+    if shown is None or shown.same:
+        return {}
+    if not shown.plain and shown.node.find(exp.Column) is None:
+        return None
+    labelled = _labelled(column, reader, tokens)
+    if labelled is None:
+        return None
+    start = tokens[at_offset(tokens, _start(column))].start
+    return {start: Change(start, at.end, _spelled(shown, alias, room, text, tokens)), **labelled}
+
+
+def _labelled(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Change] | None:
+    """What keeps the name of an item of the select list in which a column is renamed; None where it is unsure."""
+    item = _item(column, reader.select)
+    if item is None or isinstance(item, exp.Alias):
+        return {}
+    label = _label(item)
+    if label is None:
+        return None
+    end = tokens[reader.clauses.items[_index(item, reader.select)][1] - 1].end
+    return {-end: Change(end, end, f" AS {readable(label)}")} if label else {}
+
+
+def _index(item: exp.Expr, select: exp.Select) -> int:
+    return next(index for index, one in enumerate(select.expressions) if one is item)
+
+
+def _output(item: exp.Expr) -> str:
+    """The name of a column in the answer; empty where only PostgreSQL knows."""
+    if isinstance(item, exp.Alias):
+        return name(item.args["alias"])
+    node = bare(item)
+    return name(node.this) if isinstance(node, exp.Column) else ""
+
+
+def _sorts(column: exp.Column, select: exp.Select) -> bool:
+    """Whether a name alone is what ORDER BY or DISTINCT ON names, where names of the answer come first."""
+    inner: exp.Expr = column
+    while isinstance(inner.parent, exp.Paren):
+        inner = inner.parent
+    if isinstance(inner.parent, exp.Ordered):
+        return inner.parent.parent is select.args.get("order")
+    distinct = select.args.get("distinct")
+    return (
+        distinct is not None and distinct.args.get("on") is not None and inner.find_ancestor(exp.Distinct) is distinct
+    )
+
+
+def _groups(column: exp.Column, select: exp.Select) -> bool:
+    inner: exp.Expr = column
+    while isinstance(inner.parent, exp.Paren):
+        inner = inner.parent
+    return inner.parent is select.args.get("group") and inner is column
+
+
+def _item(column: exp.Column, select: exp.Select) -> exp.Expr | None:
+    """The item of the select list in which a column stands."""
+    node: exp.Expr = column
+    while node.parent is not None and node.parent is not select:
+        node = node.parent
+    return node if any(item is node for item in select.expressions) else None
+
+
+def _label(item: exp.Expr) -> str | None:
+    """The name that PostgreSQL gives an item whose columns are renamed; empty if it keeps its own, None if unsure."""
+    node = bare(item)
+    while isinstance(node, exp.Cast):
+        node = bare(node.this)
+    if isinstance(node, exp.Column):
+        return name(node.this)
+    return "" if isinstance(node, exp.Func) and not isinstance(node, exp.Case | exp.Connector) else None
+
+
+def _spelled(shown: _Shown, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
+    columns = list(shown.node.find_all(exp.Column))
+    spelled = _requalified(columns, shown.first, shown.past, alias, room, text, tokens)
+    return spelled if shown.plain else f"({spelled})"
+
+
+def _expanded(inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
+    """What * stands for in a SELECT around the subquery."""
+    every = [f"{readable(alias)}.*"] if inner.everything else []
+    return ", ".join(
+        [
+            *every,
+            *(
+                f"{_spelled(one, alias, room, text, tokens)} AS {readable(called)}"
+                for called, one in inner.shown.items()
+            ),
+        ]
+    )
+
+
+def _emptied(cte: exp.CTE, inner: _Inner, tokens: tuple[Token, ...]) -> Change:
+    """Nothing in the place of a WITH query that all readers have taken over: no WITH at all if it was the only one."""
+    with_ = cte.parent
+    opening, end = inner.clauses.select - 1, inner.clauses.end
+    at = at_offset(tokens, offset(cte.args["alias"].this))
+    if (
+        with_ is not None
+        and len(with_.expressions) == 1
+        and tokens[at - 1].is_word("with")
+        and tokens[end].is_symbol(")")
+    ):
+        return Change(tokens[at - 1].start, tokens[end].end, "")
+    return Change(tokens[opening + 1].start, tokens[end - 1].end, NOTHING)

@@ -1,0 +1,336 @@
+"""Thresholds in the WHERE around a grouped subquery, moved into its HAVING: WHERE and HAVING both drop false and NULL.
+
+SELECT ward FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t WHERE n > 3000
+SELECT ward FROM (SELECT ward FROM visits GROUP BY ward HAVING count(*) > 3000) t
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.select_list import shows_aggregates
+from planner.bind.unit_query import unit_readings
+from planner.catalog.model import Catalog, Table
+from planner.errors import KeyholeError
+from planner.parser.clauses import Clauses, at_offset, clauses, fits
+from planner.parser.lexer import Token
+from planner.parser.source_map import Change, Origin, Room
+from planner.parser.subquery_readers import Reader, conjunct_spans, readers, unaliased_end
+from planner.parser.tree import bare, name, offset, position
+
+_IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
+_NAMES: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An item of the subquery's select list: its name, its tokens without that, and whether it is an aggregate."""
+
+    name: str
+    first: int
+    past: int
+    aggregate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Conjunct:
+    """A condition of the WHERE around, by its tokens; `moves` if it compares an aggregate of the subquery."""
+
+    first: int
+    past: int
+    moves: bool
+
+
+def lifted(
+    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
+) -> tuple[Change, ...]:
+    """The changes that move thresholds into the SELECT from the query that alone reads it; none if there are none.
+
+    Raises KH101, with the question that keeps the thresholds, where the query around shows an aggregate as well.
+    """
+    shown = shows_aggregates(select)
+    if shown is None or select.args.get("group") is None:
+        return ()
+    try:
+        found = _lifting(select, node, table, text, tokens, catalog)
+    except KeyholeError:
+        return ()
+    if found is None:
+        return ()
+    inside, around = found
+    if around is not None:
+        return (*inside, *around)
+    raise KeyholeError(
+        "KH101",
+        "Keyhole answers which groups cross a threshold, not how large they are",
+        hint=f"{_alone(select, node, text, tokens, inside)};",
+        position=position(shown),
+    )
+
+
+def _lifting(
+    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
+) -> tuple[list[Change], list[Change] | None] | None:
+    """The changes inside and around the subquery; None around if sizes show there, None if there are none."""
+    if not isinstance(select.parent, exp.Subquery | exp.CTE):
+        return None
+    if any(value for key, value in select.args.items() if key not in _IN_QUESTION):
+        return None
+    first_node = select.args["from_"].this
+    place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
+    if found is None or len(found) != 1 or _per_unit(select, node, table, text, tokens):
+        return None
+    (reader,) = found
+    items = _items(select, place, tokens)
+    if items is None or not any(item.aggregate for item in items.values()):
+        return None
+    conjuncts = _conjuncts(reader, items, tokens)
+    if conjuncts is None or not _kept_side(reader) or not _unambiguous(reader, items, catalog):
+        return None
+    room = Room(text)
+    moved = [_moved(one, reader, items, room, text, tokens) for one in conjuncts if one.moves]
+    if not moved and select.args.get("having") is None:
+        return None
+    written = [tokens[one.first].start for one in conjuncts if one.moves]
+    inside = _inside(select, place, items, moved, min(written, default=None), tokens)
+    if inside is None:
+        return None
+    apart = _mentions(reader, items, conjuncts, tokens)
+    return inside, None if apart else _around(conjuncts, text, tokens)
+
+
+def _per_unit(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> bool:
+    """Whether the subquery adds up each unit's rows for a question around it, or seems to."""
+    try:
+        return bool(unit_readings(select, node, table, text, tokens))
+    except KeyholeError:
+        return True
+
+
+def _items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Mapping[str, _Item] | None:
+    """The subquery's columns by name; None where a name is unsure, or there would be no other column left."""
+    found: dict[str, _Item] = {}
+    if len(select.expressions) != len(place.items):
+        return None  # an empty item, which PostgreSQL will refuse
+    for item, (first, past) in zip(select.expressions, place.items, strict=True):
+        node = item.this if isinstance(item, exp.Alias) else item
+        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _default_name(bare(node))
+        aggregate = contains_aggregate(node)
+        if not called or called in found or node.find(exp.Window) is not None or node.find(exp.Star) is node:
+            return None
+        found[called] = _Item(called, first, unaliased_end(item, past, tokens), aggregate)
+    return found if any(not item.aggregate for item in found.values()) else None
+
+
+def _default_name(node: exp.Expr) -> str:
+    """The name that PostgreSQL gives a column without alias; empty where none is sure."""
+    if isinstance(node, exp.Filter):
+        node = node.this
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+        return name(node.this)
+    return _NAMES.get(type(node), "")
+
+
+def _kept_side(reader: Reader) -> bool:
+    """Whether every row around has a row of the subquery, so that leaving one out inside leaves it out around."""
+    joins = reader.select.args.get("joins") or ()
+    sides = {str(join.side or "").upper() for join in joins}
+    natural = any(join.args.get("method") for join in joins)
+    return not natural and sides <= ({""} if reader.joined else {"", "LEFT"})
+
+
+def _unambiguous(reader: Reader, items: Mapping[str, _Item], catalog: Catalog) -> bool:
+    """Whether no public table beside the subquery has a column that is called like one of its aggregates."""
+    if reader.alone:
+        return True
+    sources = [reader.select.args["from_"].this, *(join.this for join in reader.select.args.get("joins") or ())]
+    aggregates = {item.name for item in items.values() if item.aggregate}
+    for source in sources:
+        if source is reader.node:
+            continue
+        known = [
+            one for one in catalog.public_tables if isinstance(source, exp.Table) and one.name == name(source.this)
+        ]
+        if not known or aggregates & {column.name for column in known[0].columns}:
+            return False
+    return True
+
+
+def _conjuncts(reader: Reader, items: Mapping[str, _Item], tokens: tuple[Token, ...]) -> tuple[_Conjunct, ...] | None:
+    """The conditions of the WHERE around, in order; None if one that compares an aggregate cannot be moved."""
+    spans = conjunct_spans(reader.select, reader.clauses, tokens)
+    if spans is None:
+        return None
+    mentioned = {id(column): _of(column, reader, items) for column in reader.columns()}
+    found: list[_Conjunct] = []
+    for first, past in spans:
+        start, end = tokens[first].start, tokens[past - 1].end
+        inside = [column for column in reader.columns() if start <= _start(column) < end]
+        moves = any(_is_aggregate(mentioned[id(column)], items) for column in inside)
+        if moves and (
+            any(mentioned[id(column)] is None for column in inside)
+            or any(token.is_word("select", "over", "exists") for token in tokens[first:past])
+        ):
+            return None
+        found.append(_Conjunct(first, past, moves))
+    return tuple(found)
+
+
+def _start(column: exp.Column) -> int:
+    args = column.args
+    return offset(args.get("catalog") or args.get("db") or args.get("table") or column.this)
+
+
+def _of(column: exp.Column, reader: Reader, items: Mapping[str, _Item]) -> str | None:
+    """The column of the subquery that a name means; None for any other."""
+    called, qualifier = name(column.this), name(column.args.get("table"))
+    if column.args.get("db") is not None or called not in items:
+        return None
+    if qualifier == "":
+        return called if reader.alone or items[called].aggregate else None
+    return called if qualifier == reader.alias else None
+
+
+def _is_aggregate(called: str | None, items: Mapping[str, _Item]) -> bool:
+    return called is not None and items[called].aggregate
+
+
+def _moved(
+    conjunct: _Conjunct, reader: Reader, items: Mapping[str, _Item], room: Room, text: str, tokens: tuple[Token, ...]
+) -> str:
+    """A condition as HAVING says it: with aggregates and keys in the place of the subquery's names for them."""
+    start, end = tokens[conjunct.first].start, tokens[conjunct.past - 1].end
+    parts: list[str] = []
+    at = start
+    columns = {_start(column): column for column in reader.columns() if start <= _start(column) < end}
+    for where, column in sorted(columns.items()):
+        item = items[name(column.this)]
+        spelled = text[tokens[item.first].start : tokens[item.past - 1].end]
+        room.take(len(spelled))
+        plain = not any(
+            token.kind == "symbol" and token.value not in "(),*." for token in tokens[item.first : item.past]
+        )
+        begin = tokens[at_offset(tokens, where)].start
+        parts.append(text[at:begin] + (spelled if plain else f"({spelled})"))
+        at = tokens[at_offset(tokens, offset(column.this))].end
+    parts.append(text[at:end])
+    return "".join(parts)
+
+
+def _inside(
+    select: exp.Select,
+    place: Clauses,
+    items: Mapping[str, _Item],
+    moved: list[str],
+    written: int | None,
+    tokens: tuple[Token, ...],
+) -> list[Change] | None:
+    """The subquery without its aggregates, and with the thresholds in its HAVING."""
+    listed = list(items.values())
+    changes = list(_without(listed, place, tokens))
+    kept = [index for index, item in enumerate(listed) if not item.aggregate]
+    for literal in _positions(select):
+        index = int(str(literal.this)) - 1
+        if index not in kept:
+            return None
+        at = offset(literal)
+        changes.append(Change(at, at + len(str(literal.this)), str(kept.index(index) + 1)))
+    order = select.args.get("order")
+    for item in order.expressions if order is not None else ():
+        named = {name(column.this) for column in item.find_all(exp.Column)}
+        if contains_aggregate(item) or any(called in items and items[called].aggregate for called in named):
+            return None
+    if not moved:
+        return changes
+    thresholds = " AND ".join(moved if len(moved) == 1 else [_enclosed(one) for one in moved])
+    having = place.mark("having")
+    end = tokens[place.end - 1].end
+    if having is None:
+        changes.append(Change(end, end, f" HAVING {thresholds}", written))
+    else:
+        changes.append(Change(tokens[having].end, tokens[having].end, " ("))
+        changes.append(Change(end, end, f") AND ({thresholds})", written))
+    return changes
+
+
+def _enclosed(condition: str) -> str:
+    return f"({condition})" if " or " in f" {condition.lower()} " else condition
+
+
+def _without(items: list[_Item], place: Clauses, tokens: tuple[Token, ...]) -> Iterator[Change]:
+    """Cuts of the aggregates in a select list, each with a comma beside it."""
+    first = next(index for index, item in enumerate(items) if not item.aggregate)
+    if first > 0:
+        yield Change(tokens[items[0].first].start, tokens[items[first].first].start, "")
+    for index, item in enumerate(items):
+        if index > first and item.aggregate:
+            before, own = place.items[index - 1][1], place.items[index][1]
+            yield Change(tokens[before - 1].end, tokens[own - 1].end, "")
+
+
+def _positions(select: exp.Select) -> Iterator[exp.Literal]:
+    """Numbers in GROUP BY and ORDER BY that mean items of the select list."""
+    group, order = select.args.get("group"), select.args.get("order")
+    for item in group.expressions if group is not None else ():
+        if isinstance(bare(item), exp.Literal) and not bare(item).is_string:
+            yield item
+    for item in order.expressions if order is not None else ():
+        if isinstance(bare(item.this), exp.Literal) and not bare(item.this).is_string:
+            yield item.this
+
+
+def _mentions(
+    reader: Reader, items: Mapping[str, _Item], conjuncts: tuple[_Conjunct, ...], tokens: tuple[Token, ...]
+) -> bool:
+    """Whether the query around reads an aggregate elsewhere than in the conditions that move."""
+    select = reader.select
+    spans = [(tokens[one.first].start, tokens[one.past - 1].end) for one in conjuncts if one.moves]
+    names = {item.name for item in items.values() if item.aggregate}
+    if any(isinstance(item, exp.Star) for item in select.expressions):
+        return True
+    for column in reader.columns():
+        called, qualifier = name(column.this), name(column.args.get("table"))
+        if isinstance(column.this, exp.Star):
+            if qualifier == reader.alias or qualifier == "":
+                return True
+            continue
+        if any(start <= _start(column) < end for start, end in spans):
+            continue
+        if called in names and qualifier in ("", reader.alias):
+            return True
+        if qualifier == "" and called == reader.alias and called not in items:
+            return True
+    joins = select.args.get("joins") or ()
+    using = {
+        name(one if isinstance(one, exp.Identifier) else one.this) for j in joins for one in j.args.get("using") or ()
+    }
+    return bool(using & names)
+
+
+def _around(conjuncts: tuple[_Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Change]:
+    """The WHERE around without the conditions that move, or no WHERE."""
+    if not any(one.moves for one in conjuncts):
+        return []
+    kept = [text[tokens[one.first].start : tokens[one.past - 1].end] for one in conjuncts if not one.moves]
+    end = tokens[conjuncts[-1].past - 1].end
+    if kept:
+        return [Change(tokens[conjuncts[0].first].start, end, " AND ".join(kept))]
+    return [Change(tokens[conjuncts[0].first - 1].start, end, "")]
+
+
+def _alone(select: exp.Select, node: exp.Table, text: str, tokens: tuple[Token, ...], inside: list[Change]) -> str:
+    """The subquery as a question of its own."""
+    first_node = select.args["from_"].this
+    place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    start, end = tokens[place.select].start, tokens[place.end - 1].end
+    within = [Change(one.start - start, one.end - start, one.text) for one in inside if start <= one.start <= end]
+    return Origin(text[start:end]).edited(within).text

@@ -1,0 +1,69 @@
+"""Refused statements in words of their own that Keyhole answers: for hints."""
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.errors import KeyholeError
+from planner.parser.clauses import Clauses, closing
+from planner.parser.lexer import Token
+from planner.parser.subquery_readers import conjunct_spans
+from planner.parser.tree import parse, written
+from planner.scope.group_by import grouping
+from planner.scope.names import Scope
+
+_CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
+
+
+def own_threshold(select: exp.Select) -> str | None:
+    """What the select list itself compares an aggregate with, as in CASE WHEN count(*) > 5000 THEN ..."""
+    for item in select.expressions:
+        for node in item.walk():
+            if isinstance(node, _CONDITIONS) and contains_aggregate(node) and node.find(exp.Query, exp.Window) is None:
+                return written(node)
+    return None
+
+
+def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, tokens: tuple[Token, ...]) -> str | None:
+    """The question with `key IN (question)` as INTERSECT and NOT IN as EXCEPT; None if it has neither."""
+    if select.args.get("group") is None or select.args.get("having") is None:
+        return None
+    try:
+        keys = grouping(select, scope)
+    except KeyholeError:
+        return None
+    kept: list[str] = []
+    others: list[str] = []
+    spans = conjunct_spans(select, place, tokens)
+    if spans is None:
+        return None
+    for first, past in spans:
+        at = next((index for index in range(first, past) if tokens[index].is_word("in")), past)
+        negated = tokens[at - 1].is_word("not")
+        column = _column(tokens[first : at - negated])
+        if at == past or not tokens[min(at + 2, past - 1)].is_word("select"):
+            kept.append(text[tokens[first].start : tokens[past - 1].end])
+        elif closing(tokens, at + 1) == past - 1 and [column] == [key.name for key in keys]:
+            inner = text[tokens[at + 2].start : tokens[past - 2].end]
+            tree = parse(inner)
+            asks = isinstance(tree, exp.Select) and len(tree.expressions) == 1
+            if not asks or tree.args.get("having") is None or tree.args.get("group") is None:
+                return None
+            others.append(f"{'EXCEPT' if negated else 'INTERSECT'} {inner}")
+        else:
+            return None
+    if not others:
+        return None
+    past = min((index for _, index in place.marks), default=place.end)
+    source = text[tokens[place.source].start : tokens[past - 1].end]
+    names = scope.spelled(keys[0])
+    where = f"WHERE {' AND '.join(kept)}" if kept else ""
+    having = place.part("having", text, tokens)
+    parts = (f"SELECT {names}", source, where, f"GROUP BY {names}", having, *others)
+    return " ".join(part for part in parts if part) + ";"
+
+
+def _column(written: tuple[Token, ...]) -> str | None:
+    """The column that tokens name, alone or after its table; None for anything else."""
+    names, dots = written[::2], written[1::2]
+    plain = all(token.names for token in names) and all(token.is_symbol(".") for token in dots)
+    return names[-1].value if plain and len(written) % 2 == 1 else None

@@ -1,0 +1,299 @@
+"""UNION, INTERSECT and EXCEPT between questions: found in a statement, and replaced as one question.
+
+Joined are questions of one private table whose select lists are the same keys in the same order, where what each says
+of keys allows it: INTERSECT always, UNION if both restrict keys alike, EXCEPT if the right side restricts them no
+further than the left. Each may join public tables of its own: what they look up for a row is a column of the private
+table. Everything else is left apart: each question is answered by itself, and PostgreSQL joins their keys.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.catalog.model import Column, Lookup, Table
+from planner.extract.cut import Place
+from planner.parser.clauses import at_offset
+from planner.parser.edit import Edit
+from planner.parser.lexer import Token
+from planner.parser.tree import bare
+from planner.scope.embedded import Embedded, Joined
+from planner.scope.functional_dependencies import by_key
+from planner.scope.names import Scope, referenced
+
+MOST_COMPARISONS = 48
+_OPERATIONS: dict[type[exp.Expr], Literal["union", "intersect", "except"]] = {
+    exp.Union: "union",
+    exp.Intersect: "intersect",
+    exp.Except: "except",
+}
+_AROUND = ("order", "limit", "offset", "fetch", "with_", "locks")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A question, or some joined to one, with the tokens that it takes up. `first` is its leftmost question."""
+
+    embedded: Embedded
+    first: Place
+    start: int
+    past: int
+    restrictions: frozenset[str]
+    comparisons: int
+
+
+Spans: TypeAlias = Mapping[int, Place]
+
+
+def joined(places: tuple[Place, ...], text: str, tokens: tuple[Token, ...]) -> tuple[tuple[Embedded, Edit], ...]:
+    """The largest set operations that are one question each, with the edit that replaces the whole operation.
+
+    The edit keeps the leftmost question's select list, which names the columns of a set operation.
+    """
+    parts = _Parts({id(place.select): place for place in places}, text, tokens)
+    found: list[tuple[Embedded, Edit]] = []
+    for root in _roots(places):
+        for part in parts.largest(root):
+            if part.embedded.joined is not None:
+                start, end = tokens[part.start].start, tokens[part.past - 1].end
+                found.append((part.embedded, Edit(start, end, _first_edited(part.first, text))))
+    return tuple(found)
+
+
+def _roots(places: tuple[Place, ...]) -> Iterator[exp.SetOperation]:
+    seen: set[int] = set()
+    for place in places:
+        root: exp.SetOperation | None = None
+        node: exp.Expr | None = place.select.parent
+        while isinstance(node, exp.SetOperation | exp.Subquery):
+            root = node if isinstance(node, exp.SetOperation) else root
+            node = node.parent
+        if root is not None and id(root) not in seen:
+            seen.add(id(root))
+            yield root
+
+
+class _Parts:
+    """Which nodes of a text are one question, each worked out once: a chain of hundreds is tried from every link."""
+
+    def __init__(self, places: Spans, text: str, tokens: tuple[Token, ...]) -> None:
+        self._places = places
+        self._text = text
+        self._tokens = tokens
+        self._known: dict[int, _Part | None] = {}
+
+    def largest(self, node: exp.Expr) -> Iterator[_Part]:
+        """The largest parts at the node or below it."""
+        whole = self._part(node)
+        if whole is not None:
+            yield whole
+        elif isinstance(node, exp.SetOperation):
+            yield from self.largest(node.this)
+            yield from self.largest(node.expression)
+        elif isinstance(node, exp.Subquery):
+            yield from self.largest(node.this)
+
+    def _part(self, node: exp.Expr) -> _Part | None:
+        """The node as one question, or None if it is none."""
+        if id(node) not in self._known:
+            self._known[id(node)] = self._worked_out(node)
+        return self._known[id(node)]
+
+    def _worked_out(self, node: exp.Expr) -> _Part | None:
+        match node:
+            case exp.Select():
+                place = self._places.get(id(node))
+                return None if place is None else _leaf(place, self._tokens)
+            case exp.Subquery() if not any(value for key, value in node.args.items() if key != "this"):
+                if _cut(node.this):
+                    return None
+                inner = self._part(node.this)
+                return None if inner is None else _enclosed(inner, self._tokens)
+            case exp.SetOperation() if type(node) in _OPERATIONS and _plain(node):
+                left = None if _cut(node.this) else self._part(node.this)
+                right = None if _cut(node.expression) else self._part(node.expression)
+                if left is None or right is None:
+                    return None
+                return _operated(_OPERATIONS[type(node)], left, right, self._text, self._tokens)
+            case _:
+                return None
+
+
+def _cut(operand: exp.Expr) -> bool:
+    """Whether something is done to the operand's own answer before the operation."""
+    return any(operand.args.get(key) for key in _AROUND)
+
+
+def _plain(node: exp.SetOperation) -> bool:
+    known = ("this", "expression", "distinct", *_AROUND)
+    return bool(node.args.get("distinct")) and not any(value for key, value in node.args.items() if key not in known)
+
+
+def _enclosed(part: _Part, tokens: tuple[Token, ...]) -> _Part:
+    """The part with the parentheses around it, if there are some; the parser adds others where precedence asks."""
+    start, past = part.start - 1, part.past
+    if start < 0 or past >= len(tokens) or not tokens[start].is_symbol("(") or not tokens[past].is_symbol(")"):
+        return part
+    return replace(part, start=start, past=past + 1)
+
+
+def _leaf(place: Place, tokens: tuple[Token, ...]) -> _Part | None:
+    select, embedded = place.select, place.embedded
+    distinct = select.args.get("distinct")
+    if (
+        embedded.stored is not None
+        or embedded.table.members
+        or embedded.per_unit is not None
+        or (distinct is not None and distinct.args.get("on") is not None)
+    ):
+        return None
+    if set(_shown(place)) != {key.name for key in embedded.keys}:
+        return None
+    start = at_offset(tokens, embedded.offset)
+    past = at_offset(tokens, embedded.offset + len(embedded.text) - 1) + 1
+    having = select.args["having"].this
+    return _Part(
+        embedded=embedded,
+        first=place,
+        start=start,
+        past=past,
+        restrictions=frozenset(_restrictions(select, embedded)),
+        comparisons=sum(_weight(node) for node in having.walk()),
+    )
+
+
+def _unaliased(item: exp.Expr) -> exp.Expr:
+    return bare(item.this if isinstance(item, exp.Alias) else item)
+
+
+def _shown(place: Place) -> list[str | None]:
+    """The columns of the select list; None for what is no column."""
+    shown = [referenced(_unaliased(item), place.embedded.scope) for item in place.select.expressions]
+    return [None if column is None else column.name for column in shown]
+
+
+def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
+    """The conjuncts that read keys, or what keys determine, alone; each as text with the names of the columns it reads.
+
+    An inner join is one, too: it leaves out the keys for which there is no public row.
+    """
+    scope = embedded.scope
+    for joined in scope.joined:
+        if not joined.outer and _keyed(embedded.table.column(joined.base), embedded):
+            yield f"{joined.base} in {joined.name}.{joined.key}"
+    where, having = select.args.get("where"), select.args["having"]
+    clauses = [join.args.get("on") for join in select.args.get("joins") or () if not join.side]
+    waiting = [
+        clause for clause in (*clauses, None if where is None else where.this, having.this) if clause is not None
+    ]
+    while waiting:
+        node = bare(waiting.pop())
+        if isinstance(node, exp.And):
+            waiting.extend((node.this, node.expression))
+        elif not contains_aggregate(node) and scope.membership(node) is None and _reads_keys(node, embedded):
+            yield _resolved(node, scope)
+
+
+def _reads_keys(node: exp.Expr, embedded: Embedded) -> bool:
+    keys = {key.name for key in embedded.keys}
+    keys |= {key.derivation.column for key in embedded.keys if key.derivation is not None}
+    read = [embedded.scope.column(column) for column in node.find_all(exp.Column)]
+    return any(column.name in keys or _keyed(column, embedded) for column in read)
+
+
+def _keyed(column: Column, embedded: Embedded) -> bool:
+    """Whether a key determines the column, so that a condition on it restricts the key's values."""
+    return any(by_key(column, key, key.domain or ()) is not None for key in embedded.keys)
+
+
+def _resolved(node: exp.Expr, scope: Scope) -> str:
+    """The expression as text in which every column has the name that it has in the question's table."""
+    plain = node.copy()
+    for column in list(plain.find_all(exp.Column)):
+        found = scope.column(column).name
+        for part in ("table", "db", "catalog"):
+            column.set(part, None)
+        column.set("this", exp.to_identifier(found, quoted=True))
+    return plain.sql(dialect="postgres", comments=False)
+
+
+def _weight(node: exp.Expr) -> int:
+    """The most literals that a comparison can become."""
+    match node:
+        case exp.EQ() | exp.NEQ() | exp.Between():
+            return 2
+        case exp.In():
+            return 2 * max(1, len(node.expressions))
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            return 1
+        case _:
+            return 0
+
+
+def _operated(
+    operation: Literal["union", "intersect", "except"], left: _Part, right: _Part, text: str, tokens: tuple[Token, ...]
+) -> _Part | None:
+    table = _together(left.embedded.table, right.embedded.table)
+    if table is None or not _alike(left.first, right.first):
+        return None
+    if left.comparisons + right.comparisons > MOST_COMPARISONS:
+        return None
+    match operation:
+        case "union" if left.restrictions != right.restrictions:
+            return None
+        case "except" if not right.restrictions <= left.restrictions:
+            return None
+    start, past = left.start, right.past
+    first, end = tokens[start].start, tokens[past - 1].end
+    embedded = replace(
+        left.embedded,
+        table=table,
+        text=text[first:end],
+        offset=first,
+        joined=Joined(operation=operation, left=left.embedded, right=right.embedded),
+    )
+    return _Part(
+        embedded=embedded,
+        first=left.first,
+        start=start,
+        past=past,
+        restrictions=left.restrictions | right.restrictions if operation == "intersect" else left.restrictions,
+        comparisons=left.comparisons + right.comparisons,
+    )
+
+
+def _together(first: Table, second: Table) -> Table | None:
+    """One private table with what both look up in public tables; None if they are two, or names mean two things."""
+
+    def own(table: Table) -> Table:
+        return replace(table, columns=tuple(one for one in table.columns if not isinstance(one.derivation, Lookup)))
+
+    known = {column.name: column for column in first.columns}
+    if own(first) != own(second) or any(known.get(one.name, one) != one for one in second.columns):
+        return None
+    more = tuple(column for column in second.columns if column.name not in known)
+    return replace(first, columns=(*first.columns, *more)) if more else first
+
+
+def _alike(left: Place, right: Place) -> bool:
+    """Whether both show the same expressions of the same keys."""
+    return (
+        set(left.embedded.keys) == set(right.embedded.keys)
+        and _shown(left) == _shown(right)
+        and [_resolved(_unaliased(item), left.embedded.scope) for item in left.select.expressions]
+        == [_resolved(_unaliased(item), right.embedded.scope) for item in right.select.expressions]
+    )
+
+
+def _first_edited(first: Place, text: str) -> tuple[str | int, ...]:
+    """The leftmost question's text after its own edits."""
+    parts: list[str | int] = []
+    at = first.embedded.offset
+    for edit in sorted(first.edits, key=lambda edit: (edit.start, edit.end)):
+        parts.append(text[at : edit.start])
+        parts.extend(edit.replacement)
+        at = edit.end
+    parts.append(text[at : first.embedded.offset + len(first.embedded.text)])
+    return tuple(part for part in parts if part != "")

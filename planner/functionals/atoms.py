@@ -1,0 +1,328 @@
+"""A formula of comparisons to functionals, atoms and integer literals with their tolerances."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import chain, islice
+from math import floor
+
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts, relaxed
+from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
+from planner.aggregates.key_numbers import KeyNumbers
+from planner.catalog.model import Table
+from planner.catalog.tolerance import Amount, Step, Tolerances, allowed, tolerances
+from planner.errors import KeyholeError
+from planner.functionals.functional import functional, grid, literals
+from planner.functionals.guard_remedy import Remedy, remedy
+from planner.functionals.guards import (
+    Absence,
+    Guarded,
+    GuardedAll,
+    GuardedAny,
+    GuardedFormula,
+    complement,
+    guard_hint,
+    guarding,
+    holds_at_zero,
+    plain,
+)
+from planner.functionals.per_key_offsets import LIMIT, offsets
+from planner.functionals.row_range import row_range, row_range_without
+from planner.functionals.variance_centres import around_centres
+from planner.question.condition import Condition, canonical
+from planner.question.model import Accuracy, Atom, Functional, Measure
+from planner.values.decimals import decimal
+
+MOST_LITERALS = 64
+
+_COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """What a HAVING became; `formula` is in negation normal form, as typed."""
+
+    functionals: tuple[Functional, ...]
+    atoms: tuple[Atom, ...]
+    formula: Formula
+    warnings: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Collected:
+    """The functionals and comparisons met so far, in order."""
+
+    table: Table
+    where: Condition
+    accuracy: Accuracy
+    tolerances: Tolerances
+    functionals: dict[tuple[object, ...], Functional] = field(default_factory=dict)
+    comparisons: dict[str, tuple[Comparison, int, Fraction, Formula]] = field(default_factory=dict)
+    warnings: dict[str, None] = field(default_factory=dict)
+
+    def warn(self, text: str) -> None:
+        """Say it once."""
+        self.warnings[text] = None
+
+
+def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy) -> Atoms:
+    """The functionals, atoms and literals of a formula over the rows that satisfy `where`.
+
+    Guarantee: on exact values the formula of literals holds exactly where SQL's formula is true, for every group with
+    rows, and a group without rows counts as one whose counts are 0 and whose sums and averages are NULL.
+    Raises KH203-KH206, KH208, KH211, KH304, KH402.
+    """
+    collected = _Collected(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
+    formula = around_centres(formula, table=table, accuracy=accuracy, warn=collected.warn)
+    if _size(formula) > MOST_LITERALS:
+        raise _too_long()
+    guarded = _guarded(formula, collected)
+    functionals = dict(enumerate(collected.functionals.values()))
+    capped = guarding(guarded, functionals)
+    result = _simplified(plain(guarded, capped=capped))
+    if sum(1 for _ in cuts(result)) > MOST_LITERALS:
+        raise _too_long()
+    used = sorted({cut.functional for cut in cuts(result)})
+    described: list[Atom] = []
+    for comparison, index, size, typed in collected.comparisons.values():
+        if index not in used:
+            continue
+        final = plain(Guarded(typed, (), "", None), capped=capped)
+        described.append(_atom(len(described), comparison, index, size, final, collected))
+        _warn(comparison, final, collected)
+    if holds_at_zero(result, functionals) and used:
+        collected.warnings["groups without rows count as 0 and qualify"] = None
+    elif holds_at_zero(relaxed(result), functionals):
+        collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
+        collected.warnings.update(dict.fromkeys(_kept_out(guarded)))
+    return Atoms(
+        functionals=tuple(functionals[index] for index in used),
+        atoms=tuple(replace(atom, functional=used.index(atom.functional)) for atom in described),
+        formula=_renumbered(result, used),
+        warnings=tuple(collected.warnings),
+    )
+
+
+def _kept_out(formula: GuardedFormula) -> Iterator[str]:
+    """What would keep groups without values out, for the first comparison that is NULL in them."""
+    match formula:
+        case Guarded(_, (first, *_), text) if not formula.outside:
+            hint = guard_hint(formula, first.values)
+            yield f"{text}: a group without values is likely to be returned, as one at the threshold is. {hint}"
+        case Guarded():
+            return
+        case GuardedAll(children) | GuardedAny(children):
+            yield from islice(chain.from_iterable(map(_kept_out, children)), 1)
+
+
+def _size(formula: Having) -> int:
+    match formula:
+        case Comparison() | Spread():
+            return 1
+        case Outside(inner):
+            return _size(inner)
+        case Every(children) | Some(children):
+            return sum(_size(child) for child in children)
+
+
+def _too_long() -> KeyholeError:
+    return KeyholeError(
+        "KH211",
+        f"the formula has more than {MOST_LITERALS} literals",
+        hint="Split the question; UNION and INTERSECT of questions work as in SQL.",
+    )
+
+
+def _renumbered(formula: Formula, used: list[int]) -> Formula:
+    match formula:
+        case Cut():
+            return replace(formula, functional=used.index(formula.functional))
+        case AllOf(children):
+            return AllOf(tuple(_renumbered(child, used) for child in children))
+        case AnyOf(children):
+            return AnyOf(tuple(_renumbered(child, used) for child in children))
+
+
+def _guarded(formula: Having, collected: _Collected) -> GuardedFormula:
+    match formula:
+        case Comparison():
+            return _literals(formula, collected)
+        case Spread():
+            raise KeyholeError("KH900", f"{formula.text} has no centres", position=formula.position)
+        case Every(children):
+            return GuardedAll(tuple(_guarded(child, collected) for child in children))
+        case Some(children):
+            return GuardedAny(tuple(_guarded(child, collected) for child in children))
+        case Outside(inner):
+            before = dict(collected.comparisons)
+            made = complement(_guarded(inner, collected))
+            collected.comparisons = before  # the literals of a complement speak for themselves
+            return made
+
+
+def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
+    made, size = functional(
+        comparison, table=collected.table, min_rows=collected.accuracy.min_rows, where=collected.where
+    )
+    at = comparison.at / size
+    if comparison.own is not None:
+        if not comparison.own.numbers:
+            return Guarded(AnyOf(()), (), comparison.text, comparison.position)
+        taken, at = offsets(
+            comparison.own, comparison.operator, size=size, left=comparison.left, position=comparison.position
+        )
+        made, comparison = replace(made, offsets=taken), _ranged(comparison, comparison.own)
+    text = comparison.text
+    values = _absences(comparison, made, collected.table)
+    constant = _constant_count(made, literals(0, comparison.operator, at, tolerance=0))
+    if constant is not None:
+        collected.warnings[f"{text} is {'true' if constant == AllOf(()) else 'false'} for every group"] = None
+        return Guarded(constant, values, text, comparison.position, remedy=_remedy(comparison, collected))
+    terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
+    taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
+    meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, *terms)
+    collected.functionals.setdefault(meaning, made)
+    index = list(collected.functionals).index(meaning)
+    tolerance = _tolerance(comparison, made, size, collected)
+    formula = literals(index, comparison.operator, at, tolerance=tolerance)
+    largest = made.offsets.largest if made.offsets else 0
+    if any(abs(cut.cut) + largest + cut.tolerance >= LIMIT for cut in cuts(formula)):
+        raise KeyholeError("KH208", f"the threshold of {text} is out of range", position=comparison.position)
+    if isinstance(formula, AllOf | AnyOf) and not formula.children:
+        step = f"whole steps of {made.unit_size}"
+        collected.warnings[f"{text}: {comparison.left} comes in {step} and never equals the threshold"] = None
+    else:
+        collected.comparisons.setdefault(text, (comparison, index, size, formula))
+    shown = comparison.part_of or text
+    return Guarded(formula, values, shown, comparison.position, remedy=_remedy(comparison, collected))
+
+
+def _remedy(comparison: Comparison, collected: _Collected) -> Remedy:
+    return remedy(comparison, table=collected.table, accuracy=collected.accuracy, tolerances=collected.tolerances)
+
+
+def _ranged(comparison: Comparison, own: KeyNumbers) -> Comparison:
+    """The comparison with thresholds of each group's own: a percentage is one of the least in absolute value."""
+    least, most = min(own.known), max(own.known)
+    shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
+    return replace(
+        comparison,
+        text=f"{comparison.text} ({shown})",
+        at=least,
+        threshold=min(map(abs, own.known)),
+    )
+
+
+def _absences(comparison: Comparison, made: Functional, table: Table) -> tuple[Absence, ...]:
+    """What the sum can be in groups where the comparison is NULL."""
+    ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
+    found: list[Absence] = []
+    for values in comparison.values:
+        low, high = row_range_without(
+            made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table
+        )
+        if values.least > 1:  # there may be a row that counts
+            least, most = row_range(made.terms, ranges=ranges, table=table)
+            low, high = min(low, least), max(high, most)
+        found.append(Absence(values, (low, high)))
+    return tuple(found)
+
+
+def _constant_count(made: Functional, formula: Formula) -> Formula | None:
+    """TRUE or FALSE for a comparison of a count that every count settles, else None."""
+    largest = made.offsets.largest if made.offsets else 0
+    if made.measure is Measure.TOTAL or not isinstance(formula, Cut) or formula.cut + largest >= 0:
+        return None
+    return AllOf(()) if formula.above else AnyOf(())
+
+
+def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: _Collected) -> int:
+    """The tolerance in integer steps. Raises KH304."""
+    if comparison.allowed is not None:
+        return floor(comparison.allowed / size)
+    found = collected.tolerances
+    if comparison.slack is Slack.RECORD:
+        amount = replace(found, default=None).amount(comparison.names)
+        return 0 if amount is None or amount.percent else floor(Fraction(amount.number) / size)
+    amount = found.amount(comparison.names)
+    if amount is None:
+        raise KeyholeError(
+            "KH304",
+            f"keyhole.tolerance says nothing about {comparison.left}",
+            hint=f"SET keyhole.tolerance = '10%, {collected.accuracy.tolerance}';",
+            position=comparison.position,
+        )
+    exact = _allowed(comparison, amount, made, size, setting=collected.accuracy.tolerance)
+    if amount.percent and made.offsets is not None:
+        least = f"{amount.number}% of {decimal(comparison.threshold)}, the least of the groups' thresholds"
+        collected.warnings[f"{comparison.text}: the tolerance is {least}, in every group"] = None
+    if 0 < exact < 1:
+        what = "one row" if made.measure is not Measure.TOTAL else f"one step of {made.unit_size}"
+        collected.warnings[f"{comparison.text}: the tolerance is below {what} and counts as zero"] = None
+    return floor(exact)
+
+
+def _allowed(comparison: Comparison, amount: Amount, made: Functional, size: Fraction, *, setting: str) -> Fraction:
+    if comparison.slack is Slack.ROWS and not amount.percent:
+        return Fraction(amount.number) / size
+    step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows)
+    try:
+        return allowed(amount, threshold=comparison.threshold, step=step, name=comparison.left, setting=setting)
+    except KeyholeError as error:
+        message = f"{comparison.text}: {error.message}"
+        raise KeyholeError(
+            error.code, message, detail=error.detail, hint=error.hint, position=comparison.position
+        ) from None
+
+
+def _simplified(formula: Formula) -> Formula:
+    """The formula flattened, without constants and repetitions."""
+    if isinstance(formula, Cut):
+        return formula
+    kind, other = (AllOf, AnyOf) if isinstance(formula, AllOf) else (AnyOf, AllOf)
+    kept: dict[Formula, None] = {}
+    for child in map(_simplified, formula.children):
+        if child == other(()):
+            return child
+        for part in child.children if isinstance(child, kind) else (child,):
+            kept[part] = None
+    return next(iter(kept)) if len(kept) == 1 else kind(tuple(kept))
+
+
+def label(index: int) -> str:
+    """A, B, ..., Z, AA, AB, ..."""
+    letters = ""
+    index += 1
+    while index:
+        index, letter = divmod(index - 1, 26)
+        letters = chr(ord("A") + letter) + letters
+    return letters
+
+
+def _atom(
+    number: int, comparison: Comparison, index: int, size: Fraction, formula: Formula, collected: _Collected
+) -> Atom:
+    made = list(collected.functionals.values())[index]
+    step = size / (comparison.per_row or 1) / made.rows
+    below = max((cut.tolerance for cut in cuts(formula) if cut.above), default=0)
+    beyond = max((cut.tolerance for cut in cuts(formula) if not cut.above), default=0)
+    threshold = comparison.origin + comparison.at / size * step
+    return Atom(
+        label=label(number),
+        text=comparison.text,
+        functional=index,
+        lower=decimal(threshold - below * step),
+        upper=decimal(threshold + beyond * step),
+        literals=tuple((cut.cut, cut.above) for cut in cuts(formula)),
+        counted=_COUNTED[comparison.slack],
+    )
+
+
+def _warn(comparison: Comparison, formula: Formula, collected: _Collected) -> None:
+    text = comparison.text
+    collected.warnings.update(dict.fromkeys(comparison.warnings))
+    if comparison.operator == "<>" and any(cut.tolerance >= 1 for cut in cuts(formula)):
+        collected.warnings[f"{text} holds for every group once its tolerance is allowed: it promises nothing"] = None
+    for cut in cuts(formula):
+        if cut.tolerance == 0 and not comparison.warnings:
+            collected.warnings[f"{text} has no tolerance, which is dear"] = None

@@ -1,0 +1,248 @@
+"""From an aggregate and its threshold to a functional in integers: grid, linear form, sensitivity, range (M2, M6)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations
+from math import ceil, floor, gcd, lcm
+
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
+from planner.aggregates.comparison import Comparison, Slack
+from planner.aggregates.row_expression import Part
+from planner.catalog.model import Column, SqlType, Table
+from planner.errors import KeyholeError
+from planner.functionals.row_range import row_range
+from planner.question.condition import NEVER, Condition, canonical
+from planner.question.model import Functional, Measure, Term
+from planner.question.range_inference import narrowed
+from planner.values.decimals import decimal
+
+_LARGEST = 2**53
+
+
+def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fraction, int, int]:
+    """A measure's grid, and its bounds in grid steps rounded outward. Raises KH203, KH204."""
+    if column.sql_type not in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE):
+        raise KeyholeError(
+            "KH204", f'column "{column.name}" of type {column.declared} has no sum or average', position=position
+        )
+    step = column.grid if column.grid is not None or column.sql_type is not SqlType.INTEGER else Decimal(1)
+    if column.bounds is None or step is None:
+        missing = "bounds = [0, 100]" if column.bounds is None else "grid = 0.01"
+        raise KeyholeError(
+            "KH203",
+            f"{column.name} has no declared {'bounds' if column.bounds is None else 'grid'}",
+            detail="The sensitivity of a functional follows from the declared range and grid of its column.",
+            hint=f"Declare {missing} under [{table.declared(column.name)}] in keyhole.toml, "
+            f"or ask count(*) FILTER (WHERE {column.name} > 65) > 40.",
+            position=position,
+        )
+    size = Fraction(step)
+    low, high = column.bounds
+    return size, floor(Fraction(low) / size), ceil(Fraction(high) / size)
+
+
+def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Condition) -> tuple[Functional, Fraction]:
+    """The functional that decides a comparison, and what one of its integer steps is worth in the unit of its sum.
+
+    Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key, where
+    only rows that satisfy `where` count.
+
+    Raises KH203, KH005, KH204, KH208.
+    """
+    position = comparison.position
+    grids = {
+        part.column.name: grid(part.column, table, position=position)
+        for part in comparison.parts
+        if part.column is not None and part.power
+    }
+    exact = _exact_terms(comparison.parts, grids)
+    step = _common_step(exact.values()) or Fraction(1)
+    if not exact:
+        raise KeyholeError(
+            "KH204",
+            f"{comparison.left} adds up to nothing",
+            hint="Compare something that rows add to with a constant.",
+            position=position,
+        )
+    conditions = {canonical(part.condition): part.condition for part in comparison.parts}
+    terms = tuple(
+        Term(coefficient=int(amount / step), column=column, condition=conditions[text], power=power)
+        for (column, text, power), amount in exact.items()
+    )
+    measure = comparison.measure
+    if measure not in (Measure.UNITS, Measure.VALUES):
+        alone = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
+        measure = Measure.ROWS if alone else Measure.TOTAL
+    sensitivity, unit_range = _bound(comparison, terms, measure, grids, table, where=where)
+    if sensitivity > _LARGEST or any(abs(term.coefficient) > _LARGEST for term in terms):
+        squares = any(term.power == 2 for term in terms)
+        raise KeyholeError(
+            "KH208",
+            f"the threshold of {comparison.left} is too fine for the grid of its column",
+            hint="Round the threshold to a few digits"
+            + (", or ask the owner to declare a coarser grid or narrower bounds." if squares else "."),
+            position=position,
+        )
+    made = Functional(
+        name=_name(comparison),
+        measure=measure,
+        terms=terms,
+        sensitivity=sensitivity,
+        unit_range=unit_range,
+        unit_size=decimal(step / (comparison.per_row or 1)),
+        rows=1 if comparison.per_row is None else min_rows,
+        origin=decimal(comparison.origin),
+    )
+    return made, step
+
+
+def _name(comparison: Comparison) -> str:
+    if comparison.slack is Slack.THRESHOLD:
+        mean = comparison.per_row is not None
+        own = comparison.threshold != comparison.origin  # of each group; the left side says it already
+        return f"{comparison.left} - {decimal(comparison.threshold)}" if mean and not own else comparison.left
+    counted, *others = comparison.parts
+    name = f"count(*) FILTER (WHERE {canonical(counted.condition)})"
+    for part in others:
+        name += f" - {decimal(-part.coefficient)} * count(*) FILTER (WHERE {canonical(part.condition)})"
+    return name
+
+
+_Kind = tuple[str | None, str, int]
+
+
+def _exact_terms(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int, int]]) -> dict[_Kind, Fraction]:
+    """What one row or grid step of each kind adds, in the unit of the sum."""
+    found: dict[_Kind, Fraction] = {}
+    for part in parts:
+        column = part.column.name if part.column is not None else None
+        size = grids[column][0] ** part.power if part.power and column is not None else Fraction(1)
+        kind = (column, canonical(part.condition), part.power)
+        found[kind] = found.get(kind, Fraction(0)) + part.coefficient * size
+    return {kind: amount for kind, amount in found.items() if amount and kind[1] != canonical(NEVER)}
+
+
+def _common_step(amounts: Iterable[Fraction]) -> Fraction:
+    """The largest number of which all are whole multiples."""
+    step = Fraction(0)
+    for amount in amounts:
+        denominator = lcm(step.denominator, amount.denominator)
+        step = Fraction(gcd(int(step * denominator), int(amount * denominator)), denominator)
+    return step
+
+
+def _bound(
+    comparison: Comparison,
+    terms: tuple[Term, ...],
+    measure: Measure,
+    grids: Mapping[str, tuple[Fraction, int, int]],
+    table: Table,
+    *,
+    where: Condition,
+) -> tuple[int, tuple[int, int] | None]:
+    """Sensitivity and unit range (M6): per row, per capped rows, or per clipped total of one privacy unit."""
+    if measure is Measure.UNITS:
+        return 1, None
+    if measure is Measure.VALUES and terms[0].column is not None and table.determines(table.column(terms[0].column)):
+        return 1, None if table.row_cap is not None else (0, 1)
+    ranges = {name: (low, high) for name, (_, low, high) in grids.items()}
+    least, most = row_range(terms, ranges=ranges, table=table, among=where)
+    largest = max(-least, most, 1)
+    if table.row_unit:
+        return largest, None
+    if table.row_cap is not None:
+        return largest * table.row_cap.rows, None
+    if comparison.per_row is None and terms[0].power and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
+        return _plain_sum(terms[0], comparison, grids, table)
+    if table.rows_per_unit is None:
+        raise KeyholeError(
+            "KH005",
+            f'table "{table.name}" declares no bound on the rows of one {table.unit_text}',
+            detail="A count's sensitivity is the number of rows that one privacy unit counts for in one group.",
+            hint=f"Declare rows_per_unit = 20 under [tables.{table.name}] in keyhole.toml.",
+            position=comparison.position,
+        )
+    rows = table.rows_per_unit
+    low, high = least * rows, most * rows
+    within = _within_totals(terms, grids, table, where=where)
+    if within is not None:
+        low, high = max(low, within[0]), min(high, within[1])
+    return max(-low, high, 1), (low, high)
+
+
+def _within_totals(
+    terms: tuple[Term, ...], grids: Mapping[str, tuple[Fraction, int, int]], table: Table, *, where: Condition
+) -> tuple[int, int] | None:
+    """The range of a form `a * sum(x) + b * count(x)` over the units within all their declared bounds: at most
+    `rows_per_unit` rows, each in the range of x, their total in `per_unit`. None for other forms and without these.
+    """
+    name = terms[0].column
+    alike = len({(term.column, canonical(term.condition)) for term in terms}) == 1
+    if name is None or name not in grids or not alike or any(term.power > 1 for term in terms):
+        return None
+    per_unit, rows = table.column(name).per_unit, table.rows_per_unit
+    if per_unit is None or rows is None:
+        return None
+    size, *steps = grids[name]
+    low, high = narrowed(name, (steps[0], steps[1]), among=(where, terms[0].condition), table=table)
+    least, most = min(0, floor(Fraction(per_unit[0]) / size)), max(0, ceil(Fraction(per_unit[1]) / size))
+    slope, constant = (sum(term.coefficient for term in terms if term.power == power) for power in (1, 0))
+    # the total s and the number n of rows: 0 <= n <= rows, low n <= s <= high n, least <= s <= most; as p n + q s <= r
+    edges = [(-1, 0, 0), (1, 0, rows), (low, -1, 0), (-high, 1, 0), (0, -1, -least), (0, 1, most)]
+    reached = [constant * n + slope * s for n, s in _vertices(edges)]
+    return floor(min(reached)), ceil(max(reached))
+
+
+def _vertices(edges: Sequence[tuple[int, int, int]]) -> Iterator[tuple[Fraction, Fraction]]:
+    """The corners of the polygon of all (x, y) with `p x + q y <= r` for every edge (p, q, r)."""
+    for (p, q, r), (other_p, other_q, other_r) in combinations(edges, 2):
+        turn = p * other_q - q * other_p
+        if turn:
+            x, y = Fraction(r * other_q - q * other_r, turn), Fraction(p * other_r - r * other_p, turn)
+            if all(a * x + b * y <= c for a, b, c in edges):
+                yield x, y
+
+
+def _plain_sum(
+    term: Term,
+    comparison: Comparison,
+    grids: Mapping[str, tuple[Fraction, int, int]],
+    table: Table,
+) -> tuple[int, tuple[int, int]]:
+    """A sum of one column under one coefficient: the declared range of one unit's total."""
+    assert term.column is not None
+    column, size = table.column(term.column), grids[term.column][0]
+    if column.per_unit is None:
+        raise KeyholeError(
+            "KH203",
+            f"{column.name} has no declared range for the total of one {table.unit_text}",
+            detail="One privacy unit's total in a group is clipped to a declared range.",
+            hint=f"Declare per_unit = [0, 500] under [{table.declared(column.name)}] in keyhole.toml.",
+            position=comparison.position,
+        )
+    ends = sorted(Fraction(end) / size * term.coefficient for end in column.per_unit)
+    least, most = min(0, floor(ends[0])), max(0, ceil(ends[1]))
+    return max(-least, most, 1), (least, most)
+
+
+def literals(index: int, operator: str, at: Fraction, *, tolerance: int) -> Formula:
+    """`S operator at` as literals on the integer S, each with the tolerance."""
+
+    def cut(value: int, *, above: bool) -> Cut:
+        return Cut(functional=index, cut=value, above=above, tolerance=tolerance)
+
+    below, above = floor(at), ceil(at) - 1
+    match operator:
+        case ">":
+            return cut(below, above=True)
+        case ">=":
+            return cut(above, above=True)
+        case "<":
+            return cut(above, above=False)
+        case "<=":
+            return cut(below, above=False)
+        case "=":
+            return AllOf((cut(above, above=True), cut(below, above=False))) if at.denominator == 1 else FALSE
+        case _:
+            return AnyOf((cut(below, above=True), cut(above, above=False))) if at.denominator == 1 else TRUE

@@ -1,0 +1,83 @@
+"""The guard that a refusal shows: a count large enough to be tested for little, and settings that go with it.
+
+A count's noise grows with the rows that one privacy unit counts for, and its tolerance with its threshold. So the
+number is such that the tolerance in force is worth `WORTH` units' rows, and one of 1, 2 or 5 times a power of ten.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+
+from planner.aggregates.comparison import Comparison, Slack
+from planner.aggregates.row_expression import Values
+from planner.catalog.model import Table
+from planner.catalog.tolerance import Tolerances, quoted, with_amount
+from planner.parser.lexer import readable
+from planner.question.condition import ALWAYS, columns, spelled
+from planner.question.model import Accuracy
+
+WORTH = 5
+"""How many units' rows the tolerance of a shown guard is worth: at usual error rates it costs about 0.6 epsilon."""
+
+_NAME = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")+)\"""")  # a constant, or a quoted name
+_LEAST = 10
+_MOST = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What guards a comparison: the number of values that a count must reach, and a statement to run before."""
+
+    values: int = _LEAST
+    setting: str = ""
+
+    def hint(self, values: Values, *, alone: str | None) -> str:
+        """What to add to the question; `alone` is a column that is counted without a filter."""
+        counted = f"count({alone or values.column or '*'})"
+        if alone is None and values.condition != ALWAYS:
+            counted += f" FILTER (WHERE {_NAME.sub(_shown, spelled(values.condition))})"
+        return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.values}"
+
+
+def remedy(comparison: Comparison, *, table: Table, accuracy: Accuracy, tolerances: Tolerances) -> Remedy:
+    """The guard for a comparison that is NULL in groups without values.
+
+    A mean is tested as one of `min_rows` rows, so that where the guard asks for more, `min_rows` may say so. What
+    hinges on one record costs more than any guard, until the tolerance names it.
+    """
+    rows = 1 if table.row_unit else table.row_cap.rows if table.row_cap is not None else table.rows_per_unit or 1
+    amount = tolerances.amount(("count",))
+    number = Fraction(_LEAST)
+    if amount is not None:
+        size = Fraction(amount.number)
+        number = WORTH * rows * 100 / size if amount.percent and size else size + 1
+    values = _round(max(ceil(number), _LEAST))
+    setting = ""
+    if comparison.slack is Slack.RECORD:
+        if not replace(tolerances, default=None).amount(comparison.names):
+            text = with_amount(accuracy.tolerance, comparison.left, Decimal(WORTH * rows))
+            setting = f"SET keyhole.tolerance = '{quoted(text)}';"
+    elif (comparison.per_row is not None or comparison.slack is Slack.ROWS) and accuracy.min_rows < values and rows > 1:
+        setting = f"SET keyhole.min_rows = {values};"
+    return Remedy(values=values, setting=setting)
+
+
+def _shown(found: re.Match[str]) -> str:
+    name = found[1]
+    return found[0] if name is None else readable(name.replace('""', '"'))
+
+
+def _round(number: int) -> int:
+    """The next of 1, 2, 5, 10, 20, 50 and so on."""
+    power = 1
+    while power * 10 <= number:
+        power *= 10
+    return min(next(step * power for step in (1, 2, 5, 10) if step * power >= number), _MOST)
+
+
+def read_alone(values: Values) -> str | None:
+    """The column that counts the values by itself, if they are of a condition that reads no other."""
+    read = columns(values.condition)
+    return next(iter(read)) if values.column is None and len(read) == 1 else None

@@ -1,0 +1,273 @@
+"""Guards: SUM and AVG over no values are NULL in SQL, so a literal that an empty group would pass needs a count (M2).
+
+A guard `COUNT(x) > 0` of our own would cost more than the rest of the question. So the analyst's own `COUNT(x) >= m`,
+joined by AND, plays it: there the guard is implied. Its tolerance is capped at `m - 1`, or else the relaxed count
+would be no guard. A literal that fails without the same values, its tolerance included, is a guard as it stands:
+`SUM(x) > 40000` beside `SUM(x) < 90000`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_, or_
+from typing import TypeAlias
+
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, relaxed
+from mechanisms.formula import complement as complement_of
+from planner.aggregates.row_expression import Values
+from planner.errors import KeyholeError
+from planner.functionals.guard_remedy import Remedy, read_alone
+from planner.functionals.row_range import Range, not_true
+from planner.question.condition import ALWAYS, And, IsNull, all_of, canonical
+from planner.question.disjoint import disjoint
+from planner.question.model import Functional, Measure, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Values without which a comparison is NULL, and the range of what one row can add to its sum without them."""
+
+    values: Values
+    without: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """The literals of one comparison, and the values that must exist for it not to be NULL (none: it never is).
+
+    It stands for "the literals hold and the values exist"; where it is `outside`, for "the literals hold or the values
+    do not exist", which is the complement of the complementary literals.
+    """
+
+    formula: Formula
+    values: tuple[Absence, ...]
+    text: str
+    position: int | None
+    outside: bool = False
+    remedy: Remedy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedAll:
+    """A conjunction."""
+
+    children: tuple["GuardedFormula", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedAny:
+    """A disjunction."""
+
+    children: tuple["GuardedFormula", ...]
+
+
+GuardedFormula = Guarded | GuardedAll | GuardedAny
+Counts: TypeAlias = frozenset[tuple[int, int]]  # indices of functionals, each with a number of rows that it implies
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What must be so wherever a formula holds: counts that are reached, and values that exist."""
+
+    counts: Counts = frozenset()
+    values: tuple[Values, ...] = ()
+
+    def __or__(self, other: "_Known") -> "_Known":
+        return _Known(self.counts | other.counts, (*self.values, *other.values))
+
+    def __and__(self, other: "_Known") -> "_Known":
+        return _Known(
+            self.counts & other.counts,
+            tuple(one for one in self.values if any(_same(one, second) for second in other.values)),
+        )
+
+
+_NOTHING = _Known()
+
+_LEAST = (1, 2)
+
+
+def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None = None) -> bool:
+    """Whether the formula holds where every functional is zero, as in a group without rows.
+
+    Where offsets are taken off `functionals`, whether every literal that it needs does so for some group.
+    """
+    known = functionals or {}
+    match formula:
+        case Cut(index, cut, above, _):
+            return cut < 0 if above else cut + _largest(known.get(index)) >= 0
+        case AllOf(children):
+            return all(holds_at_zero(child, known) for child in children)
+        case AnyOf(children):
+            return any(holds_at_zero(child, known) for child in children)
+
+
+def _largest(functional: Functional | None) -> int:
+    """How far a group's own threshold may lie above the functional's cuts; the least lies at them."""
+    return 0 if functional is None or functional.offsets is None else functional.offsets.largest
+
+
+def _held(formula: Formula, row: Range, functionals: Mapping[int, Functional]) -> bool | None:
+    """Whether literals on one functional hold in every group, however many rows add so much each.
+
+    None if it depends on the rows, or on the group whose own threshold it is.
+    """
+    match formula:
+        case Cut(index, cut, above, _):
+            negative = cut + _largest(functionals[index]) < 0
+            surely = row[0] == 0 and negative if above else row[1] == 0 and cut >= 0
+            never = row[1] == 0 and cut >= 0 if above else row[0] == 0 and negative
+            return True if surely else False if never else None
+        case AllOf(children):
+            held = [_held(child, row, functionals) for child in children]
+            return False if False in held else None if None in held else True
+        case AnyOf(children):
+            held = [_held(child, row, functionals) for child in children]
+            return True if True in held else None if None in held else False
+
+
+def complement(formula: GuardedFormula) -> GuardedFormula:
+    """The formula that is true exactly where this one is not.
+
+    Guarantee: the formula of literals is true exactly where SQL's HAVING is true, NULL counting as not true, and its
+    two-valued complement is De Morgan's: AND becomes OR, `S > c` becomes `S <= c`. A comparison is true where its
+    literals hold and its values exist, so its complement is true where they do not hold or no values exist. In a group
+    without values S is 0. If the complementary literals hold at 0, "or no values exist" adds nothing. If not, the
+    comparison itself holds at 0 and needed a guard, whose complement stands beside this one, joined by OR: where it is
+    false the values exist, and where it is true nothing depends on this one.
+    """
+    match formula:
+        case Guarded():
+            return replace(formula, formula=complement_of(formula.formula), outside=not formula.outside)
+        case GuardedAll(children):
+            return GuardedAny(tuple(complement(child) for child in children))
+        case GuardedAny(children):
+            return GuardedAll(tuple(complement(child) for child in children))
+
+
+def guarding(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> Counts:
+    """The counts that guard some literal, and for how many. Raises KH206 where one needs a guard and has none."""
+    return _guarding(formula, functionals, _NOTHING)
+
+
+def _guarding(formula: GuardedFormula, functionals: Mapping[int, Functional], available: _Known) -> Counts:
+    match formula:
+        case Guarded():
+            guards: Counts = frozenset()
+            for absence in formula.values:
+                if _held(formula.formula, absence.without, functionals) is formula.outside:
+                    continue
+                if any(_among(known, absence.values) for known in available.values):
+                    continue
+                found = frozenset(
+                    (index, least)
+                    for index, least in available.counts
+                    if least == absence.values.least and _implies(functionals[index].terms[0], absence.values)
+                )
+                if not found:
+                    raise _unguarded(formula, absence.values)
+                guards |= found
+            return guards
+        case GuardedAny(children) | GuardedAll(children):
+            if isinstance(formula, GuardedAll):
+                implied = [_implied(child, functionals) for child in children]
+            else:  # a child matters only where the others fail
+                implied = [_implied(complement(child), functionals) for child in children]
+            used: Counts = frozenset()
+            for index, child in enumerate(children):
+                others = reduce(or_, (*implied[:index], *implied[index + 1 :]), available)
+                used |= _guarding(child, functionals, others)
+            return used
+
+
+def _implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> _Known:
+    """The counts that are at least one, those that are at least two, and the values that exist where it holds."""
+    match formula:
+        case Guarded(inner, values):
+            if formula.outside and values:
+                return _NOTHING
+            loosest = relaxed(inner)
+            needed = (absence for absence in values if _held(loosest, absence.without, functionals) is False)
+            return _Known(_counted(inner, functionals), tuple(absence.values for absence in needed))
+        case GuardedAll(children):
+            return reduce(or_, (_implied(child, functionals) for child in children), _NOTHING)
+        case GuardedAny(children):
+            known = [_implied(child, functionals) for child in children]
+            return reduce(and_, known) if known else _NOTHING
+
+
+def _same(one: Values, other: Values) -> bool:
+    return (one.column, one.least, canonical(one.condition)) == (other.column, other.least, canonical(other.condition))
+
+
+def _among(known: Values, values: Values) -> bool:
+    """Whether the values that are known to exist are some of those that must."""
+    if (known.column, known.least) != (values.column, values.least):
+        return False
+    return _same(known, values) or disjoint(And((known.rows,)), not_true(values.condition))
+
+
+def _counted(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
+    match formula:
+        case Cut(functional, cut, above, _):
+            count = functionals[functional].measure is not Measure.TOTAL
+            return frozenset((functional, n) for n in _LEAST if cut >= n - 1) if count and above else frozenset()
+        case AllOf(children):
+            return frozenset().union(*(_counted(child, functionals) for child in children))
+        case AnyOf(children):
+            counted = [_counted(child, functionals) for child in children]
+            return frozenset.intersection(*counted) if counted else frozenset()
+
+
+def _implies(counted: Term, values: Values) -> bool:
+    """Whether as many rows that a term counts mean that as many of the values exist."""
+    known = counted.condition
+    if counted.column is not None:
+        known = all_of((known, Values(counted.column, ALWAYS).rows))
+    if values.column is not None and counted.column != values.column and not disjoint(known, IsNull(values.column)):
+        return False
+    return canonical(values.condition) == canonical(counted.condition) or disjoint(
+        And((known,)), not_true(values.condition)
+    )
+
+
+def _unguarded(formula: Guarded, values: Values) -> KeyholeError:
+    without = "without values" if values.least == 1 else f"with fewer than {values.least} values"
+    return KeyholeError(
+        "KH206",
+        f"{formula.text} would hold for groups {without}, where SQL says NULL",
+        detail=f"A group {without} must not qualify, and finding out how many it has costs budget.",
+        hint=guard_hint(formula, values),
+        position=formula.position,
+    )
+
+
+def guard_hint(formula: Guarded, values: Values) -> str:
+    """What to add so that the values exist where the formula holds."""
+    column = read_alone(values)
+    alone = column if column and _implies(Term(1, column, ALWAYS, 0), values) else None
+    return (formula.remedy or Remedy()).hint(values, alone=alone)
+
+
+def plain(formula: GuardedFormula, *, capped: Counts) -> Formula:
+    """The formula of literals, the tolerances of guarding counts capped so that they stay guards."""
+    match formula:
+        case Guarded(inner):
+            return _capped(inner, capped)
+        case GuardedAll(children):
+            return AllOf(tuple(plain(child, capped=capped) for child in children))
+        case GuardedAny(children):
+            return AnyOf(tuple(plain(child, capped=capped) for child in children))
+
+
+def _capped(formula: Formula, capped: Counts) -> Formula:
+    match formula:
+        case Cut(functional, cut, True, tolerance):
+            kept = [cut - least + 1 for known, least in capped if known == functional and cut >= least - 1]
+            return replace(formula, tolerance=min([tolerance, *kept]))
+        case Cut():
+            return formula
+        case AllOf(children):
+            return AllOf(tuple(_capped(child, capped) for child in children))
+        case AnyOf(children):
+            return AnyOf(tuple(_capped(child, capped) for child in children))

@@ -1,0 +1,74 @@
+"""Thresholds of each group's own as one cut: a public integer per key is taken off the functional (MIDE's c_1 ... c_k).
+
+`S > t_k` is `S > floor(t_k)` in integers, that is `S - o_k > c` with `c` the least of all `floor(t_k)` and
+`o_k = floor(t_k) - c`. What is taken off is public, so that sensitivities and noise are those of S itself.
+"""
+
+from fractions import Fraction
+from math import ceil, floor
+
+import numpy as np
+
+from mechanisms.formula import Integers
+from planner.aggregates.key_numbers import KeyNumbers
+from planner.errors import KeyholeError
+from planner.question.model import Offsets, Question
+from planner.values.decimals import decimal
+
+LIMIT = 2**61
+"""Sums are cut off here, so that what is taken off, up to as much, and noise on both leave them within an int64."""
+
+
+def offsets(
+    own: KeyNumbers, operator: str, *, size: Fraction, left: str, position: int | None
+) -> tuple[Offsets | None, Fraction]:
+    """What is taken off in each group, in integer steps of `size`, and the threshold that all groups have then.
+
+    Guarantee: in integers, `S operator own` in a group exactly where `S less its offset` compares so with the returned
+    threshold. There are no offsets where all are 0. Raises KH208 for an equality with some whole thresholds alone.
+    """
+    exact = [number / size for number in own.known]
+    whole = sum(at.denominator == 1 for at in exact)
+    if operator in ("=", "<>") and whole < len(exact):
+        if whole == 0:
+            return None, exact[0]
+        raise KeyholeError(
+            "KH208",
+            f"{left} {operator} {own.text} compares with whole numbers in some groups alone",
+            hint=f"Write NOT ({left} < {own.text} OR {left} > {own.text})."
+            if operator == "="
+            else f"Write {left} < {own.text} OR {left} > {own.text}.",
+            position=position,
+        )
+    edges = [floor(at) if operator in (">", "<=") else ceil(at) for at in exact]
+    least = min(edges)
+    steps = tuple(edge - least for edge in edges)
+    if not any(steps):
+        return None, Fraction(least)
+    return Offsets(own.key, steps, f"{own.text} - {decimal(least * size)}"), Fraction(least)
+
+
+def without_offsets(question: Question, values: Integers) -> Integers:
+    """The functionals less their offsets: what their cuts are compared with.
+
+    Guarantee: one privacy unit changes each by no more than before, since what is taken off is public and cutting off
+    beyond `LIMIT` brings values closer to each other, if anything. Where no offset is above `LIMIT`, adding it again
+    gives the same number whatever was taken off, so that noise serves questions with other thresholds of that kind.
+
+    Parameters:
+        values: int64 of shape (functionals, keys), keys in row-major order.
+    """
+    result = np.clip(values, -LIMIT, LIMIT)
+    for index, functional in enumerate(question.functionals):
+        if functional.offsets is not None:
+            lowered = result[index] - steps_by_key(question, functional.offsets)
+            result[index] = np.clip(lowered, -2 * LIMIT, 2 * LIMIT)
+    return result
+
+
+def steps_by_key(question: Question, taken: Offsets) -> Integers:
+    """What is taken off in each key of the question, in row-major order."""
+    shape = [1] * len(question.keys.shape)
+    shape[question.keys.names.index(taken.key)] = -1
+    steps = np.array(taken.steps, dtype=np.int64).reshape(shape)
+    return np.broadcast_to(steps, question.keys.shape).reshape(-1)

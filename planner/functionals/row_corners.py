@@ -1,0 +1,153 @@
+"""What one row can add to several functionals at once, at the corners of all that its values can be.
+
+Which of the conditions a row meets and which columns it has values of leaves finitely many cases. In each case a
+functional is an affine function of the columns' values, each within its range, or one that has squares besides: of
+`x^2 - c` the absolute value is nowhere above the larger of `x^2 - c` and `c`, which is convex as well.
+
+Guarantee: whatever a row that satisfies `among` adds to the functionals, in absolute values, lies under a mixture of
+the corners given: for weights >= 0, the weighted sum of absolute values is at most that of some corner. Cases that no
+row can be in are left out where that is provable. Proof: docs/proofs/joint_loss.md. References: MATHS M6.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
+
+from planner.catalog.model import Table
+from planner.functionals.row_range import Range, may_be_nan, not_true, range_of_sum
+from planner.question.condition import ALWAYS, And, Condition, IsNull, Not, canonical
+from planner.question.disjoint import disjoint
+from planner.question.model import Term
+from planner.question.range_inference import narrowed
+
+MOST_CORNERS = 256
+_MOST_STEPS = 1024
+
+_Value: TypeAlias = int | None  # of a column that is added up; None for a row without one
+
+
+@dataclass(frozen=True, slots=True)
+class RowCorner:
+    """By functional, the absolute value of what a row at the corner adds, and whether some row between the corners of
+    its case that has values of the same columns adds anything."""
+
+    added: tuple[int, ...]
+    moved: tuple[bool, ...]
+
+
+def row_corners(
+    functionals: Sequence[Sequence[Term]], *, ranges: Mapping[str, Range], table: Table, among: Condition = ALWAYS
+) -> tuple[RowCorner, ...] | None:
+    """What a row can add; None where there are too many cases to list.
+
+    Parameters:
+        ranges: in grid steps, of every column that a term adds up.
+        table: whose rows they are; it knows which columns may hold NaN.
+    """
+    conditions = {canonical(term.condition): term.condition for terms in functionals for term in terms}
+    found: dict[RowCorner, None] = {}
+    steps = 0
+    for case in _cases(sorted(conditions.items()), among):
+        steps += 1
+        if steps > _MOST_STEPS:
+            return None
+        if case is None:
+            continue
+        counting = [[term for term in terms if canonical(term.condition) in case.held] for terms in functionals]
+        names = tuple(dict.fromkeys(t.column for terms in counting for t in terms if t.column is not None))
+        alike: dict[frozenset[str], list[tuple[int, ...]]] = {}
+        for values in product(*(_values(name, case, counting, ranges, table) for name in names)):
+            steps += 1
+            at = dict(zip(names, values, strict=True))
+            box = {name: _range(name, case, ranges, table) for name in names if at[name] is not None and name in ranges}
+            present = frozenset(name for name, value in at.items() if value is not None)
+            alike.setdefault(present, []).append(tuple(_change(terms, at, box) for terms in counting))
+            if steps > _MOST_STEPS:
+                return None
+        for corners in alike.values():
+            moved = tuple(map(any, zip(*corners, strict=True)))
+            found |= dict.fromkeys(RowCorner(added, moved) for added in corners)
+        if len(found) > MOST_CORNERS:
+            return None
+    return tuple(corner for corner in found if any(corner.added))
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Some conditions that hold, by their texts, with all that is known of a row then, and the others' negations."""
+
+    held: frozenset[str]
+    known: tuple[Condition, ...]
+    failed: tuple[Condition, ...]
+
+    def with_(self, text: str, condition: Condition) -> "_Case | None":
+        """The case in which a further condition holds; None if no row may be in it."""
+        further = _Case(self.held | {text}, (*self.known, condition), self.failed)
+        return further if self.admits(condition) else None
+
+    def without(self, condition: Condition) -> "_Case | None":
+        """The case in which a further condition does not hold; None if no row may be in it."""
+        failed = not_true(condition)
+        if disjoint(And(self.known), failed):
+            return None
+        return _Case(self.held, self.known, (*self.failed, failed))
+
+    def admits(self, condition: Condition) -> bool:
+        """Whether a row of the case may satisfy a condition; if in doubt, it may."""
+        known = And((*self.known, condition))
+        return not disjoint(known, ALWAYS) and not any(disjoint(known, one) for one in self.failed)
+
+
+def _cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -> Iterator[_Case | None]:
+    """The cases that a row may be in, each branch cut off as soon as no row is left; None for a step on the way."""
+
+    def below(case: _Case | None, left: Sequence[tuple[str, Condition]]) -> Iterator[_Case | None]:
+        if case is None:
+            return
+        if not left:
+            yield case
+            return
+        yield None
+        (text, condition), *others = left
+        yield from below(case.with_(text, condition), others)
+        yield from below(case.without(condition), others)
+
+    return below(_Case(frozenset(), (among,), ()), conditions)
+
+
+def _values(
+    name: str, case: _Case, counting: Sequence[Sequence[Term]], ranges: Mapping[str, Range], table: Table
+) -> list[_Value]:
+    """The ends of a column's range where a row of the case may have a value, and None where it may have none."""
+    ends: list[_Value] = []
+    if case.admits(Not(IsNull(name))):
+        added_up = any(term.power for terms in counting for term in terms if term.column == name)
+        ends += dict.fromkeys(_range(name, case, ranges, table)) if added_up else [1]
+    if may_be_nan(name, table) or case.admits(IsNull(name)):
+        ends.append(None)
+    return ends
+
+
+def _added(term: Term, at: Mapping[str, _Value]) -> int:
+    if term.column is None:
+        return term.coefficient
+    value = at[term.column]
+    return 0 if value is None else term.coefficient * value**term.power
+
+
+def _range(name: str, case: _Case, ranges: Mapping[str, Range], table: Table) -> Range:
+    return narrowed(name, ranges[name], among=(*case.known, *case.failed), table=table)
+
+
+def _change(terms: Sequence[Term], at: Mapping[str, _Value], box: Mapping[str, Range]) -> int:
+    """The absolute value at a corner; of a sum with squares that of a convex function which is nowhere below it."""
+    change = sum(_added(term, at) for term in terms)
+    signs = {term.coefficient > 0 for term in terms if term.power == 2 and term.column and at[term.column] is not None}
+    if not signs:
+        return abs(change)
+    present = [term for term in terms if term.column is None or at[term.column] is not None]
+    low, high = range_of_sum(present, box, frozenset(box))
+    if signs == {True}:
+        return max(change, -low)
+    return max(-change, high) if signs == {False} else max(-low, high)

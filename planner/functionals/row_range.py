@@ -1,0 +1,158 @@
+"""The least and most that one row can add to a functional, over the combinations of conditions that a row can meet.
+
+A term counts where its condition holds and its column has a value. For every subset of the distinct conditions that
+some row may satisfy while it fails the others, the coefficients of each column are summed first, then taken over the
+column's range, as far as the conditions leave it: so `x - t` over rows with an x lies between `L - t` and `U - t`, not
+between sums of separate bounds, and `x` where `x < 10` at most at 10.
+
+Guarantee: no row whose values lie in `ranges` adds less than the first or more than the second number. A row that
+counts for nothing adds 0, so 0 always lies between them. Beyond `MOST_CONDITIONS` conditions each term is taken by
+itself, which is wider and still sound.
+
+References: MATHS M2 (sensitivities), M6.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from planner.catalog.model import Lookup, SqlType, Table
+from planner.question.condition import ALWAYS, And, Condition, IsNull, Not, Or, Within, all_of, any_of, canonical
+from planner.question.disjoint import disjoint
+from planner.question.model import Term
+from planner.question.range_inference import narrowed
+
+MOST_CONDITIONS = 8
+Range = tuple[int, int]
+
+
+def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Table, among: Condition = ALWAYS) -> Range:
+    """The least and most that one row which satisfies `among` can add.
+
+    Parameters:
+        ranges: in grid steps, of every column that a term adds up.
+        table: whose rows they are; it knows which columns may hold NaN.
+    """
+    conditions = {canonical(term.condition): term.condition for term in terms}
+    if len(conditions) > MOST_CONDITIONS:
+        each = [range_of_sum([term], _box(term, (among, term.condition), ranges, table), frozenset()) for term in terms]
+        return sum(min(low, 0) for low, _ in each), sum(max(high, 0) for _, high in each)
+    low = high = 0
+    for held in _reachable(conditions, among):
+        known = And((among, *(conditions[text] for text in held)))
+        meeting = [term for term in terms if canonical(term.condition) in held]
+        empty = {
+            name
+            for name in _named(meeting)
+            if disjoint(known, Not(IsNull(name))) or disjoint(known, _found(name, table))
+        }
+        counting = [term for term in meeting if term.column not in empty]
+        integral = (name for name in _named(counting) if not may_be_nan(name, table))
+        always = frozenset(name for name in integral if disjoint(known, IsNull(name)))
+        failed = (not_true(condition) for text, condition in conditions.items() if text not in held)
+        told = (known, *failed)
+        summed = _named([term for term in counting if term.power])
+        box = {name: narrowed(name, ranges[name], among=told, table=table) for name in summed}
+        least, most = range_of_sum(counting, box, always)
+        low, high = min(low, least), max(high, most)
+    return low, high
+
+
+def row_range_without(
+    terms: Sequence[Term], *, column: str | None, condition: Condition, ranges: Mapping[str, Range], table: Table
+) -> Range:
+    """The range of a row without a value of `column` among those that satisfy `condition`."""
+    low, high = row_range(terms, ranges=ranges, table=table, among=not_true(condition))
+    if column is not None:
+        left = [term for term in terms if term.column != column]
+        least, most = row_range(left, ranges=ranges, table=table, among=IsNull(column))
+        low, high = min(low, least), max(high, most)
+    return low, high
+
+
+def _found(name: str, table: Table) -> Condition:
+    """A condition that holds wherever a looked-up column has a value; of any other column, everywhere."""
+    lookup = table.column(name).derivation
+    if not isinstance(lookup, Lookup):
+        return ALWAYS
+    return Within(lookup.column, tuple(known for known, value in lookup.pairs if value is not None))
+
+
+def not_true(condition: Condition) -> Condition:
+    """A condition that holds exactly where the given one is false or unknown."""
+    match condition:
+        case And(parts):
+            return any_of(map(not_true, parts))
+        case Or(parts):
+            return all_of(map(not_true, parts))
+        case Not(inner):
+            return _not_false(inner)
+        case IsNull():
+            return Not(condition)
+        case _:
+            return any_of((Not(condition), IsNull(condition.column)))
+
+
+def may_be_nan(name: str, table: Table) -> bool:
+    """Whether a column that is not NULL may be missing all the same."""
+    return table.column(name).sql_type in (SqlType.DOUBLE, SqlType.NUMERIC)
+
+
+def _not_false(condition: Condition) -> Condition:
+    match condition:
+        case And(parts):
+            return all_of(map(_not_false, parts))
+        case Or(parts):
+            return any_of(map(_not_false, parts))
+        case Not(inner):
+            return not_true(inner)
+        case IsNull():
+            return condition
+        case _:
+            return any_of((condition, IsNull(condition.column)))
+
+
+def _reachable(conditions: Mapping[str, Condition], among: Condition) -> Iterator[frozenset[str]]:
+    """The sets of conditions that a row may satisfy while it fails all others; if in doubt, it may."""
+    texts = sorted(conditions)
+    for size in range(1, len(texts) + 1):
+        for held in combinations(texts, size):
+            positive = And((among, *(conditions[text] for text in held)))
+            if disjoint(positive, ALWAYS):
+                continue
+            failed = [not_true(conditions[text]) for text in texts if text not in held]
+            if not any(disjoint(positive, condition) for condition in failed):
+                yield frozenset(held)
+
+
+def _box(term: Term, among: Sequence[Condition], ranges: Mapping[str, Range], table: Table) -> dict[str, Range]:
+    if term.column is None or not term.power:
+        return {}
+    return {term.column: narrowed(term.column, ranges[term.column], among=among, table=table)}
+
+
+def _named(terms: Sequence[Term]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(term.column for term in terms if term.column is not None))
+
+
+def range_of_sum(terms: Sequence[Term], ranges: Mapping[str, Range], always: frozenset[str]) -> Range:
+    """The range of the sum of terms that all count, but for columns without a value."""
+    low = high = sum(term.coefficient for term in terms if term.column is None)
+    for name in _named(terms):
+        square, slope, constant = (
+            sum(term.coefficient for term in terms if term.column == name and term.power == power)
+            for power in (2, 1, 0)
+        )
+        edges = _edges(square, slope, ranges[name]) if square or slope else (0,)
+        ends = [(square * edge + slope) * edge + constant for edge in edges]
+        if name not in always:
+            ends.append(0)
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
+    """The steps of a range at one of which `square * x^2 + slope * x` is least, and at one of which it is largest."""
+    if not square:
+        return steps
+    turn = -slope // (2 * square)  # the vertex, rounded down
+    return (*steps, *(edge for edge in (turn, turn + 1) if steps[0] < edge < steps[1]))

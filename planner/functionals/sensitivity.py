@@ -1,0 +1,218 @@
+"""Joint sensitivity: by which parts of their sensitivities one privacy unit can change functionals at once in a key."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mechanisms.protocol import Exposure
+from mechanisms.threshold.joint_loss import sets_at_once, undominated
+from planner.functionals.functional import grid
+from planner.functionals.row_corners import row_corners
+from planner.question.condition import And, Condition, IsNull, Not, all_of, any_of, columns
+from planner.question.disjoint import disjoint
+from planner.question.model import Functional, Measure, Question
+
+MOST_FUNCTIONALS = 16
+MOST_COMPARED = 64  # corners
+MOST_SQUARES = 64  # where sums of squares are among them, which have few corners
+
+
+@dataclass(frozen=True, slots=True)
+class JointSensitivity:
+    """What one privacy unit can change at once in one key, as parts of the functionals' sensitivities.
+
+    Guarantee: for every unit some mixture of `exposures(in_blocks)` covers `|change of v| / Delta_v` for all
+    functionals v, and 1 for those of `in_blocks` that change at all. So if v has noise of scale `Delta_v / eps_v`, or
+    noise of rate `eps_v` on its index in blocks of `Delta_v` where it is of `in_blocks`, adding or removing one unit
+    costs a key at most the maximum, over the exposures, of `sum_v part_v * eps_v`. Every functional has a positive part
+    in one; the order is deterministic.
+
+    **Row sums** (COUNT, SUM and linear forms whose rows are added as they are: the row is the unit, or rows are
+    capped). A unit has rows `r_1 ... r_m` in the key, m <= M (M = 1 for row units), and `Delta_v >= M * max|f_v|`:
+
+        |sum_r f_v(r)| / Delta_v  <=  sum_r (1/M) * M |f_v(r)| / Delta_v,
+
+    a mixture of the rows' own parts `M |f_v(r)| / Delta_v`. Which conditions a row meets and which columns it has
+    values of leaves finitely many cases. In each, `f_v` is an affine function of the values, so that
+    `sum_v eps_v * part_v` is convex, and its maximum over the columns' ranges in that case is at one of their corners.
+    Of `AVG(age) > 65 OR AVG(age) < 5` with ages from 0 to 110, the row 0 moves `x - 65` by 65 of 65 but `x - 5` by 5 of
+    105.
+
+    **Blocks.** An index moves by a whole step in every row of a case in which some row moves the sum, whichever corner
+    that row is near. Rows of one unit may move several indices by a step each: where a unit has several, they are in
+    full in every exposure.
+
+    A count of different values changes, with each row that comes or goes, by at most what counting the row would.
+
+    **Everything else** (units counted, totals clipped per unit, different values of which a unit has one at most) is
+    charged in full: one unit with a row in each of two disjoint filters changes both by up to their whole sensitivity,
+    whether or not some row moves a row sum.
+
+    References: MATHS M6. Proof: docs/proofs/joint_loss.md.
+    """
+
+    sets: tuple[frozenset[int], ...]
+    functionals: int
+    summed: frozenset[int]
+    splits: bool
+    corners: tuple[tuple[Exposure, frozenset[int]], ...] | None
+
+    def exposures(self, in_blocks: frozenset[int] = frozenset()) -> tuple[Exposure, ...]:
+        """The exposures where only functionals of `in_blocks` have noise on block indices."""
+        full = frozenset(range(self.functionals)) - self.summed
+        if self.splits:
+            full |= in_blocks
+        if self.corners is None:
+            sets = sets_at_once([one | full for one in self.sets], functionals=self.functionals)
+            return undominated(sets) if self.splits and in_blocks else sets
+        found: list[Exposure] = [tuple(Fraction(index in full) for index in range(self.functionals))]
+        for parts, moved in self.corners:
+            whole = full | (moved & in_blocks)
+            found.append(tuple(Fraction(1) if index in whole else part for index, part in enumerate(parts)))
+        unmoved = [index for index in range(self.functionals) if not any(parts[index] for parts in found)]
+        return undominated((*found, *sets_at_once([[index] for index in unmoved], functionals=self.functionals)))
+
+    def free_blocks(self, among: frozenset[int]) -> frozenset[int]:
+        """Functionals of `among` whose noise may live on block indices without any larger exposure."""
+        plain = self.exposures()
+        free = frozenset(index for index in among if all(parts[index] == 1 for parts in plain))
+        if self.corners is not None and len(self.corners) > MOST_COMPARED:
+            return free
+        for index in sorted(among - free):
+            if self.exposures(free | {index}) == plain:
+                free |= {index}
+        return free
+
+
+def exposures(question: Question) -> tuple[Exposure, ...]:
+    """`JointSensitivity.exposures` of a question without noise on block indices.
+
+    Each exposure is covered by one of `affected_together`'s sets.
+    """
+    return joint_sensitivity(question).exposures()
+
+
+def joint_sensitivity(question: Question) -> JointSensitivity:
+    """What one privacy unit can change at once in one key of the question."""
+    functionals = question.functionals
+    summed = [index for index, functional in enumerate(functionals) if _adds_rows(question, functional)]
+    cap = question.table.row_cap
+    whole = JointSensitivity(
+        sets=affected_together(question),
+        functionals=len(functionals),
+        summed=frozenset(summed),
+        splits=not question.table.row_unit and cap is not None and cap.rows > 1,
+        corners=None,
+    )
+    squared = any(term.power == 2 for index in summed for term in functionals[index].terms)
+    most = MOST_SQUARES if squared else MOST_FUNCTIONALS
+    if len(functionals) < 2 or len(functionals) > most or not _vary([functionals[index] for index in summed]):
+        return whole
+    ranges = {
+        name: grid(question.table.column(name), question.table, position=None)[1:]
+        for index in summed
+        for name in functionals[index].summed
+    }
+    corners = row_corners(
+        [functionals[index].terms for index in summed], ranges=ranges, table=question.table, among=question.where
+    )
+    if corners is None:
+        return whole
+    apart = _apart_pairs(question, summed) if len(functionals) <= MOST_FUNCTIONALS else []
+    rows = 1 if cap is None else cap.rows
+    found: list[tuple[Exposure, frozenset[int]]] = []
+    for corner in corners:
+        parts = [Fraction(1)] * len(functionals)
+        for index, change in zip(summed, corner.added, strict=True):
+            parts[index] = Fraction(rows * change, functionals[index].sensitivity)
+        if max(parts) > 1:
+            return replace(whole, sets=(frozenset(range(len(functionals))),))  # rewriting refuses it
+        moved = frozenset(index for index, moves in zip(summed, corner.moved, strict=True) if moves)
+        if not any(one in moved and other in moved for one, other in apart):
+            found.append((tuple(parts), moved))
+    return replace(whole, corners=tuple(found))
+
+
+def affected_together(question: Question) -> tuple[frozenset[int], ...]:
+    """The maximal sets of functionals that one privacy unit can change at all at once in one key.
+
+    Guarantee: `exposures`' guarantee holds for the exposures in which these are changed in full. A single row (of the
+    unit, whatever the cap) changes functionals of one of the sets only, so where the row is the unit the maximum over
+    the sets holds for noise on block indices too. Every functional is in at least one set; the order is deterministic.
+    Beyond `MOST_FUNCTIONALS` functionals there is one set with all of them (the plain sum).
+
+    Two row sums are *apart* when no row can count for both: their filters, with "the measure's column is not NULL", are
+    provably disjoint under the WHERE. The functionals that count one row are pairwise not apart, a clique of the
+    compatibility graph; the sets are its maximal cliques. What is no row sum is apart from nothing.
+
+    References: MATHS M6; Bron and Kerbosch 1973.
+    """
+    count = len(question.functionals)
+    if count == 0:
+        return ()
+    if count > MOST_FUNCTIONALS:
+        return (frozenset(range(count)),)
+    together = [((1 << count) - 1) & ~(1 << one) for one in range(count)]
+    summed = [index for index, functional in enumerate(question.functionals) if _adds_rows(question, functional)]
+    for one, other in _apart_pairs(question, summed):
+        together[one] &= ~(1 << other)
+        together[other] &= ~(1 << one)
+    cliques = (
+        frozenset(index for index in range(count) if clique >> index & 1)
+        for clique in _maximal_cliques(together, grown=0, open_=(1 << count) - 1, closed=0)
+    )
+    return tuple(sorted(cliques, key=sorted))
+
+
+def _adds_rows(question: Question, functional: Functional) -> bool:
+    """Whether rows change the functional one by one, each by no more than what it would add to a row sum."""
+    if functional.measure is Measure.UNITS or functional.unit_range is not None:
+        return False
+    if question.table.row_unit:
+        return True
+    # a unit with one value at most changes a distinct count by it however many of its rows have it
+    return question.table.row_cap is not None and functional.sensitivity >= question.table.row_cap.rows
+
+
+def _vary(summed: Sequence[Functional]) -> bool:
+    """Whether rows may change some row sum by different parts of its sensitivity, whatever else they change."""
+    read = frozenset().union(*(columns(term.condition) for functional in summed for term in functional.terms))
+    return any(len(functional.terms) > 1 or read & set(functional.summed) for functional in summed)
+
+
+def _apart_pairs(question: Question, summed: Iterable[int]) -> list[tuple[int, int]]:
+    """The pairs of row sums of which no row counts for both."""
+    rows = {index: _counted_rows(question, question.functionals[index]) for index in summed}
+    return [
+        (one, other)
+        for one, counted in rows.items()
+        for other, further in rows.items()
+        if one < other and disjoint(counted, further)
+    ]
+
+
+def _counted_rows(question: Question, functional: Functional) -> Condition:
+    """Which rows a row sum counts."""
+    counted = any_of(
+        term.condition if term.column is None else all_of((term.condition, Not(IsNull(term.column))))
+        for term in functional.terms
+    )
+    return And((question.where, counted))
+
+
+def _maximal_cliques(neighbours: list[int], *, grown: int, open_: int, closed: int) -> list[int]:
+    """All maximal cliques that extend `grown` by `open_` vertices and by none of `closed`, as bit sets."""
+    if not open_:
+        return [] if closed else [grown]
+    pivot = max(_members(open_ | closed), key=lambda vertex: (neighbours[vertex] & open_).bit_count())
+    cliques: list[int] = []
+    for vertex in _members(open_ & ~neighbours[pivot]):
+        near = neighbours[vertex]
+        cliques += _maximal_cliques(neighbours, grown=grown | 1 << vertex, open_=open_ & near, closed=closed & near)
+        open_ &= ~(1 << vertex)
+        closed |= 1 << vertex
+    return cliques
+
+
+def _members(vertices: int) -> list[int]:
+    return [index for index in range(vertices.bit_length()) if vertices >> index & 1]

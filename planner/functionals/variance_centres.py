@@ -1,0 +1,328 @@
+"""A variance against a constant as sums of squares around finitely many centres.
+
+The mean of the squares around a centre m is the variance plus the square of the mean's distance from m. So a variance
+is above v exactly where the squares around *every* centre are on average above v; and of finitely many centres, no two
+neighbours further apart than 2 r, one is within r of the mean, so that where all of theirs are above v the variance is
+above `v - r^2`. A variance up to v is the opposite: around *some* centre the squares are on average at most `v + r^2`.
+Either way the centres use up `r^2` of the tolerance, and the noise has the rest. More centres leave more of it and
+share it among more functionals; the number with the least product is taken, which is near `r^2 = tolerance / 3`.
+
+Guarantee: on exact values the literals hold in every group in which SQL's comparison does. With their tolerances they
+hold in no group of at least `min_rows` values that misses the threshold by more than the tolerance, nor, for `>` and
+`<`, by just that.
+Proof: docs/proofs/variance.md.
+
+| symbol | name | meaning |
+|---|---|---|
+| v, t | `level`, `slack` | threshold and tolerance of the variance, in squares of grid steps |
+| m | `points` | centres, in half grid steps |
+| r | `radius` | half the largest distance of neighbours, in half grid steps |
+| h | `half_range` | half of the range of values, in half grid steps |
+| n | `rows` | the group size for which the tolerance is meant |
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from math import floor, isqrt, log
+
+from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Outside, Slack, Some, Spread
+from planner.aggregates.row_expression import Part, Values
+from planner.catalog.model import Table
+from planner.catalog.tolerance import Amount, Tolerances, squeezed, tolerances
+from planner.errors import KeyholeError
+from planner.functionals.functional import grid
+from planner.question.model import Accuracy, Measure
+from planner.question.range_inference import narrowed
+from planner.values.decimals import decimal
+from planner.values.operators import OPPOSITE
+
+MOST_CENTRES = 60  # of one comparison: what it is joined with has room for four literals beside them
+_ABOVE = (">", ">=")
+
+
+def around_centres(
+    formula: Having, *, table: Table, accuracy: Accuracy, warn: Callable[[str], None], outside: bool = False
+) -> Having:
+    """The formula with comparisons of means of squares in the place of every variance.
+
+    Parameters:
+        outside: whether the formula's complement is what counts, for which the centres must err on the other side.
+
+    Raises:
+        KeyholeError: KH203, KH204, KH211 where the tolerance needs too many centres, KH304.
+    """
+    match formula:
+        case Spread():
+            return _Settled.of(formula, table, accuracy).tested(outside=outside, warn=warn)
+        case Outside(inner):
+            return Outside(around_centres(inner, table=table, accuracy=accuracy, warn=warn, outside=not outside))
+        case Every(children) | Some(children):
+            parts = tuple(
+                around_centres(child, table=table, accuracy=accuracy, warn=warn, outside=outside) for child in children
+            )
+            return Every(parts) if isinstance(formula, Every) else Some(parts)
+        case _:
+            return formula
+
+
+@dataclass(frozen=True, slots=True)
+class _Centres:
+    points: tuple[int, ...]
+    radius: Fraction
+    left: Fraction  # of the tolerance for the noise, of a sum over `rows` rows
+
+    @property
+    def grid_part(self) -> Fraction:
+        """What they use up of the tolerance of the variance, in squares of grid steps."""
+        return self.radius**2 / 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """A comparison with its range of values; `size` is a grid step of what the variance is taken of."""
+
+    spread: Spread
+    accuracy: Accuracy
+    tolerances: Tolerances
+    low: int
+    high: int
+    size: Fraction
+
+    @staticmethod
+    def of(spread: Spread, table: Table, accuracy: Accuracy) -> "_Settled":
+        step, low, high = grid(spread.column, table, position=spread.position)
+        low, high = narrowed(spread.column.name, (low, high), among=(spread.where, spread.condition), table=table)
+        return _Settled(spread, accuracy, tolerances(accuracy.tolerance), low, high, step * abs(spread.scale))
+
+    @property
+    def level(self) -> Fraction:
+        threshold = self.spread.threshold
+        return (threshold**2 if self.spread.root else threshold) / self.size**2
+
+    @property
+    def rows(self) -> int:
+        return max(self.accuracy.min_rows, 2 if self.spread.sample else 1)
+
+    @property
+    def half_range(self) -> int:
+        return self.high - self.low
+
+    def tested(self, *, outside: bool, warn: Callable[[str], None]) -> Having:
+        constant = self._constant()
+        if constant is not None:
+            held = "true for every group with enough values" if constant != FAILS else "false for every group"
+            warn(f"{self.spread.text} is {held}")
+            return constant
+        operator = OPPOSITE[self.spread.operator] if outside else self.spread.operator
+        if operator == ">" and not self.level:
+            raise KeyholeError(
+                "KH204",
+                f"{self.spread.text} asks whether there are two different values",
+                hint=f"Ask count(DISTINCT {self.spread.column.name}){self.spread.suffix} > 1.",
+                position=self.spread.position,
+            )
+        slack = self._slack(self._amount(), operator)
+        centres = self._centres(operator, slack)
+        if centres is None:
+            raise self._too_fine(operator)
+        warn(self._told(operator, slack, centres))
+        literals = tuple(self._literal(centre, operator, centres, outside=outside) for centre in centres.points)
+        if len(literals) == 1:
+            return literals[0]
+        return Every(literals) if (operator in _ABOVE) is not outside else Some(literals)
+
+    def _constant(self) -> Having | None:
+        """What thresholds below 0 and beyond the largest variance that the range of values allows come down to."""
+        operator, threshold = self.spread.operator, self.spread.threshold
+        if threshold < 0 or (threshold == 0 and operator in (">=", "<")):
+            return self._exists() if operator in _ABOVE else FAILS
+        largest = Fraction(self.half_range**2, 4) * (2 if self.spread.sample else 1)
+        if self.level > largest or (self.level == largest and operator in (">", "<=")):
+            return FAILS if operator in _ABOVE else self._exists()
+        return None
+
+    @property
+    def _values(self) -> Values:
+        return Values(self.spread.column.name, self.spread.condition, 2 if self.spread.sample else 1)
+
+    def _exists(self) -> Comparison:
+        """Whether there are so many values that SQL does not say NULL."""
+        spread, least = self.spread, self._values.least
+        counted = f"count({spread.column.name}){spread.suffix}"
+        return Comparison(
+            text=spread.text,
+            left=counted,
+            names=(counted,),
+            measure=Measure.ROWS,
+            parts=(Part(Fraction(1), spread.column, spread.condition, 0),),
+            operator=">=",
+            at=Fraction(least),
+            threshold=Fraction(least),
+            origin=Fraction(0),
+            per_row=None,
+            values=(),
+            slack=Slack.THRESHOLD,
+            position=spread.position,
+            allowed=Fraction(0),
+            warnings=(f"{spread.text} hinges on one record, which is dear to hide; cheaper: {counted} >= 10",),
+        )
+
+    def _amount(self) -> Amount:
+        amount = self.tolerances.amount(self.spread.names)
+        if amount is None:
+            raise KeyholeError(
+                "KH304",
+                f"keyhole.tolerance says nothing about {self.spread.left}",
+                hint=f"SET keyhole.tolerance = '30%, {self.accuracy.tolerance}';",
+                position=self.spread.position,
+            )
+        if amount.percent and not self.spread.threshold:
+            raise KeyholeError(
+                "KH304",
+                f"{self.spread.text}: a percentage of the threshold 0 is no tolerance",
+                detail="A tolerance in percent is a part of the threshold itself.",
+                hint=f"Set an absolute tolerance for it: {self._coarser(self.spread.operator)}",
+                position=self.spread.position,
+            )
+        return amount
+
+    def _edge(self, amount: Amount, operator: str) -> Fraction:
+        """Where errors end, in the analyst's unit."""
+        threshold, found = self.spread.threshold, Fraction(amount.number)
+        allowed = threshold * found / 100 if amount.percent else found
+        return max(Fraction(0), threshold - allowed) if operator in _ABOVE else threshold + allowed
+
+    def _slack(self, amount: Amount, operator: str) -> Fraction:
+        edge = self._edge(amount, operator)
+        return abs(self.level - (edge**2 if self.spread.root else edge) / self.size**2)
+
+    def _centres(self, operator: str, slack: Fraction) -> _Centres | None:
+        """The centres that leave the least to pay, as far as that can be told beforehand; None where none do."""
+        found = [made for number in range(1, MOST_CENTRES + 1) if (made := self._spaced(number, operator, slack))]
+        return min(found, key=lambda made: self._price(made, operator), default=None)
+
+    def _spaced(self, number: int, operator: str, slack: Fraction) -> _Centres | None:
+        """So many centres at equal distances; None where they are too far apart for the tolerance."""
+        fewer = Fraction(self.rows - 1, self.rows) if self.spread.sample else Fraction(1)
+        if operator in _ABOVE:
+            near = (self.level - slack) * fewer
+        else:
+            near = self.level / 2 if self.spread.sample else self.level
+        # means so near the ends of the range leave no room for such a variance: the outermost centres do there
+        room = max(Fraction(0), Fraction(self.half_range**2) - 4 * near)
+        reach = isqrt(floor(room))
+        # just there, `<` would miss groups whose squares add up to the threshold exactly
+        reach += reach**2 < room or (operator == "<" and reach**2 == room)
+        middle = self.low + self.high
+        offsets = [Fraction(reach * (2 * index + 1 - number), number) for index in range(number)]
+        points = [middle + (floor(abs(offset) + Fraction(1, 2)) * (1 if offset > 0 else -1)) for offset in offsets]
+        if len(set(points)) < number:
+            return None
+        gaps = [Fraction(after - before, 2) for before, after in pairwise(points)]
+        radius = max(Fraction(points[0] - middle + reach), Fraction(middle + reach - points[-1]), *gaps, Fraction(0))
+        left = self.rows * (slack * fewer - radius**2 / 4)
+        return _Centres(tuple(points), radius, left) if left > 0 else None
+
+    def _price(self, made: _Centres, operator: str) -> float:
+        """What they cost, but for a factor: all their sensitivities, by the tolerance that is left for the noise."""
+        level = self.level if operator in _ABOVE else self.level + made.grid_part
+        farthest = (max(abs(2 * end - point) for end in (self.low, self.high)) for point in made.points)
+        changes = sum(max(float(Fraction(far**2, 4) - level), float(level)) for far in farthest)
+        shared, whole = self.accuracy.fnr, self.accuracy.fpr
+        if operator not in _ABOVE:
+            shared, whole = whole, shared
+        return changes * (log(len(made.points) / shared) + log(1 / whole)) / float(made.left)
+
+    def _literal(self, point: int, operator: str, centres: _Centres, *, outside: bool) -> Comparison:
+        """The squares around one centre against the threshold; `outside`, the negation."""
+        spread, size = self.spread, self.size
+        above = operator in _ABOVE
+        level = (self.level if above else self.level + centres.grid_part) * size**2
+        at = -self.level * size**2 if spread.sample else Fraction(0)
+        operator = OPPOSITE[operator] if outside else operator
+        centre = Fraction(point, 2) * (size / abs(spread.scale))  # in the column's unit
+        called = spread.scale * centre + spread.shift
+        away = f"{spread.argument} {'-' if called >= 0 else '+'} {decimal(abs(called))}"
+        away = spread.argument if called == 0 else f"({away})"
+        left = f"avg({away}^2){spread.suffix}"
+        less = f" - {decimal(-at)} / count({spread.column.name}){spread.suffix}" if at else ""
+        square = spread.scale**2
+        return Comparison(
+            text=f"{left} {operator} {decimal(level)}{less}",
+            left=left,
+            names=(left,),
+            measure=Measure.TOTAL,
+            parts=(
+                Part(square, spread.column, spread.condition, 2),
+                Part(-2 * square * centre, spread.column, spread.condition, 1),
+                Part(square * centre**2 - level, spread.column, spread.condition, 0),
+            ),
+            operator=operator,
+            at=at,
+            threshold=level,
+            origin=level,
+            per_row=Fraction(1),
+            values=(self._values,),
+            slack=Slack.THRESHOLD,
+            position=spread.position,
+            allowed=centres.left * size**2,
+            part_of=spread.text,
+        )
+
+    def _told(self, operator: str, slack: Fraction, centres: _Centres) -> str:
+        spread, number = self.spread, len(centres.points)
+        edge = self._edge(self._amount(), operator)
+        low, high = sorted((edge, spread.threshold))
+        what = "one mean of squares" if number == 1 else f"{number} means of squares around {number} centres"
+        share = round(100 * centres.grid_part / slack)
+        dear = (
+            ""
+            if number == 1
+            else ", each with noise of its own: a wider tolerance or a narrower range would need fewer"
+        )
+        return (
+            f"{spread.text} is tested by {what}{dear}; it may err between {decimal(low)} and {decimal(high)} for "
+            f"groups of at least {self.rows} values, of which the distance of the centres takes {share} %"
+        )
+
+    def _too_fine(self, operator: str) -> KeyholeError:
+        spread = self.spread
+        return KeyholeError(
+            "KH211",
+            f"{spread.text} needs more than {MOST_CENTRES} means of squares",
+            detail="A variance is tested around so many centres that one of them is near the mean of a group: "
+            "the more, the smaller the tolerance is against the range of values.",
+            hint=self._coarser(operator),
+            position=spread.position,
+        )
+
+    def _coarser(self, operator: str) -> str:
+        """A tolerance, or else a range of values, with which so many centres do; both are tried."""
+        percent = bool(self.spread.threshold)
+        for number in range(1, 101) if percent else (2**doublings for doublings in range(-10, 30)):
+            amount = Amount(decimal(Fraction(number)), percent=percent)
+            if self._centres(operator, self._slack(amount, operator)):
+                return self._setting(f"{decimal(Fraction(number))}{'%' if percent else ''}")
+        width = self.half_range
+        while width > 1:
+            width //= 2
+            nearer = replace(self, high=self.low + width)
+            slack = nearer._slack(Amount(decimal(Fraction(50)), percent=True), operator)
+            if slack and nearer._centres(operator, slack):
+                step = self.size / abs(self.spread.scale)
+                low, high = decimal(self.low * step), decimal((self.low + width) * step)
+                name = self.spread.column.name
+                return (
+                    f"{self._setting('50%')} and ask about a narrower range, "
+                    f"FILTER (WHERE {name} BETWEEN {low} AND {high})."
+                )
+        return "Set a wider tolerance, or have the owner declare a coarser grid."
+
+    def _setting(self, amount: str) -> str:
+        text = self.accuracy.tolerance.replace("'", "''")
+        name = self.spread.left.replace("'", "''")
+        if squeezed(self.spread.left) in (known for known, _ in self.tolerances.named):
+            return f"SET keyhole.tolerance = '{amount}';"
+        return f"SET keyhole.tolerance = '{text}, {name}={amount}';"

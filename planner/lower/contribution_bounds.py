@@ -1,0 +1,74 @@
+"""What bounding asks of rows, units and keys, the same for a question's scan and for a rollup of many questions.
+
+Guarantee: nothing here depends on a question's WHERE, FILTER or own restriction of keys, but on table, grouping
+columns and their public domains alone.
+
+References: MATHS M6.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, Value
+from planner.lower.row import RowSql
+from planner.values.sql_literals import text
+
+
+@dataclass(frozen=True, slots=True)
+class Bounding:
+    """The privacy units of a table and the keys they are counted in."""
+
+    row: RowSql
+    keys: KeySpace
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a unit could have rows in more than G keys of the whole public domain."""
+        table = self.row.table
+        free = [i for i, column in enumerate(self.keys.columns) if not table.determines(column)]
+        return prod(len(self.domain(i)) for i in free) > table.groups_per_unit
+
+    def domain(self, index: int) -> tuple[Value, ...]:
+        """All public values of a grouping column."""
+        declared = self.keys.columns[index].domain
+        return self.keys.values[index] if declared is None else declared
+
+    @property
+    def units(self) -> list[tuple[str, Column]]:
+        """The privacy unit's columns, each under its alias (a key's, where the unit contains a key)."""
+        names = self.keys.names
+        return [
+            (f"k{names.index(name)}" if name in names else f"u{i}", self.row.table.column(name))
+            for i, name in enumerate(self.row.table.unit)
+        ]
+
+    @property
+    def groups(self) -> list[tuple[str, Column]]:
+        """Unit and key columns, each once."""
+        keys = [(f"k{i}", column) for i, column in enumerate(self.keys.columns)]
+        return [unit for unit in self.units if unit not in keys] + keys
+
+    def order_of_rows(self, *, unique: Column) -> str:
+        """The order in which a unit's rows in a key count."""
+        return self._drawn([(self.row.column(unique.name), unique)])
+
+    def order_of_values(self, expression: str, *, column: Column) -> str:
+        """The order in which a unit's different values of a column in a key count."""
+        return self._drawn([(expression, column)])
+
+    def order_of_keys(self) -> str:
+        """The order in which a unit's keys count, over their aliases; however GROUP BY is typed, the same keys do."""
+        return self._drawn(sorted(self.groups, key=lambda part: part[1].name))
+
+    def _drawn(self, parts: list[tuple[str, Column]]) -> str:
+        """An order that no data can choose: md5 of seed and canonical text, ties by the values themselves."""
+        texts = [text(self.row.table.seed), *(self.row.canonical(sql, column) for sql, column in parts)]
+        collation = ' COLLATE "C"' if self.row.dialect == "postgres" else ""
+        canonical = " || '|' || ".join(texts)
+        return ", ".join([f"md5({canonical}){collation}", *(sql for sql, _ in parts)])
+
+
+def not_null(row: RowSql, column: Column) -> str:
+    """That a row has a value of the column."""
+    return f"({row.column(column.name)}) IS NOT NULL"

@@ -1,0 +1,91 @@
+"""Restricting grouping columns to public values, in SQL, as cheaply as the values allow."""
+
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+
+from planner.catalog.model import Column, Derivation, SqlType, Value
+from planner.lower.row import RowSql
+from planner.values.sql_literals import constant
+
+LONGEST_LIST = 1000
+_ORDERED = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP})
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_SPANS = {"week": timedelta(weeks=1), "day": timedelta(days=1), "hour": timedelta(hours=1)}
+
+
+def restriction(row: RowSql, column: Column, values: tuple[Value, ...]) -> str | None:
+    """A row condition that is true for every row whose key is among `values`, and false where the key is NULL.
+
+    It is exact for gapless ranges and for up to `LONGEST_LIST` values; beyond, an ordered type keeps the range around
+    the values, and anything else gives None: no restriction.
+    """
+    if not values:
+        return "FALSE"
+    if gapless(column, values):
+        return _range(row, column, values)
+    if len(values) <= LONGEST_LIST:
+        return row.within(row.column(column.name), column, values)
+    return _range(row, column, values) if column.sql_type in _ORDERED else None
+
+
+def listed(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
+    """The same for an expression that already holds the key; None where it would be long."""
+    if gapless(column, values) or (column.sql_type in _ORDERED and len(values) > LONGEST_LIST):
+        least, most = min(values), max(values)
+        return f"{expression} BETWEEN {constant(least, column=column)} AND {constant(most, column=column)}"
+    return row.within(expression, column, values) if 0 < len(values) <= LONGEST_LIST else None
+
+
+def gapless(column: Column, values: tuple[Value, ...]) -> bool:
+    """Whether `values` are all the values that the column can take from the least to the greatest of them."""
+    if column.sql_type not in _ORDERED or not values:
+        return False
+    ordered = sorted(values)
+    return all(following(column, a) == b for a, b in pairwise(ordered)) and following(column, ordered[-1]) is not None
+
+
+def following(column: Column, value: Value) -> Value | None:
+    """The next value the column can take, None where that is not known or beyond the calendar."""
+    part = column.derivation.part if isinstance(column.derivation, Derivation) else ""
+    try:
+        match value:
+            case bool() | str():
+                return None
+            case int():
+                return value + 1
+            case datetime() if part in _SPANS:
+                return value + _SPANS[part]
+            case date() if part in _MONTHS:
+                month = value.month - 1 + _MONTHS[part]
+                return value.replace(year=value.year + month // 12, month=month % 12 + 1)
+            case datetime():
+                return None
+            case date():
+                return value + _SPANS["week" if part == "week" else "day"]
+            case _:
+                return None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _range(row: RowSql, column: Column, values: tuple[Value, ...]) -> str:
+    least, most = min(values), max(values)
+    derivation = column.derivation
+    if isinstance(derivation, Derivation) and derivation.function in ("date_trunc", "date"):
+        # on the stored column: cheaper than on the derived one, and within its calendar
+        base = row.table.column(derivation.column)
+        expression = row.column(base.name)
+        after = following(column, most)
+        if after is not None:
+            first, last = (_moment(value, base) for value in (least, after))
+            return f"{expression} >= {constant(first, column=base)} AND {expression} < {constant(last, column=base)}"
+    expression = row.column(column.name)
+    return f"{expression} BETWEEN {constant(least, column=column)} AND {constant(most, column=column)}"
+
+
+def _moment(value: Value, base: Column) -> Value:
+    if base.sql_type is SqlType.TIMESTAMP and isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)
+    if base.sql_type is SqlType.DATE and isinstance(value, datetime):
+        return value.date()
+    return value

@@ -1,0 +1,263 @@
+"""One functional as SQL: what a row adds, what a group of rows adds up to, what one privacy unit adds at most."""
+
+from dataclasses import dataclass, replace
+
+from planner.catalog.model import Table
+from planner.errors import KeyholeError
+from planner.functionals.row_range import row_range
+from planner.lower.measure import RowValue, counted, row_value
+from planner.lower.row import RowSql
+from planner.question.condition import ALWAYS, And, Condition
+from planner.question.model import Functional, Measure, Term
+from planner.values.sql_literals import integer
+
+LARGEST = 2**62
+_INT4 = 2**31
+_INT8 = 2**63
+_WIDEST = 2**90  # 2^36 such rows still fit the 128 bits in which DuckDB sums
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionalSql:
+    """One functional in one dialect; of each term only rows that satisfy `where` and have a value count."""
+
+    row: RowSql
+    functional: Functional
+    where: Condition
+    values: tuple[RowValue, ...]  # of each term, as a row adds it without its coefficient
+    least: int
+    most: int
+
+    @staticmethod
+    def of(
+        row: RowSql, functional: Functional, *, where: Condition, among: Condition, known: Table | None = None
+    ) -> "FunctionalSql":
+        """The functional over the rows that satisfy `where`; of no others than satisfy `among`, there or further out.
+
+        Parameters:
+            known: the table as it was before what is looked up was joined to it, which says where that is NULL.
+
+        Raises:
+            KeyholeError: KH203 without bounds, KH204 when its integers grow too long, KH900 when its declared
+                sensitivity does not cover what one privacy unit can change.
+        """
+        values = tuple(_value(row, term) for term in functional.terms)
+        if functional.measure is not Measure.TOTAL and not _counts(functional.terms):
+            raise KeyholeError("KH900", f"{functional.name} does not count")
+        ranges = {
+            term.column: (value.low, value.high)
+            for term, value in zip(functional.terms, values, strict=True)
+            if term.column is not None and term.power
+        }
+        least, most = row_range(functional.terms, ranges=ranges, table=known or row.table, among=among)
+        made = FunctionalSql(row=row, functional=functional, where=where, values=values, least=least, most=most)
+        if not made._alike and any(term.power == 2 for term in functional.terms):
+            raise KeyholeError("KH900", f"{functional.name} has squares beside other rows")
+        if max(-least, most) > _WIDEST:
+            raise KeyholeError("KH204", f"{functional.name} has too many digits")
+        if made._largest_unit(row.table) > functional.sensitivity:
+            raise KeyholeError("KH900", f"the sensitivity of {functional.name} does not cover one privacy unit")
+        return made
+
+    def read_from(self, row: RowSql) -> "FunctionalSql":
+        """The same over a relation that holds measures' values and derived columns as they were computed here."""
+
+        def read(term: Term, value: RowValue) -> RowValue:
+            if not term.power or term.column is None:
+                return value
+            stored = row.measures.get(term.column)
+            if stored is None:
+                return row_value(row, row.table.column(term.column))
+            return replace(value, sql=stored, steps=1)
+
+        values = tuple(read(term, value) for term, value in zip(self.functional.terms, self.values, strict=True))
+        return replace(self, row=row, values=values)
+
+    def _largest_unit(self, table: Table) -> int:
+        largest_row = max(-self.least, self.most)
+        if table.row_unit or self.functional.measure is Measure.UNITS or self.has_one_value:
+            return largest_row
+        if table.row_cap is not None:
+            return largest_row * table.row_cap.rows
+        return max(abs(bound) for bound in self._unit_range())
+
+    @property
+    def has_one_value(self) -> bool:
+        """Whether different values are counted, of which one privacy unit has one at most."""
+        column = self.functional.terms[0].column
+        if self.functional.measure is not Measure.VALUES or column is None:
+            return False
+        return self.row.table.determines(self.row.table.column(column))
+
+    @property
+    def most_values(self) -> int:
+        """How many different values of one privacy unit count in a key where units' totals are clipped."""
+        return self._unit_range()[1]
+
+    def _unit_range(self) -> tuple[int, int]:
+        """What one unit's total is clipped to; always with zero, the total of a unit without rows that count."""
+        if self.functional.unit_range is None:
+            raise KeyholeError("KH005", f"{self.functional.name} has no range for one unit's total")
+        low, high = self.functional.unit_range
+        return min(low, 0), max(high, 0)
+
+    def unclipped_rows(self) -> int | None:
+        """How many rows a unit may have in a key so that any choice among them adds what it sums to; None: any number.
+
+        Beyond, the unit's total may have to be clipped, or is one however many rows it has.
+        """
+        if self.functional.measure is Measure.UNITS:
+            return 1
+        if self.row.table.row_cap is not None:
+            return None
+        low, high = self._unit_range()
+        reached = [(-low, -self.least), (high, self.most)]
+        return min((bound // largest for bound, largest in reached if largest > 0), default=None)
+
+    @property
+    def _alike(self) -> bool:
+        """Whether all terms are of the same rows, so that one sum and one count make the functional."""
+        first = self.functional.terms[0]
+        return all((term.column, term.condition) == (first.column, first.condition) for term in self.functional.terms)
+
+    @property
+    def _condition(self) -> Condition:
+        """Which rows count, where that is the same for all terms."""
+        return conjunction(self.where, self.functional.terms[0].condition)
+
+    def added(self) -> str:
+        """What a row adds, NULL or zero where it does not count: `1`, a row value, or the sum of the terms.
+
+        Where different values are counted, the value.
+        """
+        if self.functional.measure is Measure.VALUES:
+            return self.present()
+        if not self._alike:
+            return " + ".join(
+                self._added_by(term, value) for term, value in zip(self.functional.terms, self.values, strict=True)
+            )
+        summed = [value for term, value in zip(self.functional.terms, self.values, strict=True) if term.power]
+        present = self._present()
+        if summed or present is None:
+            return self._when(summed[0].sql if summed else "1")
+        return self._when(f"CASE WHEN {present} IS NOT NULL THEN 1 END")
+
+    def _added_by(self, term: Term, value: RowValue) -> str:
+        """What a row adds by one term, zero where it does not count; no row makes the product fail."""
+        factor = term.coefficient * value.steps
+        largest = max(abs(term.coefficient * value.low), abs(term.coefficient * value.high), abs(factor))
+        if not term.power:
+            present = None if term.column is None else counted(self.row, self.row.table.column(term.column))
+            tests = [] if present is None else [f"({present}) IS NOT NULL"]
+            amount = self._whole(integer(term.coefficient), largest)
+        else:
+            tests = []
+            amount = self._whole(value.sql, largest) if value.steps == 1 else value.sql
+            amount = f"COALESCE({amount}, 0)"
+            amount = amount if factor == 1 else f"{amount} * {self._whole(integer(factor), largest)}"
+        condition = conjunction(self.where, term.condition)
+        if condition != ALWAYS:
+            tests.insert(0, f"({self.row.holds(condition)})")
+        return f"CASE WHEN {' AND '.join(tests)} THEN {amount} ELSE 0 END" if tests else amount
+
+    def _whole(self, expression: str, largest: int) -> str:
+        """The expression in a type that holds the sum of a row's terms."""
+        total = len(self.functional.terms) * largest
+        kind = "integer" if total < _INT4 else "bigint" if total < _INT8 else self._huge
+        return f"CAST({expression} AS {kind})"
+
+    @property
+    def _huge(self) -> str:
+        return "hugeint" if self.row.dialect == "duckdb" else "numeric"
+
+    def present(self) -> str:
+        """An expression to count: NULL where the row does not count, `*` where every row does."""
+        present = self._present()
+        if present is None:
+            return "*" if self._condition == ALWAYS else self._when("1")
+        return self._when(present)
+
+    def _present(self) -> str | None:
+        column = self.functional.terms[0].column
+        if column is None:
+            return None
+        whole = self.functional.measure is Measure.VALUES  # a stored measure holds the clipped value
+        return counted(replace(self.row, measures={}) if whole else self.row, self.row.table.column(column))
+
+    def _when(self, expression: str) -> str:
+        if self._condition == ALWAYS:
+            return expression
+        return f"CASE WHEN {self.row.holds(self._condition)} THEN {expression} END"
+
+    def sum_rows(self, *, added: str, present: str) -> str:
+        """The functional over a group of rows, NULL or zero for none; `UNITS` sees one unit's rows alone."""
+        match self.functional.measure:
+            case Measure.ROWS:
+                return f"count({present})"
+            case Measure.VALUES:
+                return f"count(DISTINCT {present})"
+            case Measure.UNITS if not self.row.table.row_unit:
+                return f"max({added})"
+            case Measure.UNITS:
+                return f"count({present})"
+            case Measure.TOTAL:
+                return self._polynomial(added, f"count({present})") if self._alike else f"sum({added})"
+
+    def _polynomial(self, added: str, rows: str) -> str:
+        """The sums of the values and their squares and the rows' count, times their coefficients.
+
+        In bigint where that cannot overflow.
+        """
+        scales = [sum(term.coefficient for term in self.functional.terms if term.power == power) for power in (2, 1, 0)]
+        value = next((v for term, v in zip(self.functional.terms, self.values, strict=True) if term.power), None)
+        largest = 0 if value is None else max(abs(value.low), abs(value.high))
+        steps = 1 if value is None else value.steps
+        sums = [f"sum({self._squared(added, largest, steps)})", f"sum({added})", rows]
+        if sum(abs(scale) * largest**power for scale, power in zip(scales, (2, 1, 0), strict=True)) >= _INT4:
+            sums = [f"CAST({total} AS {self._huge})" for total in sums]
+        factors = [scales[0] * steps**2, scales[1] * steps, scales[2]]
+        parts = [
+            total if factor == 1 and total is not sums[2] else f"{total} * {integer(factor)}"
+            for total, factor in zip(sums, factors, strict=True)
+            if factor
+        ]
+        return " + ".join(parts) or "0"
+
+    def _squared(self, added: str, largest: int, steps: int) -> str:
+        """The square of a value in a type that holds it; a numeric value, which stands for `steps` steps, has room."""
+        if steps == 1:
+            kind = "integer" if largest**2 < _INT4 else "bigint" if largest**2 < _INT8 else self._huge
+            added = f"CAST({added} AS {kind})"
+        return f"({added}) * ({added})"
+
+    def sum_units(self, total: str) -> str:
+        """The functional over a key's privacy units, each unit's total clipped unless its rows are capped."""
+        if self.functional.measure is Measure.UNITS or self.row.table.row_cap is not None:
+            return f"sum({total})"
+        low, high = self._unit_range()
+        clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {integer(low)}), {integer(high)})"
+        return f"sum(CAST({clipped} AS {'integer' if max(-low, high) < _INT4 else 'bigint'}))"
+
+    def final(self, total: str) -> str:
+        """A key's value as bigint, zero for NULL, within +-2^62."""
+        if total.startswith("count(") and self.functional.measure is not Measure.TOTAL:
+            return total
+        return f"CAST(LEAST(GREATEST(COALESCE({total}, 0), {integer(-LARGEST)}), {integer(LARGEST)}) AS bigint)"
+
+
+def _value(row: RowSql, term: Term) -> RowValue:
+    if not term.power:
+        return RowValue(sql="1", steps=1, low=1, high=1)
+    if term.column is None or term.power not in (1, 2):
+        raise KeyholeError("KH900", "a term that is neither a count nor a sum")
+    return row_value(row, row.table.column(term.column))
+
+
+def _counts(terms: tuple[Term, ...]) -> bool:
+    return len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
+
+
+def conjunction(a: Condition, b: Condition) -> Condition:
+    """Both conditions; `ALWAYS` when both are."""
+    parts = tuple(part for part in (a, b) if part != ALWAYS)
+    return parts[0] if len(parts) == 1 else And(parts)

@@ -1,0 +1,278 @@
+"""The rows that count, kept once for many questions: bounding does not depend on what a question asks.
+
+Which keys of a unit count (at most G), and under a row cap which of its rows, follows from the table, the grouping
+columns and their public domains. A rollup holds exactly those rows, each with the number of rows that its unit has in
+its key, and serves every WHERE, FILTER, aggregate and restriction of keys.
+
+Guarantee: the same integers as `planner.rewrite`'s scan. Where a unit has so few rows in a key that no choice among
+them can reach what its total is clipped to, clipping changes nothing: those rows are summed as they are. Only the
+rows of other units are first added up per unit and clipped.
+
+References: MATHS M6; DESIGN 7 (what bounding costs).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.refresh import parse_refresh
+from planner.lower.contribution_bounds import Bounding, not_null
+from planner.lower.domain import restriction
+from planner.lower.functional import FunctionalSql
+from planner.lower.layout import group_by, indented, select, where
+from planner.lower.measure import row_value
+from planner.lower.row import RowSql
+from planner.lower.unit_rows import answer, relation, unit_columns
+from planner.question.condition import ALWAYS
+from planner.question.model import Measure, Question, UnitRows
+from planner.question.plan import Rollup
+from planner.values.sql_literals import identifier, integer
+
+_RELATION = "rolled"
+_COUNT = "keyhole_rows"
+_PLACE = "keyhole_place"
+_MEASURE = "keyhole_measure_"
+_MOST = 2**31 - 1
+_NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
+
+
+def rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> Rollup | None:
+    """How the question is answered from the rows that count; None where every row counts, or nothing may be kept.
+
+    Parameters:
+        functionals: the question's over `row`, of all rows.
+    """
+    if not _kept(question) or _spread(question):
+        return None
+    return _rollup(question, row, _answer(question, _Rolled.of(question, row, functionals)))
+
+
+def rollup_per_unit(
+    question: Question, rows: UnitRows, *, totals: Question, row: RowSql, functionals: Sequence[FunctionalSql]
+) -> Rollup | None:
+    """How a question over one row per unit and key is answered from the same rows that count.
+
+    Parameters:
+        totals: what is added up per unit, the number of rows last, as a question of `rows.table`.
+        functionals: its functionals over `row`, of all rows.
+    """
+    if not _kept(totals) or Measure.VALUES in {functional.measure for functional in totals.functionals}:
+        return None
+    return _rollup(totals, row, _answer_per_unit(question, rows, _Rolled.of(totals, row, functionals)))
+
+
+def _kept(question: Question) -> bool:
+    """Whether rows of the table may be kept, by these keys."""
+    table = question.table
+    undeclared = any(column.domain is None for column in question.keys.columns)
+    taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
+    return not (table.row_unit or undeclared or taken or parse_refresh(table.refresh).kind == "live")
+
+
+def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:
+    build = "\n".join(_build(Bounding(row, _whole(question))))
+    name = question.table.name
+    return Rollup(
+        table=name,
+        name=sha256(f"{row.dialect}\n{name}\n{build}".encode()).hexdigest()[:24],
+        build=build,
+        indexed=_COUNT,
+        sql="\n".join(lines),
+    )
+
+
+def _spread(question: Question) -> bool:
+    """Whether different values are counted where some units' totals are made apart from others'."""
+    measures = {functional.measure for functional in question.functionals}
+    return Measure.VALUES in measures and (question.table.row_cap is None or Measure.UNITS in measures)
+
+
+def _whole(question: Question) -> KeySpace:
+    """All keys, in an order of columns that does not depend on how GROUP BY is typed."""
+    columns = tuple(sorted(question.keys.columns, key=lambda column: column.name))
+    return KeySpace(columns=columns, values=tuple(column.domain or () for column in columns))
+
+
+def _build(bounding: Bounding) -> list[str]:
+    """The statement whose rows the rollup holds."""
+    row, table = bounding.row, bounding.row.table
+    cap = table.row_cap
+    groups = [column for _, column in bounding.groups]
+    measures, stored = _measures(row), _stored(table)
+    columns = [f"{value} AS {name}" for name, value in measures.values()]
+    columns += [f"{row.column(column.name)} AS {identifier(column.name)}" for column in stored]
+    present = [not_null(row, column) for _, column in bounding.units]
+    present += [restriction(row, c, c.domain or ()) or not_null(row, c) for c in bounding.keys.columns]
+    counted: list[str] = []
+    if cap is not None:
+        unique = table.column(cap.unique)
+        present.append(not_null(row, unique))
+        partition = ", ".join(row.column(column.name) for column in groups)
+        order = bounding.order_of_rows(unique=unique)
+        columns.append(f"row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS {_PLACE}")
+        counted = [f"{_PLACE} <= {cap.rows}"]
+    paired = [f"{identifier(column.name)} AS {alias}" for alias, column in bounding.groups]
+    matched = [f"eligible.{identifier(column.name)} = pairs.{alias}" for alias, column in bounding.groups]
+    steps = [
+        "WITH",
+        "-- rows with a privacy unit and a public key",
+        "eligible AS (",
+        *indented(select(columns), [f"FROM {table.relation}"], where(present)),
+        "),",
+        "-- how many rows each privacy unit has in each key",
+        "pairs AS (",
+        *indented(
+            select([*paired, f"CAST(LEAST(count(*), {_MOST}) AS integer) AS {_COUNT}"]),
+            ["FROM eligible"],
+            where(counted),
+            [group_by(len(paired))],
+        ),
+        ")" + ("," if bounding.chooses else ""),
+    ]
+    if bounding.chooses:
+        units = ", ".join(alias for alias, _ in bounding.units)
+        ranked = f"row_number() OVER (PARTITION BY {units} ORDER BY {bounding.order_of_keys()}) AS {_PLACE}"
+        steps += [
+            f"-- the keys of each privacy unit, in the order of md5; the first {table.groups_per_unit} count",
+            "ranked AS (",
+            *indented([f"SELECT *, {ranked}", "FROM pairs"]),
+            "),",
+            f"chosen AS (SELECT * FROM ranked WHERE {_PLACE} <= {table.groups_per_unit})",
+        ]
+    kept = [f"eligible.{name}" for name, _ in measures.values()]
+    kept += [f"eligible.{identifier(column.name)}" for column in stored]
+    return [
+        *steps,
+        "-- the rows that count",
+        *select([f"pairs.{_COUNT}", *kept]),
+        f"FROM eligible JOIN {'chosen AS pairs' if bounding.chooses else 'pairs'} ON {' AND '.join(matched)}",
+        *where([f"eligible.{condition}" for condition in counted]),
+        f"ORDER BY pairs.{_COUNT}",
+    ]
+
+
+def _measures(row: RowSql) -> dict[str, tuple[str, str]]:
+    """Of each measure, the column that holds its clipped and rounded value, and that value as an integer."""
+    found = {}
+    for i, column in enumerate(row.table.columns):
+        if column.bounds is None or column.sql_type not in _NUMBERS or column.grid is None:
+            continue
+        value = row_value(row, column)
+        largest = max(abs(value.low), abs(value.high))
+        if largest < 2**63:
+            kind = "integer" if largest < 2**31 else "bigint"
+            scaled = value.sql if value.steps == 1 else f"({value.sql}) * {integer(value.steps)}"
+            found[column.name] = (f"{_MEASURE}{i}", f"CAST({scaled} AS {kind})")
+    return found
+
+
+def _stored(table: Table) -> list[Column]:
+    """What a rollup holds of a row; columns of a fixed width come first, where a row store finds them fastest."""
+    usable = [column for column in table.columns if column.sql_type != SqlType.OTHER]
+    return sorted(usable, key=lambda column: column.sql_type in (SqlType.TEXT, SqlType.NUMERIC))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rolled:
+    """The rows that count as a relation: what is asked of them, and what they add to."""
+
+    bounding: Bounding
+    functionals: tuple[FunctionalSql, ...]
+    asked: tuple[str, ...]
+
+    @staticmethod
+    def of(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> "_Rolled":
+        """The question's functionals, filter and own restriction of keys."""
+        table = _rolled(question.table)
+        measures = {column: name for column, (name, _) in _measures(row).items()}
+        bounded = RowSql(table=table, dialect=row.dialect, measures=measures)
+        asked = [] if question.where == ALWAYS else [bounded.holds(question.where)]
+        for column, values in zip(question.keys.columns, question.keys.values, strict=True):
+            if len(values) < len(column.domain or ()):
+                asked.append(restriction(bounded, table.column(column.name), values) or not_null(bounded, column))
+        keyed = replace(question.keys, columns=tuple(table.column(name) for name in question.keys.names))
+        return _Rolled(
+            bounding=Bounding(bounded, keyed),
+            functionals=tuple(functional.read_from(bounded) for functional in functionals),
+            asked=tuple(asked),
+        )
+
+    def totals(self, conditions: Sequence[str], *, closing: str) -> list[str]:
+        """The step that adds up what each unit has in each key."""
+        groups = self.bounding.groups
+        units = [f"{self.bounding.row.column(column.name)} AS {alias}" for alias, column in groups]
+        sums = [f"{f.sum_rows(added=f.added(), present=f.present())} AS t{i}" for i, f in enumerate(self.functionals)]
+        return _step("totals", units + sums, _RELATION, [*conditions, *self.asked], len(units), closing=closing)
+
+
+def _answer_per_unit(question: Question, rows: UnitRows, rolled: _Rolled) -> list[str]:
+    """The question over each unit's totals, from behind the WITH clause that names `rolled`."""
+    bounding = rolled.bounding
+    found = where([f"t{len(rolled.functionals) - 1} IS NOT NULL"], comment="with rows that count")
+    return [
+        "-- integer totals of each privacy unit in each key, of the rows that count",
+        *rolled.totals([], closing="),"),
+        *relation(unit_columns(rows, bounding), ["FROM totals", *found]),
+        *answer(question, rows, bounding.row, bounding),
+    ]
+
+
+def _answer(question: Question, rolled: _Rolled) -> list[str]:
+    """The question over `rolled`, from behind the WITH clause that names it."""
+    bounded, whole, asked = rolled.bounding.row, rolled.functionals, rolled.asked
+    single = replace(bounded, table=replace(bounded.table, unit=(), row_cap=None))
+    light = [replace(functional, row=single) for functional in whole]
+    limits = [limit for f in whole if (limit := f.unclipped_rows()) is not None]
+    keys = [f"{bounded.grouped(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
+    sums = [f.sum_rows(added=f.added(), present=f.present()) for f in light]
+    aliases = [f"k{i}" for i in range(len(keys))]
+    if not limits:
+        totals = [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(light, sums, strict=True))]
+        return [
+            "-- the rows that count, summed per key",
+            *_step("scan", keys + totals, _RELATION, asked, len(keys)),
+            "SELECT * FROM scan",
+        ]
+    limit = min([*limits, _MOST - 1])
+    return [
+        f"-- units with at most {limit} rows in a key: no choice among them is clipped",
+        *_step(
+            "light",
+            keys + [f"{total} AS f{i}" for i, total in enumerate(sums)],
+            _RELATION,
+            [f"{_COUNT} <= {limit}", *asked],
+            len(keys),
+            closing="),",
+        ),
+        "-- integer totals of each other privacy unit in each key",
+        *rolled.totals([f"{_COUNT} > {limit}"], closing="),"),
+        "-- each total clipped, summed per key",
+        *_step(
+            "heavy",
+            aliases + [f"{f.sum_units(f't{i}')} AS f{i}" for i, f in enumerate(whole)],
+            "totals",
+            [],
+            len(keys),
+            closing="),",
+        ),
+        "summed AS (SELECT * FROM light UNION ALL SELECT * FROM heavy)",
+        "-- both, per key",
+        *select(aliases + [f"{f.final(f'sum(f{i})')} AS f{i}" for i, f in enumerate(whole)]),
+        "FROM summed",
+        group_by(len(keys)),
+    ]
+
+
+def _step(
+    name: str, columns: list[str], source: str, conditions: Sequence[str], groups: int, *, closing: str = ")"
+) -> list[str]:
+    body = indented(select(columns), [f"FROM {source}"], where(list(conditions)), [group_by(groups)])
+    return [f"{name} AS (", *body, closing]
+
+
+def _rolled(table: Table) -> Table:
+    """The rows that count as a table: what was derived is stored."""
+    columns = tuple(replace(column, derivation=None, determined=table.determines(column)) for column in table.columns)
+    return replace(table, relation=_RELATION, columns=columns)

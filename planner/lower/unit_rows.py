@@ -1,0 +1,121 @@
+"""A question per unit as SQL: each unit's bounded totals in each key, compared as integers, then summed per key.
+
+Guarantee: one row per privacy unit and key at most, for at most G keys a unit; every total lies in its declared range.
+Nothing here can fail on data, and both engines give the same integers.
+
+References: MATHS M6.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+from planner.bind.unit_totals import in_steps, renamed
+from planner.catalog.model import Column, SqlType, Table
+from planner.lower.contribution_bounds import Bounding
+from planner.lower.functional import FunctionalSql
+from planner.lower.layout import group_by, indented, select, where
+from planner.lower.row import RowSql
+from planner.question.condition import ALWAYS, Condition
+from planner.question.model import Functional, Question, UnitRows, UnitTotal
+from planner.values.sql_literals import integer
+
+RELATION = "units"
+
+
+def needed(rows: UnitRows) -> tuple[Functional, ...]:
+    """What has to be added up per unit: each total, followed by the count of its values where it may be NULL."""
+    return tuple(made for total in rows.totals for made in (total.functional, total.present) if made is not None)
+
+
+def unit_columns(rows: UnitRows, bounding: Bounding) -> list[str]:
+    """The columns of one row per unit and key: unit, keys and totals, each total NULL or in its range."""
+    columns = [alias for alias, _ in bounding.groups]
+    place = 0
+    for i, total in enumerate(rows.totals):
+        clipped = f"LEAST(GREATEST(COALESCE(t{place}, 0), {integer(total.low)}), {integer(total.high)})"
+        value = f"CAST({clipped} AS bigint)"
+        if total.present is not None:
+            place += 1
+            value = f"CASE WHEN t{place} IS NOT NULL THEN {value} END"
+        columns.append(f"{value} AS {_alias(i)}")
+        place += 1
+    return columns
+
+
+def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) -> list[str]:
+    """The question over the relation of those rows."""
+    names = {column.name: alias for alias, column in bounding.groups}
+    names |= {total.name: _alias(i) for i, total in enumerate(rows.totals)}
+    steps = {total.name: Fraction(question.table.column(total.name).grid or 1) for total in rows.totals}
+
+    def stored(condition: Condition) -> Condition:
+        return renamed(in_steps(condition, steps), names)
+
+    table = _stored_table(question.table, names, rows.totals)
+    measures = {_alias(i): _alias(i) for i in range(len(rows.totals))}
+    units = RowSql(table=table, dialect=row.dialect, measures=measures)
+    among = stored(question.where)
+    functionals = [
+        FunctionalSql.of(units, _over(made, names, stored), where=ALWAYS, among=among) for made in question.functionals
+    ]
+    sums = [f.final(f.sum_rows(added=f.added(), present=f.present())) for f in functionals]
+    keys = [f"k{i}" for i in range(len(question.keys.columns))]
+    kept = [] if question.where == ALWAYS else [units.holds(among)]
+    return [
+        "-- the units that the question asks for, summed per key",
+        *select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),
+        f"FROM {RELATION}",
+        *where(kept),
+        group_by(len(keys)),
+    ]
+
+
+def relation(columns: list[str], source: list[str]) -> list[str]:
+    """The step that gives the relation."""
+    return [
+        "-- one row per privacy unit and key: its totals, clipped",
+        f"{RELATION} AS (",
+        *indented(select(columns), source),
+        ")",
+    ]
+
+
+def _alias(index: int) -> str:
+    return f"total{index}"
+
+
+def _stored_table(table: Table, names: dict[str, str], totals: tuple[UnitTotal, ...]) -> Table:
+    """The relation as a table whose rows are units by themselves: what was derived is stored, totals are integers."""
+    ranges = {total.name: (total.low, total.high) for total in totals}
+    return replace(
+        table,
+        relation=RELATION,
+        unit=(),
+        row_cap=None,
+        columns=tuple(_stored(column, names, ranges) for column in table.columns if column.name in names),
+    )
+
+
+def _stored(column: Column, names: dict[str, str], ranges: dict[str, tuple[int, int]]) -> Column:
+    plain = replace(column, name=names[column.name], derivation=None)
+    if column.name not in ranges:
+        return plain
+    low, high = ranges[column.name]
+    return replace(
+        plain, sql_type=SqlType.INTEGER, declared="bigint", bounds=(Decimal(low), Decimal(high)), grid=Decimal(1)
+    )
+
+
+def _over(made: Functional, names: dict[str, str], stored: Callable[[Condition], Condition]) -> Functional:
+    """The functional over the relation's columns."""
+    terms = tuple(
+        replace(
+            term,
+            column=None if term.column is None else names[term.column],
+            condition=stored(term.condition),
+        )
+        for term in made.terms
+    )
+    return replace(made, terms=terms)

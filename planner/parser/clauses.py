@@ -1,0 +1,182 @@
+"""Where the clauses of a question stand among a statement's tokens."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sqlglot import exp
+
+from planner.errors import KeyholeError
+from planner.parser.lexer import Token
+from planner.parser.tree import offset, position
+
+_AFTER = ("order", "limit", "offset", "fetch", "union", "intersect", "except", "for", "window")
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """Token indices of a question: SELECT and FROM, and the end (exclusive) of its last clause up to HAVING.
+
+    `marks` are the indices of WHERE, GROUP and HAVING where they stand. `items` are the select list's spans as
+    (first, past the last) token indices.
+    """
+
+    select: int
+    source: int
+    end: int
+    marks: tuple[tuple[str, int], ...]
+    items: tuple[tuple[int, int], ...]
+
+    def mark(self, word: str) -> int | None:
+        """The index of WHERE, GROUP or HAVING, if it stands there."""
+        return dict(self.marks).get(word)
+
+    def part(self, word: str, text: str, tokens: tuple[Token, ...]) -> str:
+        """The text of one clause, its keyword included; empty if it is missing."""
+        first = self.mark(word)
+        if first is None:
+            return ""
+        later = [index for _, index in self.marks if index > first]
+        past = min(later, default=self.end)
+        return text[tokens[first].start : tokens[past - 1].end]
+
+
+def at_offset(tokens: tuple[Token, ...], offset: int) -> int:
+    """The index of the token that covers a 0-based offset."""
+    return bisect_right(tokens, offset, key=lambda token: token.start) - 1
+
+
+def clauses(table: exp.Table, tokens: tuple[Token, ...]) -> Clauses:
+    """The clauses of the SELECT that reads `table` in its FROM. Raises KH106 for a FROM that is written otherwise."""
+    start = offset(table.args.get("catalog") or table.args.get("db") or table.this)
+    source = at_offset(tokens, start) - 1
+    if source < 0 or not tokens[source].is_word("from"):
+        if source >= 0 and tokens[source].is_word("table"):
+            raise KeyholeError(
+                "KH103",
+                "a private table is used outside a question",
+                detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
+                position=position(table),
+            )
+        raise KeyholeError(
+            "KH106",
+            "the FROM of a question names its table and nothing else",
+            hint="Write FROM, the table, and an alias if you like.",
+            position=position(table),
+        )
+    return clauses_at(source, tokens)
+
+
+def clauses_at(source: int, tokens: tuple[Token, ...]) -> Clauses:
+    """The clauses of the SELECT whose FROM is the token at `source`. Raises KH106."""
+    end, marks = _forward(tokens, source)
+    select, commas = _backward(tokens, source)
+    first = _list_start(tokens, select)
+    edges = [first - 1, *(index for index in commas if index >= first), source]
+    items = tuple((before + 1, after) for before, after in pairwise(edges))
+    return Clauses(select=select, source=source, end=end, marks=marks, items=items)
+
+
+def _forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tuple[str, int], ...]]:
+    depth = 0
+    marks: list[tuple[str, int]] = []
+    for index in range(source + 1, len(tokens)):
+        token = tokens[index]
+        if token.is_symbol("("):
+            depth += 1
+        elif token.is_symbol(")"):
+            depth -= 1
+            if depth < 0:
+                return index, tuple(marks)
+        elif depth == 0 and token.is_word(*_AFTER):
+            return index, tuple(marks)
+        elif depth == 0 and (token.is_word("where", "having") or _grouping(tokens, index)):
+            marks.append((token.value, index))
+    return len(tokens), tuple(marks)
+
+
+def _grouping(tokens: tuple[Token, ...], index: int) -> bool:
+    """Whether GROUP BY starts at a token, rather than WITHIN GROUP (ORDER BY ...)."""
+    return tokens[index].is_word("group") and index + 1 < len(tokens) and tokens[index + 1].is_word("by")
+
+
+def fits(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> bool:
+    """Whether the clauses found among the tokens are those that the parser found, each with its own names."""
+    parts = {word: select.args.get(word) for word in ("where", "group", "having")}
+    if [word for word, _ in place.marks] != [word for word, part in parts.items() if part is not None]:
+        return False
+    items = [(first, past) for first, past in place.items if first < past]
+    if len(items) != len(select.expressions):
+        return False
+    starts = [index for _, index in place.marks]
+    spans = [*items, *pairwise([*starts, place.end])]
+    nodes = [*select.expressions, *(part for part in parts.values() if part is not None)]
+    return all(within(node, first, past, tokens) for node, (first, past) in zip(nodes, spans, strict=True))
+
+
+def check_fits(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> None:
+    """Refuse a question whose clauses are others to the parser (KH106)."""
+    if not fits(place, select, tokens):
+        raise KeyholeError(
+            "KH106",
+            "the clauses of this question cannot be told apart",
+            hint="Quote names that are keywords.",
+            position=tokens[place.select].start + 1,
+        )
+
+
+def within(node: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> bool:
+    """Whether all of a node whose place is known stands among some tokens."""
+    if first >= past:
+        return False
+    start, end = tokens[first].start, tokens[past - 1].end
+    return all(start <= int(part.meta["start"]) < end for part in node.walk() if "start" in part.meta)
+
+
+def _backward(tokens: tuple[Token, ...], source: int) -> tuple[int, list[int]]:
+    depth = 0
+    commas: list[int] = []
+    for index in range(source - 1, -1, -1):
+        token = tokens[index]
+        if token.is_symbol(")") or token.is_symbol("]"):
+            depth += 1
+        elif token.is_symbol("(") or token.is_symbol("["):
+            depth -= 1
+        elif depth == 0 and token.is_symbol(","):
+            commas.append(index)
+        elif depth == 0 and token.is_word("select"):
+            return index, sorted(commas)
+    raise KeyholeError("KH106", "FROM without SELECT is not supported", position=tokens[source].start + 1)
+
+
+def _list_start(tokens: tuple[Token, ...], select: int) -> int:
+    """The index of the select list's first token, after ALL, DISTINCT and DISTINCT ON (...)."""
+    index = select + 1
+    if tokens[index].is_word("all", "distinct"):
+        index += 1
+        if tokens[index].is_word("on") and tokens[index - 1].is_word("distinct"):
+            index = closing(tokens, index + 1) + 1
+    return index
+
+
+def closing(tokens: tuple[Token, ...], opening: int) -> int:
+    """The index of the parenthesis that closes the one at `opening`."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += tokens[index].is_symbol("(") - tokens[index].is_symbol(")")
+        if depth == 0:
+            return index
+    return len(tokens) - 1
+
+
+def opening(tokens: tuple[Token, ...], inner: int) -> int | None:
+    """The index of the parenthesis that opens around the token at `inner`, if there is one."""
+    depth = 0
+    for index in range(inner - 1, -1, -1):
+        if tokens[index].is_symbol(")"):
+            depth += 1
+        elif tokens[index].is_symbol("("):
+            if depth == 0:
+                return index
+            depth -= 1
+    return None

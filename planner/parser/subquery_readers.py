@@ -1,0 +1,198 @@
+"""Where the result of a subquery or WITH query is read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.parser.clauses import Clauses, at_offset, clauses_at, closing, fits, within
+from planner.parser.lexer import Token
+from planner.parser.tree import name, offset
+
+_ON_READER = frozenset(("this", "alias"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A SELECT that reads a subquery, or a WITH query by its name, in FROM or JOIN.
+
+    `first` and `last` are the tokens of what is read there without its alias. `alias` qualifies its columns; it is
+    empty where nothing can.
+    """
+
+    node: exp.Subquery | exp.Table
+    select: exp.Select
+    alias: str
+    named: bool
+    first: int
+    last: int
+    joined: bool
+    clauses: Clauses
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else stands in its FROM."""
+        return not self.joined and not self.select.args.get("joins") and not self.select.args.get("laterals")
+
+    def columns(self) -> Iterator[exp.Column]:
+        """The columns in the SELECT around, without those of the subquery and of WITH queries before it."""
+        hidden = {id(node) for node in self.node.walk()}
+        with_ = self.select.args.get("with_")
+        if with_ is not None:
+            hidden |= {id(node) for node in with_.walk()}
+        for column in self.select.find_all(exp.Column):
+            if id(column) not in hidden:
+                yield column
+
+    def inner_queries(self) -> bool:
+        """Whether the SELECT around has other subqueries than this one."""
+        hidden = {id(node) for node in self.node.walk()}
+        with_ = self.select.args.get("with_")
+        if with_ is not None:
+            hidden |= {id(node) for node in with_.walk()}
+        return any(id(node) not in hidden and node is not self.select for node in self.select.find_all(exp.Query))
+
+
+def readers(select: exp.Select, start: int, tokens: tuple[Token, ...]) -> tuple[Reader, ...] | None:
+    """What reads a SELECT whose first token is `start`; None where that is not plain to see."""
+    around = select.parent
+    if isinstance(around, exp.Subquery):
+        if start < 1 or not tokens[start - 1].is_symbol("("):
+            return None
+        one = _reader(around, start - 1, closing(tokens, start - 1), tokens)
+        return None if one is None else (one,)
+    if not isinstance(around, exp.CTE) or _unclear(around):
+        return None
+    found: list[Reader] = []
+    for node in references(around):
+        at = at_offset(tokens, offset(node.this))
+        one = _reader(node, at, at, tokens)
+        if one is None:
+            return None
+        found.append(one)
+    return tuple(found)
+
+
+def references(cte: exp.CTE) -> Iterator[exp.Table]:
+    """Where a WITH query is read: in the query that it belongs to, and in later ones beside it."""
+    called = name(cte.args["alias"].this)
+    with_ = cte.parent
+    assert isinstance(with_, exp.With)
+    assert with_.parent is not None
+    earlier = {id(node) for one in with_.expressions[: with_.expressions.index(cte) + 1] for node in one.walk()}
+    for node in with_.parent.find_all(exp.Table):
+        if id(node) not in earlier and name(node.this) == called and node.args.get("db") is None:
+            yield node
+
+
+def _unclear(cte: exp.CTE) -> bool:
+    """Whether a WITH query is recursive, names its columns outside its SELECT, or shares its name with another."""
+    alias = cte.args["alias"]
+    with_ = cte.parent
+    if with_ is None or with_.args.get("recursive") or alias.args.get("columns"):
+        return True
+    called = name(alias.this)
+    return sum(name(one.args["alias"].this) == called for one in cte.root().find_all(exp.CTE)) > 1
+
+
+def _reader(node: exp.Subquery | exp.Table, first: int, last: int, tokens: tuple[Token, ...]) -> Reader | None:
+    source = node.parent
+    if not isinstance(source, exp.From | exp.Join) or not isinstance(source.parent, exp.Select):
+        return None
+    if any(value for key, value in node.args.items() if key not in _ON_READER):
+        return None
+    alias = node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        return None
+    from_ = _from(tokens, first)
+    if from_ is None or (isinstance(source, exp.From) and from_ != first - 1):
+        return None
+    place = clauses_at(from_, tokens)
+    if not fits(place, source.parent, tokens):
+        return None
+    named = alias is not None and alias.this is not None
+    called = name(alias.this) if named and alias is not None else name(node.this) if isinstance(node, exp.Table) else ""
+    return Reader(
+        node=node,
+        select=source.parent,
+        alias=called,
+        named=named,
+        first=first,
+        last=last,
+        joined=isinstance(source, exp.Join),
+        clauses=place,
+    )
+
+
+def _from(tokens: tuple[Token, ...], inner: int) -> int | None:
+    """The FROM in which a token stands."""
+    depth = 0
+    for index in range(inner - 1, -1, -1):
+        token = tokens[index]
+        depth += token.is_symbol(")") - token.is_symbol("(")
+        if depth < 0:
+            return None
+        if depth == 0 and token.is_word("from") and not tokens[index - 1].is_word("distinct"):
+            return index
+    return None
+
+
+def unaliased_end(item: exp.Expr, past: int, tokens: tuple[Token, ...]) -> int:
+    """The end (exclusive) of an item of a select list, whose tokens end at `past`, without AS and its name."""
+    if not isinstance(item, exp.Alias):
+        return past
+    at = at_offset(tokens, offset(item.args["alias"]))
+    return at - tokens[at - 1].is_word("as")
+
+
+def conjunct_spans(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> tuple[tuple[int, int], ...] | None:
+    """The tokens of what AND joins in WHERE; all of it if OR does, none without WHERE.
+
+    None where they are not what the parser found to be joined.
+    """
+    where, parsed = place.mark("where"), select.args.get("where")
+    if where is None or parsed is None:
+        return () if where is None and parsed is None else None
+    later = [index for _, index in place.marks if index > where]
+    spans = _split(where + 1, min(later, default=place.end), tokens)
+    operands = _operands(parsed.this)
+    if len(spans) != len(operands):
+        return None
+    agree = all(within(node, *span, tokens) for node, span in zip(operands, spans, strict=True))
+    return tuple(spans) if agree else None
+
+
+def _split(first: int, past: int, tokens: tuple[Token, ...]) -> list[tuple[int, int]]:
+    """Some tokens at each AND that is in no parentheses, CASE or BETWEEN; all of them if there is such an OR."""
+    whole = (first, past)
+    depth, between = 0, 0
+    spans: list[tuple[int, int]] = []
+    for index in range(first, past):
+        token = tokens[index]
+        if token.is_symbol("(") or token.is_symbol("[") or token.is_word("case"):
+            depth += 1
+        elif token.is_symbol(")") or token.is_symbol("]") or token.is_word("end"):
+            depth -= 1
+        elif depth == 0 and token.is_word("or"):
+            return [whole]
+        elif depth == 0 and token.is_word("between"):
+            between += 1
+        elif depth == 0 and token.is_word("and"):
+            if between:
+                between -= 1
+            else:
+                spans.append((first, index))
+                first = index + 1
+    return [*spans, (first, past)]
+
+
+def _operands(condition: exp.Expr) -> list[exp.Expr]:
+    """What AND joins in a condition, in order, as far as no parentheses are around it."""
+    waiting, found = [condition], []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.And) and not node.args.get("negate"):
+            waiting += (node.expression, node.this)
+        else:
+            found.append(node)
+    return found

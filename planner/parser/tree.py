@@ -1,0 +1,125 @@
+"""SQL text to sqlglot's tree, and back to positions in the text. The tree is shared and never changed."""
+
+import re
+from collections.abc import Iterator
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.time import format_time
+
+from planner.errors import KeyholeError
+from planner.parser.escape_strings import without_escapes
+from planner.parser.text_cache import remembered
+
+MOST_CHARACTERS = 200_000
+
+
+@remembered(512)
+def parse(text: str) -> exp.Expr:
+    """The tree of one statement. Raises KH100, with the position where the parser gave up."""
+    if len(text) > MOST_CHARACTERS:
+        raise KeyholeError("KH100", f"the statement has more than {MOST_CHARACTERS:,} characters")
+    try:
+        text = without_escapes(text)
+        tree = sqlglot.parse_one(text, dialect="postgres")
+    except ParseError as error:
+        at = _stopped(error, text)
+        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_unparsed(text), position=at) from None
+    except SqlglotError:
+        raise KeyholeError("KH100", "the statement cannot be parsed") from None
+    except RecursionError:
+        raise KeyholeError("KH100", "the statement is nested too deeply") from None
+    assert isinstance(tree, exp.Expr)
+    for call in list(tree.find_all(exp.Anonymous)):
+        if str(call.this).lower() == "every" and len(call.expressions) == 1:
+            call.replace(exp.LogicalAnd(this=call.expressions[0]))  # the standard's name of bool_and
+    if _PERCENT.search(text):  # the parser spells patterns of dates with these
+        for node in tree.find_all(exp.StrToTime, exp.StrToDate):
+            node.meta["percent"] = True
+        for shown in _shown_with_percent(tree, text):
+            shown.meta["percent"] = True
+    return tree
+
+
+def _shown_with_percent(tree: exp.Expr, text: str) -> Iterator[exp.Expr]:
+    """The patterns of to_char that may have been written with a percent sign: `%m` is read like `MM`."""
+    nodes = list(tree.find_all(exp.TimeToStr))
+    tokens = sqlglot.tokenize(text, dialect="postgres") if nodes else []
+    read = {_read_pattern(token.text) for token in tokens if "%" in token.text}
+    for node in nodes:
+        pattern = node.args.get("format")
+        if not isinstance(pattern, exp.Literal) or str(pattern.this) in read:
+            yield node
+
+
+def _read_pattern(pattern: str) -> str | None:
+    return format_time(pattern, Postgres.TIME_MAPPING, Postgres.TIME_TRIE)
+
+
+_PERCENT = re.compile(r"%[A-Za-z-]")
+
+
+def _unparsed(text: str) -> str | None:
+    """What to leave away that PostgreSQL reads and the parser does not."""
+    if re.search(r"\bfor\s+(read\s+only|fetch\s+only)\b", text, re.IGNORECASE):
+        return "Leave FOR READ ONLY away: a question changes nothing anyway."
+    if re.search(r"(?<![\w'])\d+_\d", text):
+        return "Write numbers without underscores: 8000."
+    return None
+
+
+def _stopped(error: ParseError, text: str) -> int | None:
+    for found in error.errors:
+        line, column = found.get("line"), found.get("col")
+        if line is None or column is None:
+            continue
+        before = "".join(text.splitlines(keepends=True)[: int(line) - 1])
+        word = str(found.get("highlight") or "")
+        return min(len(before) + max(int(column) - len(word), 0) + 1, len(text) or 1)
+    return None
+
+
+def start(node: exp.Expr) -> int | None:
+    """The 0-based offset of the first character that is known to belong to the node."""
+    starts = [int(part.meta["start"]) for part in node.walk() if "start" in part.meta]
+    return min(starts, default=None)
+
+
+def position(node: exp.Expr) -> int | None:
+    """The 1-based position of the node, or of the nearest enclosing one whose position is known."""
+    found: exp.Expr | None = node
+    while found is not None:
+        at = start(found)
+        if at is not None:
+            return at + 1
+        found = found.parent
+    return None
+
+
+def offset(identifier: exp.Expr | None) -> int:
+    """The 0-based offset of a name. Raises KH106 for one that the parser made up."""
+    if identifier is None or "start" not in identifier.meta:
+        raise KeyholeError("KH106", "a name in this statement cannot be located", hint="Write it more simply.")
+    return int(identifier.meta["start"])
+
+
+def name(identifier: exp.Expr | None) -> str:
+    """An identifier as PostgreSQL folds it; empty where there is none."""
+    if not isinstance(identifier, exp.Identifier):
+        return ""
+    text = str(identifier.this)
+    return text if identifier.quoted else text.lower()
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """The node without the parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def written(node: exp.Expr) -> str:
+    """The node as SQL in a short, lower-case form, for messages and names."""
+    return node.sql(dialect="postgres", normalize_functions="lower", comments=False)

@@ -1,0 +1,196 @@
+"""What makes two questions the same: canonical text of everything that their answer depends on, and its digest."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Column, Lookup, Table
+from planner.functionals.per_key_offsets import LIMIT
+from planner.lower.contribution_bounds import Bounding
+from planner.lower.row import RowSql
+from planner.question.condition import canonical
+from planner.question.model import Functional, Offsets, Question, Term, UnitRows
+from planner.question.public_knowledge import knowledge
+
+FORMAT = "keyhole question 2"
+PATH_FORMAT = "keyhole path 1"
+
+
+def functional_identity(functional: Functional) -> str:
+    """What a functional sums, within one question's table, filter and keys, and what is taken off before it is compared
+    with a cut."""
+    taken_off = () if functional.offsets is None else (_offsets(functional.offsets),)
+    return "|".join((_summed(functional), *taken_off))
+
+
+def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...]:
+    """By functional, the sha256 of all that its exact values in the data of one version depend on, in hex.
+
+    Guarantee: functionals of two questions with equal identities have the same value in every key that both have, and
+    the same sensitivity. So formula, thresholds (those of each group's own, too), tolerances, rates, the mechanism, the
+    order of the keys and their restriction are left out; in are the policy's and pinned data's digest, table, unit,
+    bounding, the keys' whole domains, and the filter. None for a functional whose identity another one of the same
+    question has, since they need noise of their own, and for one whose thresholds lie too far apart to be put back.
+
+    Parameters:
+        question: minimised, as in a plan.
+        digest: the catalog's.
+    """
+    common = "\n".join(_values_of(question, digest))
+    identities = [
+        sha256(f"{common}\nfunctional {_summed(functional)}".encode()).hexdigest()
+        for functional in question.functionals
+    ]
+    return tuple(
+        identity if leaves else None for identity, leaves in zip(identities, leave_paths(question), strict=True)
+    )
+
+
+def leave_paths(question: Question) -> tuple[bool, ...]:
+    """By functional, whether its noise has an identity that other questions can share: see `path_identities`."""
+    summed = [_summed(functional) for functional in question.functionals]
+    return tuple(
+        summed.count(one) == 1 and _can_be_put_back(functional)
+        for one, functional in zip(summed, question.functionals, strict=True)
+    )
+
+
+def _can_be_put_back(functional: Functional) -> bool:
+    return functional.offsets is None or functional.offsets.largest <= LIMIT
+
+
+def _values_of(question: Question, digest: str) -> Iterator[str]:
+    yield PATH_FORMAT
+    yield digest
+    yield from _table(question.table)
+    for column, values in sorted(
+        zip(question.keys.columns, question.keys.values, strict=True), key=lambda key: key[0].name
+    ):
+        domain = values if column.domain is None else column.domain
+        listed = sha256("\n".join(repr(as_text(value)) for value in domain).encode()).hexdigest()
+        yield f"key {_column(column)} {len(domain)} {listed}"
+    if question.per_unit is not None:
+        yield from _unit_rows(question.per_unit)
+    yield f"where {canonical(question.where)}"
+
+
+def _summed(functional: Functional) -> str:
+    low, high = functional.unit_range or ("", "")
+    return "|".join(
+        (
+            functional.measure.value,
+            " + ".join(sorted(map(_term, functional.terms))),
+            f"sensitivity={functional.sensitivity}",
+            f"unit_range={low}..{high}",
+        )
+    )
+
+
+def _offsets(taken: Offsets) -> str:
+    """The digest of what is taken off by key; the question's keys are named beside it, in the same order."""
+    digest = sha256(" ".join(map(str, taken.steps)).encode()).hexdigest()
+    return f"less {len(taken.steps)} numbers by {taken.key!r} {digest}"
+
+
+def _term(term: Term) -> str:
+    column = "*" if term.column is None else repr(term.column)
+    return f"{term.coefficient} {column}^{term.power} [{canonical(term.condition)}]"
+
+
+def fingerprint(question: Question) -> str:
+    """The sha256 of a question's meaning, in hex.
+
+    Guarantee: equal fingerprints mean the same distribution of answers on the same data: table, unit, bounding and its
+    seed, columns' clipping and grids, keys in their order, filter, functionals, formula with tolerances, rates,
+    mechanism and what only some mechanisms use all agree. `question` has been minimised and its functionals put into
+    canonical order, so that the order in which conditions were typed does not matter.
+
+    Which keys of a unit count may depend on the whole public domains, of which the question's keys are a part. Only
+    where it does do these belong to its identity: an answer that was kept before another domain was declared, or under
+    the identity without them, is then another question's.
+    """
+    return sha256("\n".join(_lines(question)).encode()).hexdigest()
+
+
+def _lines(question: Question) -> Iterator[str]:
+    yield FORMAT
+    yield from _table(question.table)
+    for column, values in zip(question.keys.columns, question.keys.values, strict=True):
+        domain = sha256("\n".join(repr(as_text(value)) for value in values).encode()).hexdigest()
+        yield f"key {column.name} {len(values)} {domain}"
+    yield from _chosen_among(question)
+    if question.per_unit is not None:
+        yield from _unit_rows(question.per_unit)
+    yield f"where {canonical(question.where)}"
+    for functional in question.functionals:
+        yield f"functional {functional_identity(functional)}"
+    yield f"formula {_formula(question.formula)}"
+    accuracy = question.accuracy
+    yield f"accuracy fnr={accuracy.fnr!r} fpr={accuracy.fpr!r} mechanism={accuracy.mechanism}"
+    if accuracy.most_positives is not None:
+        yield f"most positives {accuracy.most_positives}"
+    for index, known in enumerate(knowledge(question)):
+        if known is not None:
+            far, near = f"{known.far_keys} by {known.far_distance}", f"{known.near_keys} by {known.near_distance}"
+            yield f"known f{index} far {far} near {near}"
+
+
+def _chosen_among(question: Question) -> Iterator[str]:
+    """The whole domains of keys that are restricted, where a unit's rows may be in more keys than count."""
+    table = question.table if question.per_unit is None else question.per_unit.table
+    if table.row_unit or not Bounding(RowSql(table=table, dialect="postgres"), question.keys).chooses:
+        return
+    for column, values in zip(question.keys.columns, question.keys.values, strict=True):
+        if column.domain is not None and tuple(column.domain) != tuple(values):
+            digest = sha256("\n".join(repr(as_text(value)) for value in column.domain).encode()).hexdigest()
+            yield f"chosen among {column.name} {len(column.domain)} {digest}"
+
+
+def _unit_rows(rows: UnitRows) -> Iterator[str]:
+    yield "one row per unit and key of"
+    yield from _table(rows.table)
+    yield f"rows where {canonical(rows.where)}"
+    for total in rows.totals:
+        present = "" if total.present is None else functional_identity(total.present)
+        summed = functional_identity(total.functional)
+        yield f"total {total.name!r} {total.low}..{total.high} {summed} where {present}"
+
+
+def _table(table: Table) -> Iterator[str]:
+    cap = f"{table.row_cap.rows} by {table.row_cap.unique}" if table.row_cap else ""
+    yield f"table {table.name!r} {table.relation!r} unit {table.unit!r} seed {table.seed!r} refresh {table.refresh!r}"
+    yield f"bounding groups={table.groups_per_unit} rows={table.rows_per_unit} cap={cap!r}"
+    for column in sorted(table.columns, key=lambda column: column.name):
+        yield _column(column)
+    for member in table.members:
+        yield f"joined on the unit {member.columns!r}"
+        yield from _table(member.table)
+
+
+def _column(column: Column) -> str:
+    match column.derivation:
+        case None:
+            source = ""
+        case Lookup(column=base, source=pinned):
+            source = f"looked up in {pinned!r} by {base!r}"
+        case derived:
+            source = f"{derived.function}({derived.part!r}, {derived.column!r})"
+    return (
+        f"column {column.name!r} {column.declared!r} bounds={_range(column.bounds)} grid={column.grid}"
+        f" per_unit={_range(column.per_unit)} derivation={source}"
+    )
+
+
+def _range(limits: tuple[object, object] | None) -> str:
+    return f"{limits[0]}..{limits[1]}" if limits else ""
+
+
+def _formula(formula: Formula) -> str:
+    match formula:
+        case Cut(functional, cut, above, tolerance):
+            return f"f{functional} {'>' if above else '<='} {cut} ~ {tolerance}"
+        case AllOf(children):
+            return f"all({', '.join(map(_formula, children))})"
+        case AnyOf(children):
+            return f"any({', '.join(map(_formula, children))})"

@@ -1,0 +1,251 @@
+"""A policy, the source's schema and the pinned public data, compiled to the frozen `Catalog`."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from planner.catalog.domains import domain_digest
+from planner.catalog.fault import Fault, nearest
+from planner.catalog.model import (
+    Analyst,
+    Budget,
+    Catalog,
+    Column,
+    Defaults,
+    PublicTable,
+    RowCap,
+    SqlType,
+    StoredParameter,
+    StoredQuestion,
+    Table,
+    TableCaps,
+    UnitRoot,
+    Value,
+)
+from planner.catalog.pins import PinnedDomain, Pins
+from planner.catalog.sql_types import SourceColumn as SourceColumn
+from planner.catalog.sql_types import sql_type
+from planner.policy.compile_column import absent, compiled_columns, typed_column
+from planner.policy.compile_domain import REPIN, key_domain
+from planner.policy.file import Policy, TableSection
+from planner.policy.rules import FILES, NAME_PART, unit_root
+from planner.statements.stored_parameters import numbered
+
+UNIT_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)
+
+
+def compile_catalog(
+    policy: Policy, *, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins, directory: Path
+) -> Catalog:
+    """The catalog that answers questions.
+
+    `schema` gives every table of the policy its columns in the source, by the policy's name for it. Relative files
+    start from `directory`. Raises KH003 (domains), KH004 and KH005 (roles on columns of other types), KH006 (the
+    source has no such column, or of another type), KH007 (not what was pinned), KH010 (derived columns).
+    """
+    public = tuple(_public_table(policy, name, pins, schema) for name in policy.public_tables)
+    for name in policy.private_tables:
+        if name not in schema:
+            fault = Fault("KH006", "the source has no such table", hint=nearest(name, schema))
+            raise policy.refuse(("tables", name), fault)
+    tables = _rooted(policy, [_table(policy, name, schema[name], pins, directory) for name in policy.private_tables])
+    budget, accuracy = policy.budget, policy.accuracy
+    return Catalog(
+        tables=tables,
+        public_tables=public,
+        stored_questions=tuple(
+            StoredQuestion(
+                name=name,
+                sql=numbered(view.sql, view.parameters),
+                comment=view.comment,
+                parameters=tuple(
+                    StoredParameter(parameter, Decimal(str(value)) if isinstance(value, float) else value)
+                    for parameter, value in view.parameters.items()
+                ),
+            )
+            for name, view in policy.views.items()
+        ),
+        analysts=tuple(
+            Analyst(
+                name=name,
+                verifier=analyst.password,
+                token_hash=analyst.token_sha256,
+                per_predicate=analyst.epsilon_per_predicate,
+                per_unit=analyst.epsilon_per_unit,
+                certificate_name=analyst.certificate_name,
+            )
+            for name, analyst in policy.analysts.items()
+        ),
+        defaults=Defaults(
+            fnr=accuracy.fnr,
+            fpr=accuracy.fpr,
+            tolerance=accuracy.tolerance,
+            min_rows=accuracy.min_rows,
+            mechanism=accuracy.mechanism,
+        ),
+        budget=Budget(
+            per_predicate=budget.epsilon_per_predicate,
+            per_unit=budget.epsilon_per_unit,
+            per_query=budget.epsilon_per_query,
+            per_table=budget.epsilon_per_table,
+            approval_above=budget.approval_above_epsilon,
+            tables=tuple(
+                TableCaps(name, per_table=table.epsilon_per_table, approval_above=table.approval_above_epsilon)
+                for name, table in policy.private_tables.items()
+                if (table.epsilon_per_table, table.approval_above_epsilon) != (None, None)
+            ),
+        ),
+        database=policy.server.database,
+        max_keys=policy.limits.max_keys,
+        statement_timeout_ms=policy.limits.statement_timeout_ms,
+        digest=_digest(policy, tables, public),
+    )
+
+
+def relation(name: str, table: TableSection, *, directory: Path) -> str:
+    """How the source names a table's data: quoted names, or a file function of DuckDB for .parquet and .csv."""
+    text = table.relation or name
+    function = FILES.get(Path(text).suffix.lower())
+    if function is not None:
+        file = str(directory / text).replace("'", "''")
+        return f"{function}('{file}')"
+    return ".".join(part if part.startswith('"') else f'"{part}"' for part in NAME_PART.findall(text))
+
+
+def key_domains(
+    policy: Policy, *, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins
+) -> tuple[tuple[PinnedDomain, tuple[Value, ...]], ...]:
+    """Every key domain that the policy gives now, with the digest under which it is pinned. Raises KH003, KH006."""
+    found = []
+    for name, table in policy.private_tables.items():
+        for column_name, column in table.columns.items():
+            if column.key is None:
+                continue
+            place = ("tables", name, "columns", column_name)
+            derivation, kind, _ = typed_column(policy, place, column, column_name, schema[name])
+            domain = key_domain(policy, place, column.key, kind, derivation, pins)
+            digest = domain_digest(domain, kind)
+            found.append((PinnedDomain(table=name, column=column_name, count=len(domain), digest=digest), domain))
+    return tuple(found)
+
+
+def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tuple[SourceColumn, ...]]) -> PublicTable:
+    section, place = policy.tables[name], ("tables", name)
+    pinned = pins.table(name)
+    if pinned is None:
+        raise policy.refuse(place, Fault("KH007", "is not pinned yet", hint="Run keyhole check: it copies the table."))
+    if name in schema and schema[name] != pinned.columns:
+        raise policy.refuse(place, Fault("KH007", "has other columns than were pinned", hint=REPIN))
+    for column in section.columns:
+        if column not in {known.name for known in pinned.columns}:
+            raise policy.refuse((*place, "columns", column), absent(column, pinned.columns))
+    columns = tuple(
+        Column(
+            name=column.name,
+            sql_type=sql_type(column.declared),
+            declared=column.declared,
+            comment=section.columns[column.name].comment if column.name in section.columns else None,
+        )
+        for column in pinned.columns
+    )
+    return PublicTable(name=name, columns=columns, rows=pinned.rows, digest=pinned.digest, comment=section.comment)
+
+
+def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins, directory: Path) -> Table:
+    section, place = policy.tables[name], ("tables", name)
+    _named_columns(policy, place, section, source)
+    columns = compiled_columns(policy, name, source, pins)
+    by_name = {column.name: column for column in columns}
+    assert section.privacy_unit is not None
+    for unit in section.privacy_unit:
+        if by_name[unit].sql_type not in UNIT_TYPES:
+            problem = f'column "{unit}" of type {by_name[unit].declared} cannot name a privacy unit'
+            hint = "Use a column of type integer, text, date, timestamp, uuid or boolean."
+            raise policy.refuse((*place, "privacy_unit"), Fault("KH005", problem, hint=hint))
+    cap = section.max_rows_per_group
+    if cap is not None and by_name[cap.unique].sql_type not in UNIT_TYPES:
+        problem = f'column "{cap.unique}" of type {by_name[cap.unique].declared} cannot choose rows'
+        hint = "Use a unique column of type integer, text, date, timestamp or uuid."
+        raise policy.refuse((*place, "max_rows_per_group"), Fault("KH005", problem, hint=hint))
+    return Table(
+        name=name,
+        relation=relation(name, section, directory=directory),
+        columns=columns,
+        unit=section.privacy_unit,
+        groups_per_unit=section.max_groups_per_unit or 1,
+        rows_per_unit=section.rows_per_unit,
+        row_cap=RowCap(rows=cap.rows, unique=cap.unique) if cap else None,
+        refresh=section.refresh,
+        seed=section.seed or f"keyhole/{name}",
+        comment=section.comment,
+    )
+
+
+def _rooted(policy: Policy, tables: list[Table]) -> tuple[Table, ...]:
+    """The tables, those with the units of another one under its name in the ledger."""
+    by_name = {table.name: table for table in tables}
+
+    def rooted(table: Table) -> Table:
+        other = policy.tables[table.name].same_unit_as
+        root = by_name[unit_root(policy, table.name) or table.name]
+        if other is None:
+            return table
+        place = ("tables", table.name, "same_unit_as")
+        for column in (*table.columns, *root.columns):
+            if "." in column.name:
+                hint = "Expose a view of the source that gives the column a name without dots."
+                problem = f'the column "{column.name}" could be taken for another table\'s'
+                raise policy.refuse(place, Fault("KH005", problem, hint=hint))
+        for own, same in zip(table.unit, root.unit, strict=True):
+            if table.column(own).derivation is None and root.column(same).derivation is not None:
+                problem = f"{own} is stored in {table.name}, {root.name}.{same} is derived"
+                hint = "Let the table that stores the column be the one that the others name in same_unit_as."
+                raise policy.refuse(place, Fault("KH005", problem, hint=hint))
+            kinds = table.column(own).sql_type, root.column(same).sql_type
+            if kinds[0] is not kinds[1]:
+                problem = f"{own} is of type {kinds[0].value}, {root.name}.{same} of type {kinds[1].value}"
+                hint = "Expose a view of the source that gives both the same type, or remove same_unit_as."
+                raise policy.refuse(place, Fault("KH005", problem, hint=hint))
+        units = dict(zip(table.unit, (root.column(name).label for name in root.unit), strict=True))
+        columns = tuple(
+            replace(column, ledger=units.get(column.name, f"{table.name}.{column.label}")) for column in table.columns
+        )
+        return replace(table, columns=columns, root=UnitRoot(root.name, root.unit))
+
+    return tuple(map(rooted, tables))
+
+
+def _named_columns(
+    policy: Policy, place: tuple[str, ...], section: TableSection, source: tuple[SourceColumn, ...]
+) -> None:
+    """Whether every column that the table's own keys name exists, in the source or as a derived one."""
+    derived = {name for name, column in section.columns.items() if column.expression is not None}
+    known = derived | {column.name for column in source}
+    named = [("privacy_unit", column) for column in section.privacy_unit or ()]
+    named += [("immutable", column) for column in section.immutable]
+    if section.max_rows_per_group is not None:
+        named.append(("max_rows_per_group", section.max_rows_per_group.unique))
+    for key, column in named:
+        if column not in known:
+            raise policy.refuse((*place, key), absent(column, source))
+    for name in derived & {column.name for column in source}:
+        hint = "Give the derived column a name of its own."
+        fault = Fault("KH010", "the source has a column of that name already", hint=hint)
+        raise policy.refuse((*place, "columns", name, "expression"), fault)
+
+
+def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable, ...]) -> str:
+    """What an answer depends on besides the question: source, its reader (whom row security may show other rows),
+    tables, pinned data. Never a password."""
+    url = urlsplit(policy.source.url)
+    options = [option for option in parse_qsl(url.query, keep_blank_values=True) if "password" not in option[0].lower()]
+    identity = {
+        "source": [url.scheme, url.username, url.hostname, url.port, url.path, options],
+        "tables": [asdict(table) for table in tables],
+        "public": [table.digest for table in public],
+    }
+    return sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()

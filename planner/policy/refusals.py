@@ -1,0 +1,131 @@
+"""How a policy is refused: the file, the line, the dotted key, its value, what is wrong and how to mend it."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Self, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from planner.catalog.fault import Fault, nearest
+from planner.errors import KeyholeError
+from planner.policy.toml_lines import key_lines, line_of
+
+_SECRET_KEYS = frozenset({"url", "password", "token_sha256"})
+_LONGEST_VALUE = 80
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyText:
+    """The text of a policy as far as error messages need it; values under secret keys are never shown.
+
+    `directory` is where the file lay when it was read: a link to it may lead elsewhere by now.
+    """
+
+    path: Path = Path("keyhole.toml")
+    directory: Path = field(default_factory=Path.cwd)
+    raw: Mapping[str, object] = field(default_factory=dict, repr=False)
+    lines: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str, *, path: Path, raw: Mapping[str, object]) -> Self:
+        """The places and values of a TOML text that has been parsed to `raw`."""
+        return cls(path=path, directory=path.resolve().parent, raw=raw, lines=key_lines(text))
+
+    def refuse(self, place: tuple[str, ...], fault: Fault, *, detail: str | None = None) -> KeyholeError:
+        """The error for a fault at a dotted key."""
+        return KeyholeError(fault.code, f"{self.described(place)}: {fault.problem}", detail=detail, hint=fault.hint)
+
+    def described(self, place: tuple[str, ...]) -> str:
+        """File, line, dotted key and value of a place."""
+        line = self.line(place)
+        shown = self._value(place)
+        file = self.path.name if line is None else f"{self.path.name}, line {line}"
+        return f"{file}: {dotted(place)}" + ("" if shown is None else f" = {shown}")
+
+    def line(self, place: tuple[str, ...]) -> int | None:
+        """The line of a place, or of the nearest table around it."""
+        return line_of(place, self.lines)
+
+    def _value(self, place: tuple[str, ...]) -> str | None:
+        node: object = self.raw
+        for name in place:
+            if not isinstance(node, dict) or name not in node:
+                return None
+            node = node[name]
+        if isinstance(node, dict) or _SECRET_KEYS.intersection(place[-1:]):
+            return None
+        shown = _toml(node)
+        return shown if len(shown) <= _LONGEST_VALUE else f"{shown[:_LONGEST_VALUE]}..."
+
+
+def dotted(place: tuple[str, ...]) -> str:
+    """A path as a dotted TOML key."""
+    return ".".join(name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name in place)
+
+
+def _toml(value: object) -> str:
+    match value:
+        case list():
+            return f"[{', '.join(_toml(item) for item in value)}]"
+        case dict():
+            return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
+        case Decimal() | date() | datetime() | time():
+            return str(value)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def refusal(model: type[BaseModel], error: ValidationError, text: PolicyText) -> KeyholeError:
+    """The first unknown key, or else the first wrong one, as the error; the others are named in its DETAIL."""
+    found = [
+        (tuple(str(part) for part in details["loc"]), details)
+        for details in error.errors(include_url=False, include_input=False)
+    ]
+    found.sort(key=lambda item: (item[1]["type"] != "extra_forbidden", text.line(item[0]) or 0))
+    (place, first), *others = found
+    detail = None
+    if others:
+        more = ", ".join(text.described(where) for where, _ in others[:5])
+        detail = f"Also wrong: {more}" + ("." if len(others) <= 5 else f" and {len(others) - 5} more.")
+    return text.refuse(place, _fault(model, place, first), detail=detail)
+
+
+def _fault(model: type[BaseModel], place: tuple[str, ...], details: ErrorDetails) -> Fault:
+    cause = details.get("ctx", {}).get("error")
+    if isinstance(cause, Fault):
+        return cause
+    match details["type"]:
+        case "extra_forbidden":
+            return Fault("KH002", "is not a key of the policy", hint=nearest(place[-1], _keys(model, place[:-1])))
+        case "missing":
+            return Fault("KH002", "is missing", hint=f"Add it; docs/policy.md describes {dotted(place)}.")
+        case _:
+            problem = details["msg"][:1].lower() + details["msg"][1:]
+            return Fault("KH002", problem, hint=f"docs/policy.md describes {place[-1]}.")
+
+
+def _keys(model: type[BaseModel], place: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys that the policy knows at a place."""
+    kind: Any = model
+    for name in place:
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            kind = get_args(kind)[1] if get_origin(kind) is dict else None
+        elif name in kind.model_fields:
+            kind = _without_none(kind.model_fields[name].annotation)
+    return tuple(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else ()
+
+
+def _without_none(kind: Any) -> Any:
+    if get_origin(kind) is Annotated:
+        return _without_none(get_args(kind)[0])
+    if isinstance(kind, UnionType):
+        return next(choice for choice in get_args(kind) if choice is not type(None))
+    return kind

@@ -1,0 +1,294 @@
+"""A policy compiled without its source: column types and key domains that only the source knows are stood in for.
+
+For an owner who is still choosing bounds. What stands in is said; nothing that was compiled so ever answers a question.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from itertools import count, islice
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from planner.catalog.derived_columns import derived_type, parse_derivation, possible
+from planner.catalog.model import Catalog, Derivation, SqlType, Value
+from planner.catalog.pins import PinnedTable, Pins, pinned_table
+from planner.catalog.sql_types import SourceColumn, sql_type
+from planner.policy.compile import compile_catalog, key_domains
+from planner.policy.file import ColumnSection, KeySection, Policy, TableSection
+from planner.policy.rules import unit_root
+
+_START = datetime(2000, 1, 1)
+_MOST_TRIED = 100_000
+_TRUNCATED_TO_HOURS = ("hour", "minute", "second")
+
+
+class SizeNeeded(Exception):
+    """A key column of the question has no domain in the policy, and no number of values was declared for it."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(column)
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class StoodIn:
+    """A catalog for planning alone, and a sentence for everything that was stood in for."""
+
+    catalog: Catalog
+    assumed: tuple[str, ...]
+
+
+def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) -> StoodIn:
+    """The catalog that a policy would compile to, before any source is there.
+
+    Guarantee: reads the policy, the text of the question and what is pinned already, nothing else. Types are those that
+    the policy tells (`type`, key values, bounds, expressions); else a column that the text compares with numbers is
+    numeric, and any other is text. A domain that the policy lists is kept.
+
+    Parameters:
+        sql: the question, whose grouping columns get a domain where the policy has none.
+        pins: public tables that were pinned already.
+        keys: how many values such a domain has; the text's own constants are among them.
+
+    Raises:
+        SizeNeeded: a domain has to be stood in for and `keys` is None.
+        KeyholeError: KH003 to KH005 and KH010, as compiling raises them.
+    """
+    question = _Question.read(sql)
+    assumed: list[str] = []
+    tables: dict[str, TableSection] = dict(policy.tables)
+    schema: dict[str, tuple[SourceColumn, ...]] = {}
+    for name, table in policy.private_tables.items():
+        joined = question.tables.intersection(policy.private_tables) - {name}
+        others = [policy.tables[other].columns for other in joined]
+        elsewhere = {column for columns in others for column in columns} - set(table.columns)
+        asked = replace(question, grouped=tuple(column for column in question.grouped if column not in elsewhere))
+        complete = _StandIn(table, asked, pins=pins, keys=keys).section(name, assumed)
+        tables[name] = complete
+        schema[name] = _StandIn(complete, question, pins=pins, keys=keys).columns()
+    schema = _of_one_type(policy, schema)
+    public = tuple(_public(name, policy, pins) for name in policy.public_tables)
+    schema |= {table.name: table.columns for table in public}
+    filled = policy.model_copy(update={"tables": tables})
+    taken = Pins(tables=public)
+    domains = tuple(pinned for pinned, _ in key_domains(filled, schema=schema, pins=taken))
+    catalog = compile_catalog(
+        filled, schema=schema, pins=Pins(tables=public, domains=domains), directory=policy.directory
+    )
+    return StoodIn(catalog=catalog, assumed=tuple(assumed))
+
+
+def _of_one_type(policy: Policy, schema: dict[str, tuple[SourceColumn, ...]]) -> dict[str, tuple[SourceColumn, ...]]:
+    """The columns, with those of units that the policy says are the same of one type: one that a table tells of."""
+    told: dict[tuple[str, int], str] = {}
+    places = {
+        (name, unit): (unit_root(policy, name) or name, index)
+        for name, table in policy.private_tables.items()
+        for index, unit in enumerate(table.privacy_unit or ())
+    }
+    for name, columns in schema.items():
+        for column in columns:
+            place = places.get((name, column.name))
+            if place is not None and told.get(place, "text") == "text":
+                told[place] = column.declared
+    return {
+        name: tuple(
+            replace(column, declared=told[places[name, column.name]]) if (name, column.name) in places else column
+            for column in columns
+        )
+        for name, columns in schema.items()
+    }
+
+
+def _public(name: str, policy: Policy, pins: Pins) -> PinnedTable:
+    """What was pinned of a public table, or an empty one with the columns that the policy names."""
+    pinned = pins.table(name)
+    if pinned is not None:
+        return pinned
+    named = dict.fromkeys(policy.tables[name].columns)
+    for table in policy.private_tables.values():
+        for column in table.columns.values():
+            source, _, public = (column.key.values_from or "" if column.key else "").partition(".")
+            if source == name:
+                named[public] = None
+    return pinned_table(name, [SourceColumn(name=column, declared="text", nullable=True) for column in named], [])
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What the text of a question tells about columns: which it groups by, and what it compares with them."""
+
+    tables: frozenset[str]
+    grouped: tuple[str, ...]
+    numeric: frozenset[str]
+    constants: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def read(cls, sql: str) -> "_Question":
+        try:
+            parsed = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
+        except (SqlglotError, RecursionError):
+            parsed = []  # whoever plans the question says what is wrong with it
+        tables = frozenset(table.name for tree in parsed for table in tree.find_all(exp.Table))
+        grouped = dict.fromkeys(
+            column.name
+            for tree in parsed
+            for select in tree.find_all(exp.Select)
+            if select.args.get("having") is not None or not isinstance(select.parent, exp.Subquery | exp.CTE)
+            for column in (*select.expressions, *(select.args["group"].expressions if select.args.get("group") else ()))
+            if isinstance(column, exp.Column)
+        )
+        literals = [literal for tree in parsed for literal in tree.find_all(exp.Literal)]
+        numeric = frozenset(
+            column.name
+            for literal in literals
+            if not literal.is_string and literal.parent is not None
+            for column in literal.parent.find_all(exp.Column)
+        )
+        return cls(
+            tables=tables,
+            grouped=tuple(grouped),
+            numeric=numeric,
+            constants=tuple(dict.fromkeys(literal.name for literal in literals if literal.is_string)),
+            numbers=tuple(
+                dict.fromkeys(int(one.name) for one in literals if not one.is_string and one.name.isdecimal())
+            ),
+        )
+
+
+class _StandIn:
+    """One private table: its columns' types, and domains where there are none."""
+
+    def __init__(self, table: TableSection, question: _Question, *, pins: Pins, keys: int | None) -> None:
+        self._table = table
+        self._question = question
+        self._pins = pins
+        self._keys = keys
+        self._derived = {
+            name: parse_derivation(column.expression)
+            for name, column in table.columns.items()
+            if column.expression is not None
+        }
+
+    def section(self, name: str, assumed: list[str]) -> TableSection:
+        """The table with a domain for every column that the question groups by."""
+        columns = dict(self._table.columns)
+        if name in self._question.tables:
+            for grouped in self._question.grouped:
+                columns.setdefault(grouped, ColumnSection())
+        for column, section in columns.items():
+            key = section.key
+            unpinned = key is not None and key.values_from is not None and not self._pinned(key.values_from)
+            asked = name in self._question.tables and column in self._question.grouped
+            if unpinned or (key is None and asked):
+                columns[column] = section.model_copy(update={"key": self._domain(column, assumed, needed=asked)})
+        return self._table.model_copy(update={"columns": columns})
+
+    def _pinned(self, values_from: str) -> bool:
+        return self._pins.table(values_from.partition(".")[0]) is not None
+
+    def _domain(self, column: str, assumed: list[str], *, needed: bool) -> KeySection:
+        kind = self._kind(column)
+        if self._keys is None and needed and kind is not SqlType.BOOLEAN:
+            raise SizeNeeded(column)
+        values = _values(kind, self._derived.get(column), self._question, size=(self._keys or 1) if needed else 1)
+        if needed:
+            assumed.append(f"{column} has {len(values):,} public values")
+        return KeySection(values=values)
+
+    def columns(self) -> tuple[SourceColumn, ...]:
+        """The columns that the source is taken to have."""
+        names = dict.fromkeys(name for name in self._table.columns if name not in self._derived)
+        for more in (
+            self._table.privacy_unit or (),
+            self._table.immutable,
+            (self._table.max_rows_per_group.unique,) if self._table.max_rows_per_group else (),
+            (derivation.column for derivation in self._derived.values()),
+        ):
+            names |= dict.fromkeys(name for name in more if name not in self._derived)
+        stored = [name for name in names if name not in self._derived]
+        return tuple(SourceColumn(name=name, declared=self._declared(name), nullable=True) for name in stored)
+
+    def _kind(self, column: str) -> SqlType:
+        derivation = self._derived.get(column)
+        return sql_type(self._declared(column)) if derivation is None else derived_type(derivation, SqlType.TIMESTAMP)
+
+    def _declared(self, column: str) -> str:
+        section = self._table.columns.get(column, ColumnSection())
+        if section.type is not None:
+            return section.type
+        if section.bounds is not None:
+            fractional = section.grid is not None and section.grid != section.grid.to_integral_value()
+            return "numeric" if fractional else "integer"
+        if section.key is not None and section.key.values_from is not None and self._pinned(section.key.values_from):
+            table, _, public = section.key.values_from.partition(".")
+            pinned = self._pins.table(table)
+            found = [known.declared for known in pinned.columns if known.name == public] if pinned else []
+            return found[0] if found else "text"
+        if section.key is not None:
+            return _declared_by(section.key)
+        if any(derivation.column == column for derivation in self._derived.values()):
+            return "timestamp without time zone"
+        if column not in self._question.numeric:
+            return "text"
+        names = (*(self._table.privacy_unit or ()), *self._question.grouped)
+        return "integer" if column in names else "numeric"
+
+
+def _declared_by(key: KeySection) -> str:
+    """The type of the values that a key section lists."""
+    first = (key.values or key.range or ("",))[0]
+    match first:
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case datetime():
+            return "timestamp without time zone"
+        case date():
+            return "date"
+        case str() if key.range is not None:
+            hours = isinstance(key.step, str) and any(unit in key.step for unit in _TRUNCATED_TO_HOURS)
+            return "timestamp without time zone" if hours or not _is_date(first) else "date"
+        case _:
+            return "text"
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _values(kind: SqlType, derivation: Derivation | None, question: _Question, *, size: int) -> tuple[Value, ...]:
+    """Values that stand in for a domain: the question's own constants of the type first."""
+    candidates: dict[SqlType, Callable[[], Iterator[Value]]] = {
+        SqlType.BOOLEAN: lambda: iter((True, False)),
+        SqlType.INTEGER: lambda: _chained(question.numbers, count(0)),
+        SqlType.DATE: lambda: _chained(_dates(question.constants), _days()),
+        SqlType.TIMESTAMP: lambda: (_START + timedelta(hours=hour) for hour in range(_MOST_TRIED)),
+    }
+    texts = candidates.get(kind, lambda: _chained(question.constants, (f"value {number}" for number in count(1))))
+    limit = max(_MOST_TRIED, 2 * size)
+    tried = dict.fromkeys(islice(texts(), limit))
+    fitting = (value for value in tried if derivation is None or possible(derivation, value))
+    return tuple(islice(fitting, size))
+
+
+def _chained(first: Sequence[Value], then: Iterator[Value]) -> Iterator[Value]:
+    yield from first
+    yield from then
+
+
+def _days() -> Iterator[Value]:
+    return ((_START + timedelta(days=day)).date() for day in range(_MOST_TRIED))
+
+
+def _dates(texts: Sequence[str]) -> tuple[Value, ...]:
+    return tuple(date.fromisoformat(text) for text in texts if _is_date(text))

@@ -1,0 +1,70 @@
+"""A column cast to another type, compared as the column itself where the cast keeps every value."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.catalog.model import SqlType
+from planner.predicates.row_scope import RowScope
+from planner.predicates.term import Comparing, Term, plain_term
+from planner.predicates.time_term import truncated_term
+from planner.question.three_valued import Truth
+from planner.values.expressions import cast
+from planner.values.model import Constant, Number, Untyped, number
+from planner.values.sql_literals import integer_limit
+
+_WIDTHS = {"SMALLINT": 15, "INT": 31, "BIGINT": 63}
+_EXACT_DOUBLE = 53
+
+
+def cast_term(node: exp.Cast, inner: Term | None, within: RowScope) -> Term | None:
+    """A cast of `inner` that no value of the column can fail, and that keeps all of them apart; else None."""
+    to = node.to.this
+    kind = str(to.value) if isinstance(to, exp.DType) and not node.to.expressions else ""
+    if inner is None or not inner.plain:
+        return None
+    column = inner.column
+    match column.sql_type:
+        case SqlType.TEXT if kind in ("TEXT", "VARCHAR"):
+            return inner
+        case SqlType.BOOLEAN if kind == "BOOLEAN":
+            return inner
+        case SqlType.INTEGER if kind in _WIDTHS and integer_limit(column.declared).bit_length() <= _WIDTHS[kind]:
+            return inner
+        case SqlType.INTEGER | SqlType.NUMERIC if kind == "DECIMAL":
+            return replace(inner, compare=_retyped(inner, "DECIMAL"))
+        case SqlType.INTEGER if kind == "DOUBLE" and integer_limit(column.declared).bit_length() < _EXACT_DOUBLE:
+            return replace(inner, compare=_as_doubles(inner), exact=False, plain=False)
+        case SqlType.DOUBLE if kind == "DOUBLE":
+            return plain_term(replace(column, declared="double precision"))
+        case SqlType.DATE | SqlType.TIMESTAMP if kind == "TIMESTAMP":
+            return replace(inner, compare=_retyped(inner, "TIMESTAMP"))
+        case SqlType.TIMESTAMP if kind == "DATE":
+            return truncated_term(node.this, inner, "day", within, of_dates=True)
+        case _:
+            return None
+
+
+def _retyped(inner: Term, kind: str) -> Comparing:
+    """A comparison whose quoted constants are of another type than the column."""
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        if isinstance(constant, Untyped):
+            constant = cast(constant, exp.DataType(this=exp.DType(kind)), at)
+            if isinstance(constant, Number):
+                constant = Number(constant.value, integral=False)
+        return inner.compare(operator, constant, at)
+
+    return compare
+
+
+def _as_doubles(inner: Term) -> Comparing:
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        if isinstance(constant, Untyped):
+            constant = number(constant.text, at)
+        if isinstance(constant, Number):
+            constant = Number(Fraction(float(constant.value)), integral=False)
+        return inner.compare(operator, constant, at)
+
+    return compare

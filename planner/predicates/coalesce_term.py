@@ -1,0 +1,78 @@
+"""COALESCE of a column: a constant in place of NULL."""
+
+from datetime import date, datetime
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, SqlType
+from planner.predicates.column_comparison import is_real
+from planner.predicates.row_scope import RowScope
+from planner.predicates.term import Term
+from planner.question.condition import Compare, Condition, IsNull, any_of, as_double, evaluate
+from planner.question.three_valued import UNKNOWN, Truth
+from planner.values.model import Constant, Number, Untyped
+
+
+def without_nulls(node: exp.Coalesce, within: RowScope) -> tuple[exp.Expr, ...]:
+    """The arguments of COALESCE but the constants that are NULL."""
+    arguments = (node.this, *node.expressions)
+    return tuple(one for one in arguments if not within.is_constant(one) or within.constant(one) is not None)
+
+
+def coalesced_term(inner: Term | None, arguments: tuple[exp.Expr, ...], within: RowScope) -> Term | None:
+    """A column with a constant in place of NULL: `inner` is the first of the arguments, none of which is NULL."""
+    if inner is None or not inner.plain or len(arguments) == 1:
+        return inner
+    if not within.is_constant(arguments[1]) or is_real(inner.column):
+        return None
+    default = within.constant(arguments[1])
+    if not _of_type(default, inner.column):
+        return None
+    equal = inner.compare("=", default, arguments[1]).true
+    if not isinstance(equal, Compare):
+        return None
+    shown = _seen(equal, inner.column)
+    assert isinstance(shown, Compare)
+    null, standing = IsNull(inner.column.name), {inner.column.name: shown.value}
+
+    def patched(found: Truth) -> Truth:
+        if evaluate(_seen(found.true, inner.column), standing) is True:
+            true = any_of((found.true, null))
+            return Truth(true, found.false, found.false, true)
+        false = any_of((found.false, null))
+        return Truth(found.true, false, false, found.true)
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        return UNKNOWN if constant is None else patched(inner.compare(operator, constant, at))
+
+    plain_like = inner.like
+
+    def like(pattern: str, at: exp.Expr) -> Truth:
+        assert plain_like is not None
+        return patched(plain_like(pattern, at))
+
+    return Term(inner.column, compare, like=None if plain_like is None else like)
+
+
+def _seen(condition: Condition, column: Column) -> Condition:
+    """The condition on one column as its type sees it."""
+    return as_double(condition) if column.sql_type is SqlType.DOUBLE else condition
+
+
+def _of_type(default: Constant, column: Column) -> bool:
+    """Whether the constant beside the column leaves COALESCE the column's type."""
+    match default:
+        case Untyped():
+            return True
+        case Number(_, integral):
+            return integral or column.sql_type in (SqlType.NUMERIC, SqlType.DOUBLE)
+        case bool():
+            return column.sql_type is SqlType.BOOLEAN
+        case str():
+            return column.sql_type is SqlType.TEXT
+        case datetime():
+            return column.sql_type is SqlType.TIMESTAMP
+        case date():
+            return column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP)
+        case _:
+            return False

@@ -1,0 +1,224 @@
+"""A column compared with a constant, the constant brought to the column's own type without changing the meaning."""
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+from typing import NoReturn
+from uuid import UUID
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, SqlType, Value
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.tree import position, written
+from planner.question.condition import NEVER, Compare, IsNull, Not
+from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.values.datetimes import moment
+from planner.values.expressions import Constant, Number, Untyped, number, truth
+from planner.values.float4 import nearest_real
+from planner.values.model import wrong
+from planner.values.operators import OPPOSITE
+
+_INT64 = 2**63
+
+
+def unlisted(node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None) -> KeyholeError:
+    """KH205 for what is not on the allow-list of row conditions."""
+    return KeyholeError(
+        "KH205",
+        message,
+        detail=detail or "A row condition compares declared columns with constants; nothing in it may fail on a row.",
+        hint=hint
+        or "Use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE or IS NULL between a column and constants, "
+        "or ask the owner for a derived column.",
+        position=position(node),
+    )
+
+
+def compared(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
+    """`column operator constant`, with the constant brought to the column's own type without changing the meaning."""
+    if constant is None:
+        return UNKNOWN
+    match column.sql_type:
+        case SqlType.INTEGER:
+            return _stepped(column, operator, *_integer(constant, column, node))
+        case SqlType.DATE:
+            return _stepped(column, operator, *_day(constant, column, node))
+        case SqlType.NUMERIC | SqlType.DOUBLE:
+            return _simple(column, operator, _decimal(constant, column, node))
+        case SqlType.TIMESTAMP:
+            return _simple(column, operator, _timestamp(constant, column, node))
+        case SqlType.BOOLEAN:
+            return boolean(column, operator, constant, node)
+        case _:
+            return _textual(column, operator, constant, node)
+
+
+_EXAMPLES = {
+    SqlType.TEXT: "Compare it with text: {name} = 'a'.",
+    SqlType.UUID: "Compare it with the text of a UUID: {name} = '00000000-0000-0000-0000-000000000000'.",
+    SqlType.INTEGER: "Compare it with a number: {name} > 5.",
+    SqlType.NUMERIC: "Compare it with a number: {name} > 1.5.",
+    SqlType.DOUBLE: "Compare it with a number: {name} > 1.5.",
+    SqlType.BOOLEAN: "Compare it with true or false: {name} = true.",
+    SqlType.DATE: "Compare it with a date: {name} >= '2026-12-31'.",
+    SqlType.TIMESTAMP: "Compare it with a timestamp: {name} >= '2026-12-31 23:59:59'.",
+}
+
+
+def is_real(column: Column) -> bool:
+    """Whether the column is of PostgreSQL's 4-byte type, with which untyped constants and lists are rounded to it."""
+    return column.declared.strip().lower() in ("real", "float4")
+
+
+def rounded_to_real(constant: Constant, node: exp.Expr) -> Constant:
+    """A constant of a list on a `real` column, which makes all its members `real`."""
+    found = number(constant.text, node) if isinstance(constant, Untyped) else constant
+    if not isinstance(found, Number):
+        return constant
+    nearest = nearest_real(found.value)
+    if nearest is None:
+        raise wrong(node, f"{written(node)[:80]} is out of the range of real")
+    return Number(Fraction(nearest), integral=False)
+
+
+def _mismatch(column: Column, node: exp.Expr) -> NoReturn:
+    raise KeyholeError(
+        "KH212",
+        f'the constant {written(node)[:80]} does not fit column "{column.name}" of type {column.declared}',
+        detail="A constant is brought to the column's own type, where PostgreSQL would do so without losing anything.",
+        hint=_EXAMPLES[column.sql_type].format(name=readable(column.name)),
+        position=position(node),
+    )
+
+
+def _simple(column: Column, operator: str, value: Value) -> Truth:
+    return known_unless_null(
+        column.name,
+        true=Compare(column.name, operator, value),
+        false=Compare(column.name, OPPOSITE[operator], value),
+    )
+
+
+def _stepped(column: Column, operator: str, below: Value | None, above: Value | None) -> Truth:
+    """A comparison on a type with steps.
+
+    `below` and `above` are the last value at most the constant and the first at least it, None beyond the type.
+    """
+    if below is not None and below == above:
+        return _simple(column, operator, below)
+    never, exists = NEVER, Not(IsNull(column.name))
+    match operator:
+        case "=" | "<>":
+            result = known_unless_null(column.name, true=never, false=exists)
+            return result if operator == "=" else result.negated()
+        case ">" | ">=" if above is not None:
+            return _simple(column, ">=", above) if below is None else _simple(column, ">", below)
+        case "<" | "<=" if below is not None:
+            return _simple(column, "<=", below) if above is None else _simple(column, "<", above)
+        case _:
+            # beyond the type on the far side: nothing is greater (or less) than the constant
+            return known_unless_null(column.name, true=never, false=exists)
+
+
+def _integer(constant: Constant, column: Column, node: exp.Expr) -> tuple[int | None, int | None]:
+    if isinstance(constant, Untyped):
+        constant = number(constant.text, node)
+        if not constant.integral:
+            _mismatch(column, node)
+    if not isinstance(constant, Number):
+        _mismatch(column, node)
+    below, above = floor(constant.value), ceil(constant.value)
+    if below >= _INT64:
+        return _INT64 - 1, None
+    if above < -_INT64:
+        return None, -_INT64
+    return below, above
+
+
+def _day(constant: Constant, column: Column, node: exp.Expr) -> tuple[date | None, date | None]:
+    if isinstance(constant, Untyped):
+        constant = moment(constant.text, node).date()
+    match constant:
+        case datetime():
+            day = constant.date()
+            if constant == datetime.combine(day, datetime.min.time()):
+                return day, day
+            return day, day + timedelta(days=1) if day < date.max else None
+        case date():
+            return constant, constant
+        case _:
+            _mismatch(column, node)
+
+
+def _decimal(constant: Constant, column: Column, node: exp.Expr) -> Decimal:
+    if isinstance(constant, Untyped):
+        constant = rounded_to_real(constant, node) if is_real(column) else number(constant.text, node)
+    if not isinstance(constant, Number):
+        _mismatch(column, node)
+    value = terminating(constant.value)
+    if value is None:
+        raise KeyholeError("KH212", "a constant has no end; write it as a decimal number", position=position(node))
+    return value
+
+
+def terminating(value: Fraction) -> Decimal | None:
+    """The fraction as an exact decimal, or None if its digits never end."""
+    denominator, twos, fives = value.denominator, 0, 0
+    while denominator % 2 == 0:
+        denominator, twos = denominator // 2, twos + 1
+    while denominator % 5 == 0:
+        denominator, fives = denominator // 5, fives + 1
+    if denominator != 1:
+        return None
+    scale = max(twos, fives)
+    digits = value.numerator * 10**scale // value.denominator
+    return Decimal(f"{digits}E-{scale}") if scale else Decimal(digits)
+
+
+def _timestamp(constant: Constant, column: Column, node: exp.Expr) -> datetime:
+    match constant:
+        case Untyped(text):
+            return moment(text, node)
+        case datetime():
+            return constant
+        case date():
+            return datetime.combine(constant, datetime.min.time())
+        case _:
+            _mismatch(column, node)
+
+
+def boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
+    """A boolean column compared with a boolean. Raises KH212, KH205."""
+    if isinstance(constant, Untyped):
+        constant = truth(constant.text, node)
+    if not isinstance(constant, bool):
+        _mismatch(column, node)
+    if operator not in ("=", "<>"):
+        raise unlisted(node, "booleans are compared with = and <> alone")
+    wanted = constant if operator == "=" else not constant
+    return known_unless_null(
+        column.name, true=Compare(column.name, "=", wanted), false=Compare(column.name, "=", not wanted)
+    )
+
+
+def _textual(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
+    text = constant.text if isinstance(constant, Untyped) else constant
+    if not isinstance(text, str):
+        _mismatch(column, node)
+    if "\x00" in text:
+        _mismatch(column, node)
+    if operator not in ("=", "<>"):
+        raise unlisted(
+            node,
+            f'the order of column "{column.name}" depends on a collation',
+            hint=f"Use =, <>, IN or LIKE on {column.name}.",
+        )
+    if column.sql_type is SqlType.UUID:
+        try:
+            text = str(UUID(text))
+        except ValueError:
+            _mismatch(column, node)
+    return _simple(column, operator, text)

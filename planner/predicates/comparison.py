@@ -1,0 +1,111 @@
+"""Comparisons of a column with a constant, of rows member by member, BETWEEN and IS DISTINCT FROM."""
+
+from sqlglot import exp
+
+from planner.catalog.model import SqlType
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, position, written
+from planner.predicates.coalesce_term import without_nulls
+from planner.predicates.operand import not_listed, operand
+from planner.predicates.row_scope import RowScope, combined
+from planner.question.condition import NEVER, Condition, IsNull, Not
+from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
+from planner.scope.names import referenced
+from planner.values.comparisons import constants_compared
+from planner.values.operators import FLIPPED
+
+
+def _sides(node: exp.Expr, operator: str, within: RowScope) -> tuple[exp.Expr, str, exp.Expr]:
+    """The side with a column, operator and constant side, turned round if needed."""
+    left, right = bare(node.this), bare(node.expression)
+    if within.is_constant(left):
+        return right, FLIPPED[operator], left
+    return left, operator, right
+
+
+def sides_compared(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
+    """`left operator right` of one value each."""
+    if within.is_constant(left) and within.is_constant(right):
+        return _constants(left, operator, right, within)
+    itself = _itself(left, right, operator, within)
+    if itself is not None:
+        return itself
+    if within.is_constant(left):
+        left, operator, right = right, FLIPPED[operator], left
+    found = operand(left, within)
+    return found.compare(operator, within.constant(right), right)
+
+
+def _itself(left: exp.Expr, right: exp.Expr, operator: str, within: RowScope) -> Truth | None:
+    """A column compared with itself, as `x = coalesce($1, x)` is without a value: known wherever it is not NULL."""
+    sides = [_first_of(side, within) for side in (left, right)]
+    found = [referenced(side, within.scope) for side in sides]
+    if found[0] is None or found[1] is None or found[0].name != found[1].name:
+        return None
+    if found[0].sql_type is SqlType.OTHER:
+        return None
+    exists = Not(IsNull(found[0].name))
+    held = known_unless_null(found[0].name, true=exists, false=NEVER)
+    return held if operator in ("=", "<=", ">=") else held.negated()
+
+
+def _first_of(node: exp.Expr, within: RowScope) -> exp.Expr:
+    """What COALESCE is where the constants before it are NULL and nothing stands behind it."""
+    if not isinstance(node, exp.Coalesce):
+        return node
+    arguments = without_nulls(node, within)
+    return arguments[0] if len(arguments) == 1 else node
+
+
+def _constants(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
+    value = constants_compared(within.constant(left), operator, within.constant(right), left)
+    return UNKNOWN if value is None else always(value=value)
+
+
+def distinct(node: exp.Expr, within: RowScope) -> Truth:
+    """IS [NOT] DISTINCT FROM a constant, never unknown."""
+    same = _same(node, within)
+    return same if isinstance(node, exp.NullSafeEQ) else same.negated()
+
+
+def _same(node: exp.Expr, within: RowScope) -> Truth:
+    left, _, right = _sides(node, "=", within)
+    value = within.constant(right)
+    if within.is_constant(left):
+        first = within.constant(left)
+        return always(value=(first is None and value is None) or constants_compared(first, "=", value, node) is True)
+    found = operand(left, within)
+    if value is None and not found.plain:
+        raise not_listed(node, f"{written(node)[:80]} is not allowed in a row condition")
+    if value is None:
+        null: Condition = IsNull(found.column.name)
+        return Truth(null, Not(null), Not(null), null)
+    equal = found.compare("=", value, right)
+    return Truth(equal.true, equal.not_true, equal.not_true, equal.true)
+
+
+def between(node: exp.Expr, within: RowScope) -> Truth:
+    """BETWEEN [SYMMETRIC] of two constants."""
+    value, low, high = bare(node.this), node.args["low"], node.args["high"]
+
+    def inside(least: exp.Expr, most: exp.Expr) -> Truth:
+        sides = (sides_compared(value, ">=", bare(least), within), sides_compared(value, "<=", bare(most), within))
+        return combined(sides, conjunction=True)
+
+    if node.args.get("symmetric"):
+        return combined((inside(low, high), inside(high, low)), conjunction=False)
+    return inside(low, high)
+
+
+def rows_equal(left: exp.Tuple, right: exp.Tuple, within: RowScope) -> Truth:
+    """Whether two rows are equal, member by member."""
+    if len(left.expressions) != len(right.expressions):
+        raise KeyholeError(
+            "KH212",
+            "these rows have different numbers of members",
+            detail="Rows are compared member by member.",
+            hint="Give both the same number of members: (a, b) IN ((1, 'x'), (2, 'y')).",
+            position=position(left),
+        )
+    pairs = zip(left.expressions, right.expressions, strict=True)
+    return combined((sides_compared(bare(one), "=", bare(other), within) for one, other in pairs), conjunction=True)

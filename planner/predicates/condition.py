@@ -1,0 +1,179 @@
+"""WHERE and FILTER: sqlglot's tree to a `Condition`, by an allow-list of comparisons of columns with constants.
+
+A condition is kept as four ordinary conditions, for the rows where it is true, false, not true and not false. So NOT
+and IS TRUE are exact under SQL's three values, and the result needs no value "unknown".
+"""
+
+from sqlglot import exp
+
+from planner.catalog.model import SqlType
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, written
+from planner.predicates.column_comparison import unlisted
+from planner.predicates.comparison import between, distinct, rows_equal, sides_compared
+from planner.predicates.infinite_times import written_base
+from planner.predicates.membership import membership, quantified, quantifier
+from planner.predicates.operand import operand
+from planner.predicates.pattern import pattern_truth
+from planner.predicates.row_scope import RowScope, combined
+from planner.predicates.terms import term
+from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of, columns, parts_of
+from planner.question.three_valued import UNKNOWN, Truth, always
+from planner.scope.names import Scope, referenced
+from planner.values import expressions as constant
+from planner.values.model import Constant, Given, Untyped, wrong
+from planner.values.operators import OPERATORS
+
+MOST_PARTS = 5_000  # of what repeats its parts: CASE and IS UNKNOWN
+MOST_TOGETHER = 200_000
+
+
+def row_condition(node: exp.Expr, scope: Scope, given: Given) -> Condition:
+    """The condition that holds exactly on the rows where the expression is true.
+
+    Guarantee: evaluating it can neither raise nor take more than linear time on any row. Raises KH205 for what is not
+    on the allow-list, KH201 for unknown columns, KH212 for constants of a wrong type.
+    """
+    return row_truth(node, scope, given).true
+
+
+def row_truth(node: exp.Expr, scope: Scope, given: Given) -> Truth:
+    """The expression's four conditions. Raises as `row_condition` does."""
+    return _truth(node, RowScope(scope, given))
+
+
+def _truth(node: exp.Expr, within: RowScope) -> Truth:
+    node = bare(node)
+    result = _positive(node, within)
+    return result.negated() if node.args.get("negate") else result
+
+
+def _positive(node: exp.Expr, within: RowScope) -> Truth:
+    match node:
+        case exp.And() | exp.Or():
+            parts = (_truth(part, within) for part in node.flatten())
+            return _bounded(combined(parts, conjunction=isinstance(node, exp.And)), node, most=MOST_TOGETHER)
+        case exp.Not():
+            return _truth(node.this, within).negated()
+        case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            return _comparison(node, OPERATORS[type(node)], within)
+        case exp.NullSafeEQ() | exp.NullSafeNEQ():
+            return distinct(node, within)
+        case exp.Between():
+            return between(node, within)
+        case exp.In():
+            return membership(node, within)
+        case exp.Escape() if isinstance(inner := bare(node.this), exp.Like | exp.ILike):
+            found = pattern_truth(inner, within, escape=node.expression)
+            return found.negated() if inner.args.get("negate") else found
+        case exp.Like() | exp.ILike() | exp.StartsWith():
+            return pattern_truth(node, within, escape=None)
+        case exp.Is():
+            return _is(node, within)
+        case exp.Case():
+            return _case(node, within)
+        case _:
+            return _bare_truth(node, within)
+
+
+def _case(node: exp.Case, within: RowScope) -> Truth:
+    """CASE of conditions: the first whose WHEN is true decides; without ELSE it is unknown. Raises KH205 for a long one
+    of long conditions."""
+    size = 0
+    arms: list[tuple[Condition, Truth]] = []
+    passed: list[Condition] = []
+    for arm in node.args["ifs"]:
+        when = exp.EQ(this=node.this, expression=arm.this) if node.this is not None else arm.this
+        chosen = _truth(when, within)
+        arms.append((all_of((*passed, chosen.true)), _truth(arm.args["true"], within)))
+        passed.append(chosen.not_true)
+        size += sum(parts_of(one) for one in passed)
+        if size > MOST_PARTS:
+            raise _too_long(node)
+    default = node.args.get("default")
+    arms.append((all_of(passed), UNKNOWN if default is None else _truth(default, within)))
+    return _bounded(
+        Truth(
+            any_of(all_of((chosen, then.true)) for chosen, then in arms),
+            any_of(all_of((chosen, then.false)) for chosen, then in arms),
+            any_of(all_of((chosen, then.not_true)) for chosen, then in arms),
+            any_of(all_of((chosen, then.not_false)) for chosen, then in arms),
+        ),
+        node,
+        most=MOST_PARTS,
+    )
+
+
+def _bounded(found: Truth, node: exp.Expr, *, most: int) -> Truth:
+    """The truth of an expression that repeats those of its parts. Raises KH205 if it became too long."""
+    if max(map(parts_of, (found.true, found.false, found.not_true, found.not_false))) > most:
+        raise _too_long(node)
+    return found
+
+
+def _too_long(node: exp.Expr) -> KeyholeError:
+    return unlisted(
+        node,
+        "this condition becomes too long when it is written out",
+        detail=f"What WHEN chooses is written as AND and OR, in at most {MOST_PARTS:,} parts.",
+        hint="Nest fewer conditions in WHEN.",
+    )
+
+
+def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
+    left, right = bare(node.this), bare(node.expression)
+    found = within.scope.membership(node) if operator == "=" else None
+    if found is not None:  # of a row that finds nothing, the public side is NULL
+        return Truth(found, NEVER, any_of((Not(found), *(IsNull(name) for name in columns(found)))), ALWAYS)
+    if isinstance(right, exp.Any) or (isinstance(right, exp.Anonymous) and len(right.expressions) == 1):
+        asked = quantifier(right)
+        if asked is not None:
+            every, array = asked
+            return quantified(left, operator, array, within, every=every)
+    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and operator in ("=", "<>"):
+        equal = rows_equal(left, right, within)
+        return equal if operator == "=" else equal.negated()
+    return sides_compared(left, operator, right, within)
+
+
+def _is(node: exp.Expr, within: RowScope) -> Truth:
+    wanted = bare(node.expression)
+    if isinstance(wanted, exp.Null):
+        if within.is_constant(node.this):
+            return always(value=within.constant(node.this) is None)
+        found = None if isinstance(bare(node.this), exp.Coalesce) else term(node.this, within)
+        column = referenced(node.this, within.scope) or (found.column if found is not None else None)
+        if column is not None:
+            base = written_base(column, bare(node.this), within.scope)
+            null: Condition = IsNull((base or column).name)
+            return Truth(null, Not(null), Not(null), null)
+        truth_ = _truth(node.this, within)
+        unknown = all_of((truth_.not_true, truth_.not_false))
+        known = any_of((truth_.true, truth_.false))
+        return _bounded(Truth(unknown, known, known, unknown), node, most=MOST_PARTS)
+    if isinstance(wanted, exp.Boolean):
+        inner = _truth(node.this, within)
+        if wanted.this:
+            return Truth(inner.true, inner.not_true, inner.not_true, inner.true)
+        return Truth(inner.false, inner.not_false, inner.not_false, inner.false)
+    raise unlisted(node, f"{written(node)[:80]} is not allowed in a row condition")
+
+
+def _bare_truth(node: exp.Expr, within: RowScope) -> Truth:
+    """A boolean column or term, or a boolean constant."""
+    if referenced(node, within.scope) is None and within.is_constant(node):
+        value = within.constant(node)
+        if isinstance(value, Untyped):
+            value = constant.truth(value.text, node)
+        if value is not None and not isinstance(value, bool):
+            raise wrong(node, "a condition is a boolean", hint="Compare it with a constant, or write true.")
+        return UNKNOWN if value is None else always(value=value)
+    found = operand(node, within)
+    if found.column.sql_type is not SqlType.BOOLEAN:
+        raise wrong(
+            node,
+            f'column "{found.column.name}" is not a boolean',
+            hint=f"Compare it with a constant, or ask {found.column.name} IS NOT NULL.",
+        )
+    held: Constant = True
+    return found.compare("=", held, node)

@@ -1,0 +1,191 @@
+"""Whether a column is one of a list or array of constants: IN, ANY, SOME and ALL."""
+
+from datetime import date, datetime
+from typing import cast as typed
+
+from sqlglot import exp
+
+from planner.catalog.model import SqlType
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, position, written
+from planner.predicates.column_comparison import is_real, rounded_to_real, unlisted
+from planner.predicates.comparison import rows_equal, sides_compared
+from planner.predicates.operand import operand
+from planner.predicates.row_scope import RowScope, combined
+from planner.predicates.term import Term
+from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Within, any_of
+from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
+from planner.values import expressions as constant
+from planner.values.array_literals import json_members, members
+from planner.values.comparisons import constants_compared
+from planner.values.datetimes import instant, midnight, moment
+from planner.values.model import Constant, Number, Span, Untyped, wrong
+
+
+def quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | None:
+    """Whether every element must compare so (ALL) or one (ANY, SOME), and the array."""
+    if isinstance(node, exp.Any):
+        return False, bare(node.this)
+    called = str(node.this).upper()
+    return (called == "ALL", bare(node.expressions[0])) if called in ("ALL", "SOME") else None
+
+
+def quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, every: bool) -> Truth:
+    """`left operator` one element of a constant array, or every one. Raises KH107, KH205, KH212."""
+    found = _elements(array, within)
+    if found is None:
+        return UNKNOWN
+    if within.is_constant(left):
+        value = within.constant(left)
+        truths = [constants_compared(value, operator, item, left) for item in found]
+        return combined((UNKNOWN if one is None else always(value=one) for one in truths), conjunction=every)
+    compared = operand(left, within)
+    if is_real(compared.column) and array.find(exp.Parameter) is not None:
+        raise unlisted(
+            array,
+            f'an array for column "{compared.column.name}" of type real is written out',
+            detail="Of an array in a parameter it is not known whether its numbers are of type real.",
+            hint=f"Write {compared.column.name} = ANY ('{{0.5,0.25}}').",
+        )
+    if every and operator == "<>":
+        return _listed(compared, [(item, array) for item in found]).negated()
+    if not every and operator == "=":
+        return _listed(compared, [(item, array) for item in found])
+    return combined((compared.compare(operator, item, array) for item in found), conjunction=every)
+
+
+def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
+    """The constants of an array; None if it is NULL. Raises KH205, KH212."""
+    if array.find(exp.Query):
+        raise KeyholeError("KH107", "a subquery inside a question", position=position(array))
+    element = None
+    if isinstance(array, exp.Cast) and array.to.this == exp.DType.ARRAY and len(array.to.expressions) == 1:
+        element, array = array.to.expressions[0], bare(array.this)
+    if isinstance(array, exp.Array):
+        found = [within.constant(item) for item in array.expressions]
+    else:
+        value = within.constant(array)
+        if value is None:
+            return None
+        read = _array(value, array)
+        if read is None:
+            shown = written(array)[:80]
+            raise wrong(array, f"{shown} is no array of one dimension", hint="Write '{1,2}' or ARRAY[1, 2].")
+        found = read
+    if element is None:
+        return _of_one_type(found, array) if isinstance(array, exp.Array) else found
+    return [None if item is None else constant.cast(item, element, array) for item in found]
+
+
+def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
+    """The members of an ARRAY as PostgreSQL types them: quoted ones as the others are, or as text. Raises KH212."""
+    if not items:
+        raise wrong(array, "an empty array has no type", hint="Write '{}'.")
+    known = [item for item in items if item is not None and not isinstance(item, Untyped)]
+    kinds = {type(item) for item in known}
+    if kinds == {date, datetime}:
+        kinds = {datetime}
+    if len(kinds) > 1:
+        raise wrong(array, "the members of this array are of different types", hint="Write all members alike.")
+    texts = [item.text for item in items if isinstance(item, Untyped)]
+    if kinds == {Span} and texts:
+        raise wrong(array, "an array of intervals that are written differently")
+    whole = all(item.integral for item in known if isinstance(item, Number))
+
+    def typed_(item: Constant) -> Constant:
+        match item:
+            case Untyped(text) if not kinds or kinds == {str}:
+                return text
+            case Untyped(text) if kinds == {Number}:
+                return constant.cast(item, exp.DataType.build("BIGINT" if whole else "DECIMAL"), array)
+            case Untyped(text) if kinds == {bool}:
+                return constant.truth(text, array)
+            case Untyped(text) if kinds == {date}:
+                return moment(text, array).date()
+            case Untyped(text) if kinds == {datetime}:
+                return moment(text, array)
+            case date() if kinds == {datetime}:
+                return midnight(item)
+            case _:
+                return item
+
+    return [typed_(item) for item in items]
+
+
+def _array(value: Constant, node: exp.Expr) -> list[Constant] | None:
+    """The elements of an array's text, which of a parameter may be JSON; None if it is none."""
+    if not isinstance(value, Untyped):
+        return None
+    if isinstance(node, exp.Parameter) and value.text.startswith("["):
+        return json_members(value.text)
+    texts = members(value.text)
+    return None if texts is None else [None if text is None else Untyped(text) for text in texts]
+
+
+def membership(node: exp.Expr, within: RowScope) -> Truth:
+    """IN a list of constants or rows. Raises KH107 for a subquery, KH205, KH212."""
+    if not node.expressions or node.args.get("query") is not None:
+        raise KeyholeError("KH107", "a subquery inside a question", position=position(node))
+    value = bare(node.this)
+    items = [bare(item) for item in node.expressions]
+    if isinstance(value, exp.Tuple):
+        if not all(isinstance(item, exp.Tuple) for item in items):
+            raise unlisted(node, f"{written(node)[:80]} compares a row with a value")
+        return combined((rows_equal(value, typed(exp.Tuple, item), within) for item in items), conjunction=False)
+    if within.is_constant(value):
+        return combined((sides_compared(value, "=", item, within) for item in items), conjunction=False)
+    found = operand(value, within)
+    if found.column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP):
+        _check_alike(found, items, within)
+    return _listed(found, [(_member(found, item, len(items), within), item) for item in items])
+
+
+_ZONED = (exp.StrToTime, exp.UnixToTime, exp.CurrentTimestamp)
+
+
+def _check_alike(found: Term, items: list[exp.Expr], within: RowScope) -> None:
+    """Refuse lists in which quoted members would take the type of another member instead of the column's."""
+    values = [within.constant(item) for item in items]
+    texts = [value.text for value in values if isinstance(value, Untyped)]
+    kept = found.plain and found.column.sql_type is SqlType.TIMESTAMP
+    hours = not kept and any(moment(text, items[0]) != midnight(moment(text, items[0]).date()) for text in texts)
+    offsets = any(moment(text, items[0]) != instant(text, items[0]) for text in texts)
+    for value, item in zip(values, items, strict=True):
+        zoned = item.find(*_ZONED) or any(cast.to.this == exp.DType.TIMESTAMPTZ for cast in item.find_all(exp.Cast))
+        if (zoned and (hours or offsets)) or (isinstance(value, datetime) and hours):
+            raise wrong(
+                item,
+                "this member of the list gives the quoted ones another type",
+                detail="PostgreSQL reads all quoted members of a list with the type of the others.",
+                hint="Write all members alike: date '2026-12-31' or timestamp '2026-12-31 23:59:59'.",
+            )
+
+
+def _member(found: Term, item: exp.Expr, members_: int, within: RowScope) -> Constant:
+    """A member of a list: on a `real` column two or more of them make the list one of `real`."""
+    value = within.constant(item)
+    if members_ < 2 or value is None or not is_real(found.column):
+        return value
+    if item.find(exp.Cast, exp.Parameter) is not None:
+        raise unlisted(
+            item,
+            f'a list on column "{found.column.name}" of type real holds plain numbers alone',
+            hint=f"Write the number itself, or {found.column.name} = 0.5 OR {found.column.name} = 0.25.",
+        )
+    return rounded_to_real(value, item)
+
+
+def _listed(found: Term, items: list[tuple[Constant, exp.Expr]]) -> Truth:
+    """Whether a term is one of some constants."""
+    truths = [found.compare("=", value, at) for value, at in items]
+    result = combined(truths, conjunction=False)
+    name = found.column.name
+    values = {part.true.value for part in truths if isinstance(part.true, Compare)}
+    if len(values) < 2 or not all(isinstance(part.true, Compare) or part.true == NEVER for part in truths):
+        return result
+    if any(part.not_false not in (ALWAYS, any_of((part.true, IsNull(name)))) for part in truths):
+        return result
+    within = Within(name, tuple(sorted(values)))
+    if any(part is UNKNOWN for part in truths):
+        return Truth(within, NEVER, any_of((Not(within), IsNull(name))), ALWAYS)
+    return known_unless_null(name, true=within, false=Not(within))

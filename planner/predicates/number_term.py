@@ -1,0 +1,81 @@
+"""Functions of a number: moved and scaled by exact constants, and without its sign."""
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.catalog.model import SqlType
+from planner.parser.tree import written
+from planner.predicates.column_comparison import is_real
+from planner.predicates.row_scope import combined
+from planner.predicates.term import Term
+from planner.question.condition import IsNull, Not, any_of
+from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.values.model import Constant, Number, Untyped, number, wrong
+from planner.values.operators import FLIPPED
+
+
+def _numeric(constant: Constant, inner: Term, by: Number, at: exp.Expr) -> Number:
+    """The constant as a number of the type that the arithmetic has."""
+    found = number(constant.text, at) if isinstance(constant, Untyped) else constant
+    whole = inner.column.sql_type is SqlType.INTEGER and by.integral
+    if not isinstance(found, Number) or (isinstance(constant, Untyped) and whole and not found.integral):
+        raise wrong(at, f"{written(at)[:80]} is not a number of the type that it is compared with")
+    return found
+
+
+def moved_term(moved: Term | None, by: Number, sign: int) -> Term | None:
+    """The term plus a constant, or minus it if `sign` is -1."""
+    if moved is None:
+        return None
+    inner = moved
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        if constant is None:
+            return UNKNOWN
+        value = _numeric(constant, inner, by, at).value - sign * by.value
+        return inner.compare(operator, Number(value, integral=False), at)
+
+    return Term(inner.column, compare, exact=True)
+
+
+def scaled_term(scaled: Term | None, by: Number) -> Term | None:
+    """The term times a constant. NaN, which only numerics have, is the largest number whatever the sign."""
+    if scaled is None or not scaled.exact or by.value == 0:
+        return None
+    inner = scaled
+    if by.value < 0 and inner.column.sql_type is not SqlType.INTEGER:
+        return None
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        if constant is None:
+            return UNKNOWN
+        value = _numeric(constant, inner, by, at).value / by.value
+        return inner.compare(operator if by.value > 0 else FLIPPED[operator], Number(value, integral=False), at)
+
+    return Term(inner.column, compare, exact=True)
+
+
+def absolute_term(inner: Term | None) -> Term | None:
+    """The term without its sign; None for a column of type real, or none of numbers."""
+    if inner is None or not inner.plain or not (inner.exact or inner.column.sql_type is SqlType.DOUBLE):
+        return None
+    if is_real(inner.column):
+        return None
+    one = Number(Fraction(1), integral=True)
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        if constant is None:
+            return UNKNOWN
+        value = _numeric(constant, inner, one, at)
+        opposite = Number(-value.value, value.integral)
+        if operator in ("=", "<>"):
+            sides = [inner.compare("=", found, at) for found in dict.fromkeys((value, opposite))]
+            equal = combined(sides, conjunction=False)
+            if value.value < 0:
+                equal = known_unless_null(inner.column.name, true=any_of(()), false=Not(IsNull(inner.column.name)))
+            return equal if operator == "=" else equal.negated()
+        sides = [inner.compare(operator, value, at), inner.compare(FLIPPED[operator], opposite, at)]
+        return combined(sides, conjunction=operator in ("<", "<="))
+
+    return Term(inner.column, compare)

@@ -1,0 +1,71 @@
+"""LIKE, ILIKE and starts_with: a text column, or a function of one, and a constant pattern."""
+
+from sqlglot import exp
+
+from planner.catalog.model import SqlType
+from planner.parser.tree import bare, written
+from planner.predicates.letter_case import escaped, spellings
+from planner.predicates.operand import not_listed, operand
+from planner.predicates.row_scope import RowScope
+from planner.predicates.text_term import any_like
+from planner.question.three_valued import UNKNOWN, Truth, always
+from planner.values.functions import text_of
+from planner.values.like import like, parts, unfinished, with_escape
+from planner.values.model import Constant, wrong
+
+
+def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> Truth:
+    """LIKE, ILIKE and starts_with."""
+    pattern = within.constant(node.expression)
+    mark = "\\" if escape is None else within.constant(escape)
+    if pattern is None or mark is None:
+        return UNKNOWN
+    if within.is_constant(bare(node.this)):
+        value = within.constant(bare(node.this))
+        if value is None:
+            return UNKNOWN
+        if isinstance(node, exp.ILike):
+            raise wrong(node, "ILIKE of constants depends on a collation", hint="Write the condition without it: true.")
+        text = _text(value, node.this)
+        return always(value=like(text, _pattern(node, pattern, mark)))
+    found = operand(bare(node.this), within)
+    if found.column.sql_type is not SqlType.TEXT:
+        raise wrong(
+            node,
+            f'LIKE needs a text column; "{found.column.name}" is not',
+            hint=f"Compare {found.column.name} with = or a range: {found.column.name} BETWEEN ... AND ...",
+        )
+    made = _pattern(node, pattern, mark)
+    if isinstance(node, exp.ILike):
+        if not found.plain:
+            raise not_listed(node, f"{written(node)[:80]} is not allowed in a row condition")
+        return any_like(found.column, spellings(parts(made), node))
+    if found.like is None:
+        raise not_listed(node, f"{written(node)[:80]} is not allowed in a row condition")
+    return found.like(made, node)
+
+
+def _text(value: Constant, node: exp.Expr) -> str:
+    text = text_of(value)
+    if text is None:
+        raise wrong(node, "a LIKE pattern is text", hint="Write it in quotes: x LIKE 'a%'.")
+    return text
+
+
+def _pattern(node: exp.Expr, pattern: Constant, mark: Constant) -> str:
+    """The pattern with the backslash as its escape."""
+    text, escape = _text(pattern, node.expression), _text(mark, node)
+    if "\x00" in text:
+        raise wrong(node.expression, "a text constant contains a character that SQL text cannot hold")
+    if isinstance(node, exp.StartsWith):
+        return f"{escaped(text)}%"
+    if len(escape) > 1:
+        raise wrong(node, "an escape is one character", hint="Write x LIKE '50/%' ESCAPE '/'.")
+    made = text if escape == "\\" else with_escape(text, escape)
+    if made is None or unfinished(made):
+        raise wrong(
+            node.expression,
+            "a LIKE pattern ends in an unfinished escape",
+            hint="Double the escape where it stands for itself.",
+        )
+    return made

@@ -1,0 +1,50 @@
+"""What a row condition may refer to, and the constants in it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.parser.tree import written
+from planner.predicates.column_comparison import unlisted
+from planner.question.condition import all_of, any_of
+from planner.question.three_valued import Truth
+from planner.scope.names import Scope, referenced
+from planner.values.expressions import fold
+from planner.values.model import Constant, Given, NotConstant
+
+
+@dataclass(frozen=True, slots=True)
+class RowScope:
+    """What a row condition may refer to: the question's table under its name, and given constants."""
+
+    scope: Scope
+    given: Given
+
+    def constant(self, node: exp.Expr) -> Constant:
+        """The value of a constant. Raises KH201 for a name that the table does not have, KH205 for what is none."""
+        try:
+            return fold(node, self.given)
+        except NotConstant as missing:
+            referenced(missing.node, self.scope)
+            raise unlisted(missing.node, f"{written(missing.node)[:80]} is not a constant") from None
+
+    def is_constant(self, node: exp.Expr) -> bool:
+        """Whether the expression is a constant."""
+        try:
+            fold(node, self.given)
+        except NotConstant:
+            return False
+        return True
+
+
+def combined(parts: Iterable[Truth], *, conjunction: bool) -> Truth:
+    """The conditions joined by AND or OR."""
+    parts = tuple(parts)
+    every, some = (all_of, any_of) if conjunction else (any_of, all_of)
+    return Truth(
+        every(part.true for part in parts),
+        some(part.false for part in parts),
+        some(part.not_true for part in parts),
+        every(part.not_false for part in parts),
+    )

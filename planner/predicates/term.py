@@ -1,0 +1,46 @@
+"""A function of one column, known by how it is compared with constants."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, SqlType
+from planner.predicates.column_comparison import compared
+from planner.question.condition import Like, Not
+from planner.question.three_valued import Truth, known_unless_null
+from planner.values.model import Constant
+
+Comparing = Callable[[str, Constant, exp.Expr], Truth]
+LikePattern = Callable[[str, exp.Expr], Truth]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A function of `column`, by what `term operator constant` and, of a text, `term LIKE pattern` are.
+
+    `exact` says that its values are integers or numerics, `plain` that they are the column's own.
+    """
+
+    column: Column
+    compare: Comparing
+    like: LikePattern | None = None
+    exact: bool = False
+    plain: bool = False
+
+
+def plain_term(column: Column) -> Term | None:
+    """The column itself; None for one of a type that conditions cannot use."""
+    if column.sql_type is SqlType.OTHER:
+        return None
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        return compared(column, operator, constant, at)
+
+    def like(pattern: str, _: exp.Expr) -> Truth:
+        found = Like(column.name, pattern)
+        return known_unless_null(column.name, true=found, false=Not(found))
+
+    text = column.sql_type is SqlType.TEXT
+    exact = column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC)
+    return Term(column, compare, like=like if text else None, exact=exact, plain=True)

@@ -1,0 +1,78 @@
+"""Functions of one column whose comparisons with constants are conditions on the column itself, without any arithmetic.
+
+A term is known by how it is compared: `x::date >= d` is `x >= d`, `age + 5 > 70` is `age > 65`, `left(t, 2) = 'ab'` is
+`t LIKE 'ab%'`. What is not exactly such a condition, for every value PostgreSQL has, is no term.
+"""
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.catalog.model import SqlType
+from planner.parser.tree import bare
+from planner.predicates.cast_term import cast_term
+from planner.predicates.coalesce_term import coalesced_term, without_nulls
+from planner.predicates.infinite_times import written_term
+from planner.predicates.number_term import absolute_term, moved_term, scaled_term
+from planner.predicates.row_scope import RowScope
+from planner.predicates.term import Term
+from planner.predicates.text_term import text_term
+from planner.predicates.time_term import extracted_term, later_term, truncated_term
+from planner.scope.names import referenced
+from planner.values.datetimes import step_name
+from planner.values.model import Number, Untyped, number
+
+
+def term(node: exp.Expr, within: RowScope) -> Term | None:
+    """The term that an expression is; None if it is none. Raises KH201 for unknown names, KH205, KH212."""
+    node = bare(node)
+    column = referenced(node, within.scope)
+    if column is not None:
+        return written_term(column, node, within.scope)
+    match node:
+        case exp.Cast() if not isinstance(node, exp.TryCast):
+            return cast_term(node, term(node.this, within), within)
+        case exp.Date() if not node.expressions and node.args.get("zone") is None:
+            return truncated_term(node.this, term(node.this, within), "day", within, of_dates=True)
+        case exp.TimestampTrunc() if node.args.get("zone") is None:
+            unit = step_name(str(node.unit))
+            return truncated_term(node.this, term(node.this, within), unit, within, of_dates=False)
+        case exp.Extract():
+            return extracted_term(node, term(node.expression, within), within)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return _arithmetic(node, within)
+        case exp.Neg():
+            return scaled_term(term(node.this, within), Number(Fraction(-1), integral=True))
+        case exp.Abs():
+            return absolute_term(term(node.this, within))
+        case exp.Left() | exp.Right() | exp.Substring() | exp.Lower():
+            return text_term(node, term(node.this, within), within)
+        case exp.Coalesce():
+            arguments = without_nulls(node, within)
+            return coalesced_term(term(arguments[0], within) if arguments else None, arguments, within)
+        case _:
+            return None
+
+
+def _arithmetic(node: exp.Add | exp.Sub | exp.Mul, within: RowScope) -> Term | None:
+    left, right = bare(node.this), bare(node.expression)
+    if within.is_constant(left) == within.is_constant(right):
+        return None
+    turned = within.is_constant(left)
+    inner, constant = term(right if turned else left, within), left if turned else right
+    if inner is None:
+        return None
+    by = within.constant(constant)
+    if inner.column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP):
+        backwards = turned and isinstance(node, exp.Sub)
+        return None if backwards else later_term(inner, by, 1 if isinstance(node, exp.Add) else -1)
+    by = number(by.text, constant) if isinstance(by, Untyped) else by
+    if not inner.exact or not isinstance(by, Number):
+        return None
+    if not by.integral and constant.find(exp.Cast, exp.Parameter) is not None:
+        return None  # it may be a double, with which PostgreSQL would round
+    if isinstance(node, exp.Mul):
+        return scaled_term(inner, by)
+    if turned and isinstance(node, exp.Sub):
+        return moved_term(scaled_term(inner, Number(Fraction(-1), integral=True)), by, 1)
+    return moved_term(inner, by, 1 if isinstance(node, exp.Add) else -1)

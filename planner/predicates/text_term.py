@@ -1,0 +1,109 @@
+"""Functions of a text: its beginning, its end and its lower case, as lists and LIKE patterns of the column."""
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, SqlType
+from planner.parser.tree import written
+from planner.predicates.column_comparison import unlisted
+from planner.predicates.letter_case import escaped, lowered_spellings
+from planner.predicates.row_scope import RowScope
+from planner.predicates.term import Comparing, LikePattern, Term
+from planner.question.condition import Compare, IsNull, Like, Not, Within, all_of, any_of
+from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.values.functions import text_of
+from planner.values.like import parts
+from planner.values.model import Constant, Number, wrong
+
+
+def text_term(node: exp.Expr, inner: Term | None, within: RowScope) -> Term | None:
+    """`left`, `right`, `substring` from the first character, or `lower` of the text `inner`."""
+    if inner is None or not inner.plain or inner.column.sql_type is not SqlType.TEXT:
+        return None
+    column = inner.column
+    if isinstance(node, exp.Lower):
+        return Term(column, _lowered(column, node), like=_lowered_like(column))
+    length = _length(node, within)
+    if length is None:
+        return None
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        text = _compared_text(operator, constant, at)
+        if text is None:
+            return UNKNOWN
+        if len(text) < length:
+            return inner.compare(operator, text, at)
+        if len(text) > length:
+            equal = known_unless_null(column.name, true=any_of(()), false=Not(IsNull(column.name)))
+        else:
+            found = Like(column.name, f"%{escaped(text)}" if isinstance(node, exp.Right) else f"{escaped(text)}%")
+            equal = known_unless_null(column.name, true=found, false=Not(found))
+        return equal if operator == "=" else equal.negated()
+
+    return Term(column, compare)
+
+
+def _length(node: exp.Expr, within: RowScope) -> int | None:
+    """How many characters `left`, `right` or a `substring` from the first one keeps."""
+    begin = node.args.get("start")
+    count = node.args.get("length") if isinstance(node, exp.Substring) else node.args.get("expression")
+    if count is None or (isinstance(node, exp.Substring) and (begin is None or not within.is_constant(begin))):
+        return None
+    first = within.constant(begin) if begin is not None else Number(Fraction(1), integral=True)
+    found = within.constant(count) if within.is_constant(count) else None
+    if not isinstance(found, Number) or not found.integral or not isinstance(first, Number) or first.value != 1:
+        return None
+    return int(found.value) if 0 < found.value < 10_000 else None
+
+
+def _compared_text(operator: str, constant: Constant, at: exp.Expr) -> str | None:
+    if constant is None:
+        return None
+    text = text_of(constant)
+    if text is None or "\x00" in text:
+        raise wrong(at, f"{written(at)[:80]} is not text")
+    if operator not in ("=", "<>"):
+        raise unlisted(at, "the order of texts depends on a collation", hint="Use =, <>, IN or LIKE.")
+    return text
+
+
+def _lowered(column: Column, node: exp.Expr) -> Comparing:
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        text = _compared_text(operator, constant, at)
+        if text is None:
+            return UNKNOWN
+        spelled = ["".join(parts(found)[i] or "" for i in range(len(text))) for found in
+                   lowered_spellings(list(text), node)]  # fmt: skip
+        equal = one_of(column, spelled)
+        return equal if operator == "=" else equal.negated()
+
+    return compare
+
+
+def _lowered_like(column: Column) -> LikePattern:
+    def like(pattern: str, at: exp.Expr) -> Truth:
+        return any_like(column, lowered_spellings(parts(pattern), at))
+
+    return like
+
+
+def one_of(column: Column, texts: list[str]) -> Truth:
+    """That a text column is one of some texts."""
+    match sorted(set(texts)):
+        case []:
+            return known_unless_null(column.name, true=any_of(()), false=Not(IsNull(column.name)))
+        case [text]:
+            equal, other = Compare(column.name, "=", text), Compare(column.name, "<>", text)
+            return known_unless_null(column.name, true=equal, false=other)
+        case several:
+            found = Within(column.name, tuple(several))
+            return known_unless_null(column.name, true=found, false=Not(found))
+
+
+def any_like(column: Column, patterns: list[str]) -> Truth:
+    """That a text column is LIKE one of some patterns."""
+    if not patterns:
+        return one_of(column, [])
+    found = [Like(column.name, pattern) for pattern in dict.fromkeys(patterns)]
+    return known_unless_null(column.name, true=any_of(found), false=all_of(Not(one) for one in found))

@@ -1,0 +1,148 @@
+"""Functions of a date or timestamp: truncated, its year or epoch, and moved by an interval."""
+
+from datetime import date, datetime, timedelta
+from math import floor
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, SqlType
+from planner.parser.tree import bare, written
+from planner.predicates.column_comparison import compared, unlisted
+from planner.predicates.row_scope import RowScope, combined
+from planner.predicates.term import Term
+from planner.question.condition import IsNull, Not, any_of
+from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.values.datetimes import STEPS, instant, midnight, moment, shifted, truncated
+from planner.values.model import Constant, Number, Span, Untyped, number, wrong
+
+
+def _moment(constant: Constant, at: exp.Expr) -> datetime | None:
+    """A constant of time as a timestamp."""
+    match constant:
+        case None:
+            return None
+        case Untyped(text):
+            return moment(text, at)
+        case date():
+            return midnight(constant)
+        case _:
+            raise wrong(at, f"{written(at)[:80]} is not a date or timestamp")
+
+
+def _stepped(
+    column: Column, operator: str, start: datetime, following: datetime, at: exp.Expr, *, whole: bool
+) -> Truth:
+    """A step function of a time: `start` to `following` is the step that holds the constant, which is it if `whole`."""
+    if operator in ("=", "<>"):
+        if whole:
+            sides = (compared(column, ">=", start, at), compared(column, "<", following, at))
+            equal = combined(sides, conjunction=True)
+        else:
+            equal = known_unless_null(column.name, true=any_of(()), false=Not(IsNull(column.name)))
+        return equal if operator == "=" else equal.negated()
+    edge = start if whole and operator in (">=", "<") else following
+    return compared(column, ">=" if operator in (">", ">=") else "<", edge, at)
+
+
+def _times(node: exp.Expr, inner: Term | None) -> tuple[Column, bool] | None:
+    """The date or timestamp that is read, and whether PostgreSQL makes it a timestamp without time zone."""
+    if inner is None or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or not inner.plain:
+        return None
+    return inner.column, inner.column.sql_type is SqlType.TIMESTAMP or isinstance(bare(node), exp.Cast)
+
+
+def truncated_term(node: exp.Expr, inner: Term | None, unit: str, within: RowScope, *, of_dates: bool) -> Term | None:
+    """date_trunc of the date or timestamp `node`, which is the term `inner`; a date itself if `of_dates`.
+
+    Raises KH205 for a date that is truncated to the session's time zone, unless that is UTC.
+    """
+    found = _times(node, inner)
+    if found is None or unit not in STEPS:
+        return None
+    column, local = found
+    local = local or of_dates
+    if not local and not within.given.utc:
+        raise unlisted(
+            node,
+            f'date_trunc of the date "{column.name}" is a timestamp with time zone',
+            detail="What it is compared with depends on the session's TimeZone, which is not UTC here.",
+            hint=f"Write date_trunc('{unit}', {written(node)}::timestamp), or SET TimeZone TO 'UTC' first.",
+        )
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        value = instant(constant.text, at) if not local and isinstance(constant, Untyped) else _moment(constant, at)
+        if value is None:
+            return UNKNOWN
+        if of_dates and isinstance(constant, Untyped):
+            value = midnight(value.date())
+        start = truncated(value, unit)
+        assert start is not None
+        return _stepped(column, operator, start, _next(start, STEPS[unit], at), at, whole=start == value)
+
+    return Term(column, compare)
+
+
+def _next(start: datetime, step: Span, at: exp.Expr) -> datetime:
+    try:
+        return shifted(start, step, 1)
+    except (ValueError, OverflowError):
+        raise wrong(at, "a date is out of range") from None
+
+
+_EPOCH = datetime(1970, 1, 1)
+_FARTHEST_SECONDS = 2**33  # up to here a double keeps microseconds apart, which date_part gives
+_MICROSECOND = Span(0, 0, 1)
+
+
+def extracted_term(node: exp.Extract, inner: Term | None, within: RowScope) -> Term | None:
+    """The year or the epoch of the term `inner`."""
+    part = str(node.this).lower().strip("'")
+    found = _times(node.expression, inner)
+    if found is None or part not in ("year", "epoch") or not (part == "year" or found[1] or within.given.utc):
+        return None
+    column = found[0]
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        if constant is None:
+            return UNKNOWN
+        value = number(constant.text, at) if isinstance(constant, Untyped) else constant
+        if not isinstance(value, Number):
+            raise wrong(at, f"{written(at)[:80]} is not a number")
+        below = floor(value.value)
+        if part == "year":
+            if not 2 <= below <= 9998:
+                raise wrong(at, f"the year {written(at)[:80]} is out of range")
+            start, step = datetime(below, 1, 1), STEPS["year"]
+        else:
+            if abs(below) > _FARTHEST_SECONDS or below != value.value:
+                raise wrong(at, f"{written(at)[:80]} is no whole number of seconds between 1698 and 2242")
+            start, step = _EPOCH + timedelta(seconds=below), _MICROSECOND
+        return _stepped(column, operator, start, _next(start, step, at), at, whole=below == value.value)
+
+    return Term(column, compare)
+
+
+def later_term(inner: Term, by: Constant, sign: int) -> Term | None:
+    """A date plus days, or a date or timestamp plus an interval without months."""
+    if not inner.plain or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
+        return None
+    match by:
+        case Number(value, True) if inner.column.sql_type is SqlType.DATE:
+            apart, of_dates = Span(0, int(value), 0), True
+        case Span(0, _, _):
+            apart, of_dates = by, False
+        case _:
+            return None
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        value = _moment(constant, at)
+        if value is None:
+            return UNKNOWN
+        if of_dates and isinstance(constant, Untyped):
+            value = midnight(value.date())
+        try:
+            return compared(inner.column, operator, shifted(value, apart, -sign), at)
+        except (ValueError, OverflowError):
+            raise wrong(at, "a date is out of range") from None
+
+    return Term(inner.column, compare)

@@ -1,0 +1,150 @@
+"""Whether two conditions can hold on one row: a search through the terms of their disjunctive form."""
+
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from itertools import pairwise, product
+from typing import Any
+
+from planner.catalog.model import Value
+from planner.question.condition import (
+    And,
+    Compare,
+    Condition,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Within,
+    as_double,
+    evaluate,
+    truth_of,
+)
+from planner.values.like import like_prefix
+from planner.values.operators import OPPOSITE
+
+_MOST_TERMS = 256
+_Term = tuple[Condition, ...]
+
+
+class _TooManyTerms(Exception):
+    """The disjunctive form is too long to look through."""
+
+
+def disjoint(first: Condition, second: Condition) -> bool:
+    """Whether no row satisfies both.
+
+    Guarantee: True only if for every row at most one of the two is true. False means nothing: the search looks at
+    each column of each term of the disjunctive form alone, and gives up beyond 256 terms.
+    """
+    try:
+        terms = _terms(And((first, second)), wanted="true")
+    except _TooManyTerms:
+        return False
+    return not any(map(_possible, terms))
+
+
+def _terms(condition: Condition, *, wanted: str) -> list[_Term]:
+    """The terms, one of which holds wherever the condition has the wanted truth value."""
+    match condition:
+        case Not(inner):
+            if wanted == "true" and not isinstance(inner, And | Or | Not | Compare):
+                return [(condition,)]
+            return _terms(inner, wanted="false" if wanted == "true" else "true")
+        case And(parts) | Or(parts):
+            below = [_terms(part, wanted=wanted) for part in parts]
+            if isinstance(condition, And) is (wanted == "true"):
+                return _products(below)
+            return _bounded(term for terms in below for term in terms)
+        case Compare(column, operator, value) if wanted == "false":
+            return [(Compare(column, OPPOSITE[operator], value),)]
+        case _:
+            return [(condition,) if wanted == "true" else (Not(condition),)]
+
+
+def _products(below: list[list[_Term]]) -> list[_Term]:
+    result: list[_Term] = [()]
+    for terms in below:
+        result = _bounded(left + right for left, right in product(result, terms))
+    return result
+
+
+def _bounded(terms: Iterable[_Term]) -> list[_Term]:
+    result: list[_Term] = []
+    for term in terms:
+        if len(result) == _MOST_TERMS:
+            raise _TooManyTerms
+        result.append(term)
+    return result
+
+
+def _possible(term: _Term) -> bool:
+    by_column: dict[str, list[Condition]] = {}
+    for literal in term:
+        inner = literal.condition if isinstance(literal, Not) else literal
+        assert isinstance(inner, Compare | Within | Like | IsNull)
+        by_column.setdefault(inner.column, []).append(literal)
+    return all(
+        _column_possible(column, literals) or _column_possible(column, [as_double(literal) for literal in literals])
+        for column, literals in by_column.items()
+    )
+
+
+def _column_possible(column: str, literals: list[Condition]) -> bool:
+    if any(isinstance(literal, IsNull) for literal in literals):
+        return all(evaluate(literal, {column: None}) is True for literal in literals)
+    candidates = _candidates(literals)
+    if candidates is not None:
+        tests = [truth_of(literal, column) for literal in literals]
+        return any(all(test(value) is True for test in tests) for value in candidates)
+    return _interval_possible(literals) and _prefixes_possible(literals)
+
+
+def _candidates(literals: list[Condition]) -> tuple[Value, ...] | None:
+    for literal in literals:
+        match literal:
+            case Compare(_, "=", value):
+                return (value,)
+            case Within(_, values):
+                return values
+            case Compare(_, _, bool()):
+                return (False, True)
+    return None
+
+
+def _interval_possible(literals: list[Condition]) -> bool:
+    low: Any = None
+    high: Any = None
+    for literal in literals:
+        match literal:
+            case Compare(_, ">" | ">=" as operator, value):
+                least = _least(value, strict=operator == ">")
+                low = least if low is None else max(low, least)
+            case Compare(_, "<" | "<=" as operator, value):
+                most = _most(value, strict=operator == "<")
+                high = most if high is None else min(high, most)
+    if low is None or high is None:
+        return True
+    return bool(low[0] < high[0] or (low[0] == high[0] and low[1] == 0 and high[1] == 0))
+
+
+def _least(value: Value, *, strict: bool) -> tuple[Any, int]:
+    """A lower end: the least value, and 1 where that value itself is left out."""
+    if strict and isinstance(value, int) and not isinstance(value, bool):
+        return value + 1, 0
+    if strict and isinstance(value, date) and not isinstance(value, datetime) and value < date.max:
+        return value + timedelta(days=1), 0
+    return value, 1 if strict else 0
+
+
+def _most(value: Value, *, strict: bool) -> tuple[Any, int]:
+    """An upper end: the greatest value, and -1 where that value itself is left out."""
+    if strict and isinstance(value, int) and not isinstance(value, bool):
+        return value - 1, 0
+    if strict and isinstance(value, date) and not isinstance(value, datetime) and value > date.min:
+        return value - timedelta(days=1), 0
+    return value, -1 if strict else 0
+
+
+def _prefixes_possible(literals: list[Condition]) -> bool:
+    prefixes = sorted(like_prefix(literal.pattern) for literal in literals if isinstance(literal, Like))
+    return all(later.startswith(earlier) for earlier, later in pairwise(prefixes))

@@ -1,0 +1,167 @@
+"""A question after parsing: resolved against the policy, every threshold an integer, nothing illegal left."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+from mechanisms.formula import Formula
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Table
+from planner.question.condition import Condition
+
+
+class Measure(StrEnum):
+    """How a group's rows make a functional."""
+
+    ROWS = "rows"  # rows are counted: one term that adds 1
+    UNITS = "units"  # privacy units with at least one such row, for COUNT(DISTINCT unit): one term that adds 1
+    VALUES = "values"  # different values of a column, for COUNT(DISTINCT column): one term that adds 1
+    TOTAL = "total"  # what rows add is summed: any terms
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What a row adds to a functional: `coefficient * value ** power`, the value clipped and in whole grid steps.
+
+    Only rows that satisfy `condition` and have a value in `column` (neither NULL nor NaN) add it. With `power` 0 the
+    term adds its coefficient, and `column` may be None: then every row that satisfies the condition counts.
+    """
+
+    coefficient: int
+    column: str | None
+    condition: Condition
+    power: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """What is taken off a functional before it is compared: one public integer for each value of the key `key`.
+
+    The least of them is 0, so that a cut is the least of all groups' thresholds. They are in the order of the
+    question's key space; `text` is what they are in the analyst's words and unit, as far as whole steps go.
+    """
+
+    key: str
+    steps: tuple[int, ...]
+    text: str
+
+    @property
+    def largest(self) -> int:
+        """The most that is taken off; the least is 0."""
+        return max(self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Functional:
+    """A bounded linear sum over the rows of a key that atoms compare, in integers: each row adds up its terms.
+
+    COUNT has one term of power 0, SUM one of power 1, AVG against t the terms x and -t over the rows with an x.
+    `unit_range` clips a unit's total per key (default bounding); None for row units and under a row cap.
+    `sensitivity` is the most one privacy unit changes the functional in one key. `unit_size` is how much one integer
+    step is worth in the analyst's unit, of a mean or ratio times `rows`: the group size for which its tolerance is
+    meant (1 otherwise). `origin` is where 0 stands in the analyst's unit: the threshold of a mean, 0 for a sum.
+    With `offsets` cuts are on the sum less a number that one key determines.
+    """
+
+    name: str  # as the analyst would write it: "count(*)", "sum(amount) FILTER (WHERE ...)", "avg(amount) - 20"
+    measure: Measure
+    terms: tuple[Term, ...]
+    sensitivity: int
+    unit_range: tuple[int, int] | None
+    unit_size: Decimal
+    rows: int
+    origin: Decimal = Decimal(0)
+    offsets: Offsets | None = None
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """The columns whose values are added up."""
+        return tuple(dict.fromkeys(term.column for term in self.terms if term.column is not None and term.power))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that a row needs values of to count for some term."""
+        return tuple(dict.fromkeys(term.column for term in self.terms if term.column is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """One comparison as the analyst wrote it, with the linear literals it became.
+
+    `text` is what was written; `lower`, `upper` is the band in which errors are allowed, in the analyst's unit or,
+    where `counted` says so, in rows beyond the threshold ("rows") or percent of a group's rows ("% of rows").
+    `literals` are the cuts on the functional that it became, each with whether it lies above.
+    """
+
+    label: str  # "A", "B", ...
+    text: str
+    functional: int
+    lower: Decimal
+    upper: Decimal
+    literals: tuple[tuple[int, bool], ...]
+    counted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The contract asked for: rates per key, tolerance text as set, group size for AVG, mechanism by name.
+
+    `most_positives` is the limit of a sparse vector, `public_knowledge` the text for MiM; other mechanisms have none.
+    `reuse` says whether noise may be shared with other questions; without, the cheapest noise for this one is chosen.
+    """
+
+    fnr: float
+    fpr: float
+    tolerance: str
+    min_rows: int
+    mechanism: str
+    most_positives: int | None = None
+    public_knowledge: str = ""
+    reuse: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTotal:
+    """What one privacy unit adds up to in one key, bounded: a column of the table of a question per unit.
+
+    It lies between `low` and `high`, which are in integer steps of that column's grid, and is NULL for a unit for which
+    `present` counts no row (None: never). `written` is how the analyst wrote it, with its own name before it.
+    """
+
+    name: str
+    written: str
+    functional: Functional
+    present: Functional | None
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRows:
+    """One row per privacy unit and key: the totals of those rows of `table` that satisfy `where`.
+
+    A unit without such a row in a key has no row there. Which keys of a unit count (and, under a row cap, which rows)
+    is decided before `where`, as everywhere.
+    """
+
+    table: Table
+    where: Condition
+    totals: tuple[UnitTotal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A decision query; `formula` is in negation normal form over `functionals`, as typed, with guards where needed.
+
+    With `per_unit` its rows are one per privacy unit and key: `table` has their columns, whose row cap is that one row.
+    """
+
+    table: Table
+    keys: KeySpace
+    where: Condition
+    functionals: tuple[Functional, ...]
+    atoms: tuple[Atom, ...]
+    formula: Formula
+    accuracy: Accuracy
+    warnings: tuple[str, ...]
+    per_unit: UnitRows | None = None

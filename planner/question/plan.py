@@ -1,0 +1,90 @@
+"""The plan of a question: what will be computed, decided and charged, fixed before any data is touched."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mechanisms.formula import Cut, Formula
+from mechanisms.protocol import Calibration
+from planner.question.model import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Minimised:
+    """The canonical form of a formula.
+
+    `formula` is the minimal DNF (what is evaluated, relaxed, bounded and printed) or, beyond twelve thresholds, the
+    tree as typed without what its own literals settle (`exact` is then false). `implicants` and `clauses` are all prime
+    ones, for EXPLAIN.
+    """
+
+    formula: Formula
+    implicants: tuple[tuple[Cut, ...], ...]
+    clauses: tuple[tuple[Cut, ...], ...]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """The rows of `table` that count, kept by the source for later questions of the same data version.
+
+    `build` is the SELECT whose rows it holds, with an index on column `indexed`. Equal names mean equal builds.
+    `sql` answers the question like `Rewritten.sql`, behind a clause `WITH rolled AS (SELECT * FROM it),`.
+    """
+
+    table: str
+    name: str
+    build: str
+    indexed: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """One-scan SQL for one dialect: key columns first, then one integer column per functional, named f0, f1, ...
+
+    `sql` is empty when the formula is constant: then nothing is read. `rollup` gives the same integers from rows that
+    bounding has chosen once for many questions; None where bounding chooses nothing or nothing may be kept.
+    """
+
+    dialect: str
+    sql: str
+    rollup: Rollup | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """That a question pays for noise which other thresholds can share.
+
+    `functionals` have noise on their sums although noise on blocks would cost less, and `epsilon_in_blocks` is the
+    worst case of the question with that, as it is where `keyhole.reuse` is off.
+    """
+
+    functionals: frozenset[int]
+    epsilon_in_blocks: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything decided about a question before data is touched; all of it public.
+
+    `question` is what will be computed: the formula is `minimised.formula`, and only the functionals that it needs are
+    left, in canonical order (the calibration, the SQL and the aggregates count them the same way). `asked` is the
+    question as the analyst put it. `compared` holds the worst-case epsilon of published mechanisms for the same
+    contract, by name. Equal fingerprints mean that one answer serves both, on the same data version. `sharing` is there
+    where noise that others can share was chosen although other noise would cost this question less.
+    """
+
+    asked: Question
+    question: Question
+    minimised: Minimised
+    calibration: Calibration
+    rewritten: Rewritten
+    compared: Mapping[str, float]
+    fingerprint: str
+    warnings: tuple[str, ...]
+    sharing: Sharing | None = None
+
+    @property
+    def worst_case_epsilon(self) -> float:
+        """The most that any single key can cost."""
+        return self.calibration.worst_case_epsilon

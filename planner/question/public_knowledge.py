@@ -1,0 +1,113 @@
+"""What an analyst knows of the groups that fail anyway: the text that says it, and what it means for a functional.
+
+    count: 240 far by 90, 28 near by 75; avg(age): 10 far by 5, 2 near by 1.5
+
+reads: of the groups that fail a condition on a count, 240 are short of its threshold by 90 at least, 28 others by 75
+at least. A part without a name holds for every aggregate that no other part names.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+
+from mechanisms.protocol import Knowledge
+from planner.catalog.tolerance import separated, squeezed
+from planner.errors import KeyholeError
+from planner.explain.literal_labels import aggregate_text
+from planner.question.model import Functional, Question
+
+_NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
+_PART = re.compile(
+    rf"(?:(?P<name>.+):)?\s*(?P<far>\d{{1,9}})\s+far\s+by\s+(?P<far_by>{_NUMBER})\s*,"
+    rf"\s*(?P<near>\d{{1,9}})\s+near\s+by\s+(?P<near_by>{_NUMBER})",
+    flags=re.ASCII | re.DOTALL | re.IGNORECASE,
+)
+_HINT = "SET keyhole.public_knowledge = '240 far by 90, 28 near by 75';"
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """Numbers of failing groups, and by how much at least they fail, in the analyst's unit."""
+
+    far_groups: int
+    far_by: Decimal
+    near_groups: int
+    near_by: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKnowledge:
+    """Shortfalls by aggregate: `named` by its text, its function or its column; `default` for all others."""
+
+    default: Shortfall | None
+    named: tuple[tuple[str, Shortfall], ...]
+
+    def shortfall(self, names: tuple[str, ...]) -> Shortfall | None:
+        """That of an aggregate known by these names, the most telling first."""
+        named = dict(self.named)
+        return next((named[name] for name in map(squeezed, names) if name in named), self.default)
+
+
+def public_knowledge(text: str) -> PublicKnowledge:
+    """What `text` says; nothing if it is blank. Raises KH402."""
+    default: Shortfall | None = None
+    named: dict[str, Shortfall] = {}
+    for part in separated(text, by=";") if text.strip() else ():
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise _refused(f"{part[:60]!r} is not NUMBER far by AMOUNT, NUMBER near by AMOUNT")
+        name, shortfall = squeezed(match["name"] or ""), _shortfall(match)
+        if name in named or (not name and default is not None):
+            raise _refused(f"{match['name'] or 'every aggregate'} is told of twice")
+        if name:
+            named[name] = shortfall
+        else:
+            default = shortfall
+    return PublicKnowledge(default=default, named=tuple(named.items()))
+
+
+def knowledge(question: Question) -> tuple[Knowledge | None, ...]:
+    """What the question's settings tell of each functional, in integer steps; empty when of none.
+
+    A name that no aggregate of the question has is passed over. Raises KH402.
+    """
+    known = public_knowledge(question.accuracy.public_knowledge)
+    told = tuple(_in_steps(functional, known.shortfall(_names(functional))) for functional in question.functionals)
+    return told if any(one is not None for one in told) else ()
+
+
+def _shortfall(match: re.Match[str]) -> Shortfall:
+    far_by, near_by = Decimal(match["far_by"]), Decimal(match["near_by"])
+    if not 0 < near_by <= far_by:
+        raise _refused("the near groups are short by more than 0, and by no more than the far ones")
+    return Shortfall(int(match["far"]), far_by, int(match["near"]), near_by)
+
+
+def _names(functional: Functional) -> tuple[str, ...]:
+    """What the text may call an aggregate, as for tolerances."""
+    text = aggregate_text(functional)
+    argument = text.split(" FILTER ")[0]
+    return (text, argument, argument.split("(")[0], *functional.columns)
+
+
+def _in_steps(functional: Functional, shortfall: Shortfall | None) -> Knowledge | None:
+    if shortfall is None:
+        return None
+
+    def steps(amount: Decimal) -> int:
+        return floor(Fraction(amount) * functional.rows / Fraction(functional.unit_size))
+
+    if not steps(shortfall.near_by):
+        raise _refused(f"{shortfall.near_by} is less than a step of {functional.name}")
+    return Knowledge(
+        far_keys=shortfall.far_groups,
+        far_distance=steps(shortfall.far_by),
+        near_keys=shortfall.near_groups,
+        near_distance=steps(shortfall.near_by),
+    )
+
+
+def _refused(message: str) -> KeyholeError:
+    return KeyholeError("KH402", f"keyhole.public_knowledge: {message}", hint=_HINT)

@@ -1,0 +1,116 @@
+"""The range of a measure among rows that meet conditions on its column: `sum(x) FILTER (WHERE x < 10)` adds at most 10.
+
+Guarantee: in every row that satisfies the conditions and has a value, the clipped and rounded value lies in the range
+given back. Conditions test the raw value and what is summed is clipped first and rounded then; both keep the order of
+values, so the ends of what the conditions leave are clipped, and rounded outward. NaN satisfies `x > 10` as in
+PostgreSQL but is no value; infinities are clipped.
+
+Proof: docs/proofs/joint_loss.md. References: MATHS M2 (fixed point), M6.
+"""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor, isfinite
+from typing import TypeAlias
+
+from planner.catalog.model import Column, Lookup, SqlType, Table, Value
+from planner.errors import KeyholeError
+from planner.question.condition import And, Compare, Condition, IsNull, Not, Or, Within
+from planner.values.operators import OPPOSITE
+
+_EXACT = 2**48  # steps up to which rounding in double precision is off by less than half a step
+_Interval: TypeAlias = tuple[Fraction | None, Fraction | None]  # None: without an end
+_EVERYTHING: _Interval = (None, None)
+
+
+def narrowed(name: str, steps: tuple[int, int], *, among: Iterable[Condition], table: Table) -> tuple[int, int]:
+    """The range of a measure in rows that satisfy all of `among`; the whole range where that says nothing of it.
+
+    Parameters:
+        steps: its range in all rows, in grid steps.
+    """
+    column = table.column(name)
+    step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
+    found = _interval(And(tuple(among)), column, wanted=True)
+    if found in (None, _EVERYTHING) or step is None or column.bounds is None:
+        return steps
+    if isinstance(column.derivation, Lookup) or max(map(abs, steps)) >= _EXACT:
+        return steps
+    low, high = (_number(bound, column) for bound in column.bounds)
+    least, most = (None if end is None else min(max(end, low), high) for end in found or _EVERYTHING)
+    return (
+        steps[0] if least is None else max(steps[0], _rounded(least, step=Fraction(step), column=column)[0]),
+        steps[1] if most is None else min(steps[1], _rounded(most, step=Fraction(step), column=column)[1]),
+    )
+
+
+def _rounded(value: Fraction, *, step: Fraction, column: Column) -> tuple[int, int]:
+    """The steps between which a value is rounded; of a double the very one, by the engines' own arithmetic."""
+    if column.sql_type is SqlType.DOUBLE:
+        nearest = floor(float(value) / float(step) + 0.5)
+        return nearest, nearest
+    return floor(value / step), ceil(value / step)
+
+
+def _interval(condition: Condition, column: Column, *, wanted: bool) -> _Interval | None:
+    """Where the values lie for which a condition has the wanted truth value; None where there is no such value."""
+    match condition:
+        case Not(inner):
+            return _interval(inner, column, wanted=not wanted)
+        case And(parts) | Or(parts):
+            found = [_interval(part, column, wanted=wanted) for part in parts]
+            return _both(found) if isinstance(condition, And) is wanted else _either(found)
+        case Compare(name, operator, value) if name == column.name:
+            return _compared(operator if wanted else OPPOSITE[operator], value, column)
+        case Within(name, values) if name == column.name and wanted:
+            return _either([_compared("=", value, column) for value in values])
+        case IsNull(name) if name == column.name and wanted:
+            return None
+        case _:
+            return _EVERYTHING
+
+
+def _compared(operator: str, value: Value, column: Column) -> _Interval:
+    edge = _number(value, column)
+    whole = column.sql_type is SqlType.INTEGER
+    match operator:
+        case "=":
+            return edge, edge
+        case "<" | "<=":
+            return None, (Fraction(ceil(edge) - 1) if whole and operator == "<" else edge)
+        case ">" | ">=":
+            return (Fraction(floor(edge) + 1) if whole and operator == ">" else edge), None
+        case _:
+            return _EVERYTHING
+
+
+def _number(value: Value, column: Column) -> Fraction:
+    """The number as a row's value is compared with it."""
+    if not isinstance(value, int | Decimal):
+        raise KeyholeError("KH900", "a measure is compared with what is no number")
+    if column.sql_type is SqlType.DOUBLE and isfinite(float(value)):
+        return Fraction(float(value))
+    return Fraction(value)
+
+
+def _both(found: Iterable[_Interval | None]) -> _Interval | None:
+    low: Fraction | None = None
+    high: Fraction | None = None
+    for one in found:
+        if one is None:
+            return None
+        low = one[0] if low is None else low if one[0] is None else max(low, one[0])
+        high = one[1] if high is None else high if one[1] is None else min(high, one[1])
+    return None if low is not None and high is not None and low > high else (low, high)
+
+
+def _either(found: Iterable[_Interval | None]) -> _Interval | None:
+    some = [one for one in found if one is not None]
+    if not some:
+        return None
+    lows, highs = [low for low, _ in some if low is not None], [high for _, high in some if high is not None]
+    return (
+        min(lows) if len(lows) == len(some) else None,
+        max(highs) if len(highs) == len(some) else None,
+    )

@@ -1,0 +1,104 @@
+"""What stands inside a statement for Keyhole to answer: questions, and the relations under `keyhole.`."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from planner.catalog.model import Column, StoredParameter, Table
+from planner.errors import KeyholeError
+from planner.parser.source_map import Origin
+from planner.question.condition import Condition
+from planner.scope.key_classes import stored_key
+from planner.scope.names import JoinedTable, Scope, UnitTable
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A question inside a statement: SELECT ... FROM ... HAVING, without what orders or cuts its answer.
+
+    `offset` is where `text` starts in the statement, 0-based. `alias` is the name that qualifies the table's columns.
+    `stored` is the stored question's name if the text is the owner's, and `parameters` are its own. `joined` are the
+    two sides where the text is a set operation between questions that are answered as one. `looked_up` are the public
+    tables that are joined to `table`, which has their columns; `members` the private ones that it joins. With
+    `per_unit` the question reads a subquery that gives one row per privacy unit and key, and `table` has its columns.
+    `origin` tells where its characters stood in the statement as it was written, if that was flattened.
+    """
+
+    text: str
+    offset: int
+    table: Table
+    alias: str
+    keys: tuple[Column, ...]
+    stored: str | None
+    joined: "Joined | None" = None
+    parameters: tuple[StoredParameter, ...] = ()
+    looked_up: tuple[JoinedTable, ...] = ()
+    members: tuple[UnitTable, ...] = ()
+    per_unit: "UnitQuery | None" = None
+    origin: Origin | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """What names in the question refer to."""
+        listed = None if self.per_unit is None else self.per_unit.listed
+        return Scope(table=self.table, alias=self.alias, joined=self.looked_up, listed=listed, members=self.members)
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and declared type of each column of the answer, in the key space's order.
+
+        Classes of a key's values are answered by that key, with one value of each class.
+        """
+        return tuple((stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
+
+    def moved(self, *, offset: int) -> "Embedded":
+        """The same question in a longer text that starts `offset` characters earlier."""
+        joined = self.joined
+        if joined is not None:
+            joined = replace(joined, left=joined.left.moved(offset=offset), right=joined.right.moved(offset=offset))
+        origin = None if self.origin is None else self.origin.moved(offset=offset)
+        return replace(self, offset=self.offset + offset, joined=joined, origin=origin)
+
+    def placed(self, error: KeyholeError) -> KeyholeError:
+        """A refusal of this text, pointing into the statement that holds it."""
+        moved = error.moved(offset=self.offset)
+        return moved if self.origin is None else self.origin.placed(moved)
+
+    def is_all_of(self, statement: str) -> bool:
+        """Whether the statement is this question and nothing around it."""
+        return self.text == (statement if self.origin is None else self.origin.text.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class UnitQuery:
+    """A subquery that gives one row per privacy unit and key, in the FROM of a question or in a WITH query.
+
+    `text` is its SELECT, which starts `offset` characters after the question's start (before it, if negative). It reads
+    `table` under the name `alias` and groups by `groups`. `listed` are the names of its columns, each with the column
+    of the question's table that it is.
+    `conditions`, once it is resolved, are what it says of whole units: of its groups in WHERE, of totals in HAVING.
+    """
+
+    text: str
+    offset: int
+    table: Table
+    alias: str
+    groups: tuple[Column, ...]
+    listed: tuple[tuple[str, str], ...]
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A set operation without ALL between two questions of one table with the same keys."""
+
+    operation: Literal["union", "intersect", "except"]
+    left: Embedded
+    right: Embedded
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedVirtual:
+    """A relation under `keyhole.` inside a statement; Keyhole supplies its rows at run time."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]

@@ -1,0 +1,74 @@
+"""Which looked-up columns the keys of a question determine, which values they have there, and how SQL finds them."""
+
+from collections.abc import Collection, Mapping
+
+from planner.catalog.model import Column, Lookup, Value
+from planner.parser.lexer import quoted
+from planner.scope.names import JoinedTable, Scope
+
+
+def determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
+    """Whether each group has one value of the column, NULL included, because it is looked up by one of the keys."""
+    if column.name in keys:
+        return True
+    found = _looked_up(column, scope)
+    if found is None:
+        return False
+    joined, _ = found
+    return _own_key(joined, column, keys) is not None or determined(scope.table.column(joined.base), keys, scope)
+
+
+def leading(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
+    """The columns without those that the others determine: what makes a group."""
+    names = [column.name for column in columns]
+    return tuple(
+        column for column in columns if not determined(column, [name for name in names if name != column.name], scope)
+    )
+
+
+def lookup_sql(column: Column, keys: Collection[str], scope: Scope) -> str:
+    """A determined column as an expression over the relation of the keys, which has the scope's alias."""
+    if column.name in keys:
+        return f"{quoted(scope.alias)}.{quoted(column.name)}"
+    found = _looked_up(column, scope)
+    assert found is not None
+    joined, public = found
+    own = _own_key(joined, column, keys)
+    by = scope.table.column(joined.base) if own is None else scope.table.column(own)
+    alias = quoted(joined.alias)
+    return (
+        f"(SELECT {alias}.{quoted(public)} FROM public.{quoted(joined.name)} AS {alias} "
+        f"WHERE {alias}.{quoted(joined.key)} = {lookup_sql(by, keys, scope)})"
+    )
+
+
+def by_key(column: Column, key: Column, values: Collection[Value]) -> Mapping[Value, Value | None] | None:
+    """The column's value for each of the key's values; None where the key does not determine it."""
+    if column.name == key.name:
+        return {value: value for value in values}
+    if not isinstance(column.derivation, Lookup):
+        return None
+    pairs = dict(column.derivation.pairs)
+    if column.derivation.column == key.name:
+        return {value: pairs.get(value) for value in values}
+    if not isinstance(key.derivation, Lookup) or key.derivation.column != column.derivation.column:
+        return None
+    found: dict[Value, Value | None] = {}
+    for base, value in key.derivation.pairs:
+        if value is not None and found.setdefault(value, pairs.get(base)) != pairs.get(base):
+            return None
+    return {value: found[value] for value in values}
+
+
+def _looked_up(column: Column, scope: Scope) -> tuple[JoinedTable, str] | None:
+    if not isinstance(column.derivation, Lookup):
+        return None
+    return next(
+        ((joined, public) for joined in scope.joined for public, named in joined.columns if named == column.name), None
+    )
+
+
+def _own_key(joined: JoinedTable, column: Column, keys: Collection[str]) -> str | None:
+    """The key that is the public table's own joined column."""
+    own = dict(joined.columns).get(joined.key)
+    return own if own in keys and own != column.name else None

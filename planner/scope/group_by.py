@@ -1,0 +1,223 @@
+"""GROUP BY: which columns are the question's keys, by name, position, output alias or a derived column's expression."""
+
+from itertools import combinations
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, Derivation, Lookup
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.tree import bare, name, position, written
+from planner.scope.functional_dependencies import leading
+from planner.scope.key_classes import by_expressions, key_expression
+from planner.scope.names import Scope, derivation, referenced, same
+
+
+def grouping(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
+    """The key columns in order, each once, without looked-up ones that others determine.
+
+    Raises KH105, KH106, KH201, KH202.
+    """
+    group = select.args.get("group")
+    if group is None or not group.expressions:
+        if group is not None and any(value for key, value in group.args.items() if key != "expressions"):
+            raise _unsupported(group)
+        raise KeyholeError(
+            "KH105",
+            "the question has no GROUP BY keys",
+            detail="Keyhole tells which groups cross a threshold, so it needs groups.",
+            hint=f"Group by one or more of: {_known(scope)}.",
+            position=position(select.args.get("having") or select),
+        )
+    if any(value for key, value in group.args.items() if key != "expressions"):
+        raise _unsupported(group)
+    items = [_chosen(bare(item), select, scope) for item in group.expressions]
+    for item in items:
+        if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            raise _unsupported(item)
+    listed = [referenced(item, scope) for item in items]
+    computed = by_expressions(items, scope)
+    several = [column for columns in computed.values() for column in columns]
+    names = {column.name for column in leading([*(c for c in listed if c is not None), *several], scope)}
+    keys: dict[str, Column] = {}
+    for index, (item, known) in enumerate(zip(group.expressions, listed, strict=True)):
+        if index in computed:
+            keys |= {column.name: column for column in computed[index] if column.name in names}
+        elif known is None or known.name in names:
+            column = _key(item, select, scope)
+            keys[column.name] = column
+    return tuple(keys.values())
+
+
+def grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], frozenset[str]]:
+    """What a question's select list may show: the columns it groups by, and expressions of keys, by their text."""
+    items = [_chosen(bare(item), select, scope) for item in select.args["group"].expressions]
+    columns = [referenced(item, scope) for item in items]
+    found = [key_expression(item, scope) for item, column in zip(items, columns, strict=True) if column is None]
+    return (
+        tuple(dict.fromkeys(column for column in columns if column is not None)),
+        frozenset(expression.text for expression in found if expression is not None),
+    )
+
+
+def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
+    """The columns that a subquery groups by, with or without a public domain. Raises KH106, KH201, KH202."""
+    group = select.args["group"]
+    if any(value for key, value in group.args.items() if key != "expressions"):
+        raise _unsupported(group)
+    columns: dict[str, Column] = {}
+    for item in group.expressions:
+        chosen = _chosen(bare(item), select, scope)
+        if isinstance(chosen, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            raise _unsupported(chosen)
+        column = referenced(chosen, scope)
+        if column is None:
+            raise KeyholeError("KH202", f"{written(chosen)[:80]} is not a column", position=position(chosen))
+        columns[column.name] = column
+    return tuple(columns.values())
+
+
+def _unsupported(node: exp.Expr) -> KeyholeError:
+    return KeyholeError(
+        "KH106",
+        "ROLLUP, CUBE, GROUPING SETS and GROUP BY ALL or DISTINCT are not supported",
+        hint="Ask one question per grouping; UNION ALL may join them.",
+        position=position(node),
+    )
+
+
+MOST_SETS = 8
+
+
+def grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], ...]:
+    """The groupings of ROLLUP, CUBE and GROUPING SETS, without the one over everything; none where they are many."""
+    group = select.args.get("group")
+    if group is None or any(value for key, value in group.args.items() if key != "expressions"):
+        return ()
+    sets: list[tuple[exp.Expr, ...]] = [()]
+    for item in group.expressions:
+        sets = [left + right for left in sets for right in _sets(item)]
+        if len(sets) > MOST_SETS:
+            return ()
+    try:
+        found = [tuple(dict.fromkeys(_key(item, select, scope) for item in items)) for items in sets if items]
+    except KeyholeError:
+        return ()
+    return tuple(dict.fromkeys(found))
+
+
+def _sets(item: exp.Expr) -> list[tuple[exp.Expr, ...]]:
+    match item:
+        case exp.Cube(expressions=items) if 2 ** min(len(items), 60) > MOST_SETS:
+            return [()] * (MOST_SETS + 1)
+        case exp.Rollup(expressions=items) | exp.Cube(expressions=items):
+            parts = [_columns(part) for part in items]
+            if isinstance(item, exp.Rollup):
+                chosen = [range(length) for length in range(len(parts), -1, -1)]
+                return [tuple(column for index in indices for column in parts[index]) for indices in chosen]
+            places = range(len(parts))
+            return [
+                tuple(column for index in indices for column in parts[index])
+                for length in range(len(parts), -1, -1)
+                for indices in combinations(places, length)
+            ]
+        case exp.GroupingSets(expressions=items):
+            return [one for part in items for one in _sets(part)]
+        case _:
+            return [_columns(item)]
+
+
+def _columns(item: exp.Expr) -> tuple[exp.Expr, ...]:
+    return tuple(item.expressions) if isinstance(item, exp.Tuple) else (bare(item),)
+
+
+def _known(scope: Scope) -> str:
+    return ", ".join(column.name for column in scope.table.columns if column.domain is not None) or "(none declared)"
+
+
+def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
+    item = _chosen(bare(item), select, scope)
+    if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+        raise _unsupported(item)
+    column = referenced(item, scope)
+    if column is None:
+        raise KeyholeError(
+            "KH202",
+            f"{written(item)[:80]} is not a column with a public domain",
+            detail=f"Keys with a public domain: {_known(scope)}.",
+            hint=_declare(item, scope),
+            position=position(item),
+        )
+    if column.domain is None:
+        raise KeyholeError(
+            "KH202",
+            f'column "{column.name}" has no public domain',
+            detail=f"The list of groups must be public. Keys of {scope.table.name}: {_known(scope)}.",
+            hint="Group by a public column of type text, integer, boolean, date or timestamp that holds values."
+            if isinstance(column.derivation, Lookup)
+            else f"Declare [{scope.table.declared(column.name)}] key = {{ values = [...] }}, "
+            "values_from or range in keyhole.toml.",
+            position=position(item),
+        )
+    return column
+
+
+def _declare(item: exp.Expr, scope: Scope) -> str:
+    found = derivation(item, scope)
+    if found is not None:
+        base = readable(found.column)
+        forms = {"date_trunc": f"date_trunc('{found.part}', {base})", "extract": f"extract({found.part} from {base})"}
+        expression = forms.get(found.function, f"{base}::date")
+        return (
+            f'Declare a column of {scope.table.name} with expression = "{expression}" and a key range in keyhole.toml.'
+        )
+    key = _formatted(item, scope)
+    if key is not None:
+        shown = scope.spelled(key)
+        formatted = written(item).replace(written(item.this), shown, 1)
+        return f"SELECT {formatted} FROM {_source(scope)} GROUP BY {shown} HAVING count(*) > 1000;"
+    return "Group by declared columns."
+
+
+def _source(scope: Scope) -> str:
+    table = readable(scope.table.name)
+    return table if scope.alias == scope.table.name else f"{table} AS {readable(scope.alias)}"
+
+
+def _formatted(item: exp.Expr, scope: Scope) -> Column | None:
+    """The key by which to group in place of to_char(x, 'YYYY-MM'): what its format shows of a date."""
+    if not isinstance(item, exp.TimeToStr) or scope.joined or scope.listed is not None:
+        return None
+    read = referenced(item.this, scope)
+    form = written(item.args["format"]).lower()
+    part = next((part for letter, part in (("d", "day"), ("m", "month"), ("q", "quarter")) if letter in form), "year")
+    for key in scope.table.columns:
+        if (
+            read is not None
+            and key.domain is not None
+            and same(key.derivation, Derivation("date_trunc", part, read.name))
+        ):
+            return key
+    return None
+
+
+def _chosen(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
+    """What a position or an output alias stands for; as in PostgreSQL, a column of the table comes before an alias."""
+    if isinstance(item, exp.Literal) and not item.is_string:
+        index = int(str(item.this)) if str(item.this).isdigit() else 0
+        if not 1 <= index <= len(select.expressions):
+            raise KeyholeError(
+                "KH202", f"GROUP BY position {item.this} is not in the select list", position=position(item)
+            )
+        return _unaliased(select.expressions[index - 1])
+    if isinstance(item, exp.Column) and item.args.get("table") is None:
+        wanted = name(item.this)
+        if not scope.knows(wanted):
+            for projection in select.expressions:
+                if isinstance(projection, exp.Alias) and name(projection.args["alias"]) == wanted:
+                    return _unaliased(projection)
+    return item
+
+
+def _unaliased(projection: exp.Expr) -> exp.Expr:
+    return bare(projection.this if isinstance(projection, exp.Alias) else projection)

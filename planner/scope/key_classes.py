@@ -1,0 +1,272 @@
+"""GROUP BY an expression of declared keys: the key itself where each value has its own result, else classes of values.
+
+Guarantee: which rows form a group is public, a function of a declared key's public values alone. Rows whose key is
+outside its public domain, or NULL, are in no group, whatever the expression gives for them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from itertools import product
+from math import prod
+
+import sqlglot
+from sqlglot import exp
+
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Column, Derivation, Lookup, SqlType, Value
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, parse, position, written
+from planner.scope.key_expressions import NotExact, Typed, given, images
+from planner.scope.names import Scope, kind_of, part_of, referenced
+
+MOST_VALUES = 10_000
+_COARSEST_FIRST = ("year", "quarter", "month", "week", "day", "hour")
+_TOLD_BY = {
+    "year": ("year", "quarter", "month", "day", "hour"),
+    "quarter": ("quarter", "month", "day", "hour"),
+    "month": ("month", "day", "hour"),
+    "week": ("week", "day", "hour"),
+    "hour": ("hour",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyExpression:
+    """An expression of key columns: its text over these, by which it is known, and the columns, by their text there."""
+
+    text: str
+    columns: tuple[tuple[str, Column], ...]
+
+
+def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
+    """The expression over key columns alone, or None if it reads others or none. Raises KH201, KH202."""
+    found: dict[str, Column] = {}
+
+    def leaf(column: Column, to: str | None) -> exp.Expr:
+        named = sqlglot.parse_one(scope.spelled(column), dialect="postgres")
+        found[written(named)] = column
+        return named if to is None else exp.Cast(this=named, to=exp.DataType.build(to, dialect="postgres"))
+
+    def over_keys(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Paren):
+            return part
+        column = referenced(part, scope)
+        if column is not None and _is_key(column):
+            return leaf(column, _type(part, scope))
+        instead = stand_in(part, scope) if isinstance(part, exp.Column) else None
+        if instead is not None and isinstance(part, exp.Column):
+            stamp = scope.column(part).sql_type is SqlType.TIMESTAMP
+            return leaf(instead, "timestamp" if stamp else None)
+        return part
+
+    if any(isinstance(part, exp.Query | exp.AggFunc | exp.Window | exp.Parameter | exp.Star) for part in node.walk()):
+        return None
+    if any("percent" in part.meta for part in node.find_all(exp.TimeToStr)):
+        raise _refused(node, "Keyhole does not read patterns with a percent sign.")
+    text = written(bare(_detached(node).transform(over_keys, copy=False)))
+    tree = _parsed(text)
+    read = {written(column) for column in tree.find_all(exp.Column)}
+    if not read or not read <= set(found):
+        return None
+    return KeyExpression(text, tuple((name, found[name]) for name in sorted(read)))
+
+
+def _detached(node: exp.Expr) -> exp.Expr:
+    """A copy that still knows what it stood in, since a column's place says what is asked of it."""
+    copied: exp.Expr = exp.Tuple(expressions=[node.copy()]).expressions[0]
+    return copied
+
+
+def _is_key(column: Column) -> bool:
+    return column.domain is not None
+
+
+def _type(part: exp.Expr, scope: Scope) -> str | None:
+    """The type that PostgreSQL gives an expression which a derived column stands for, where it is not the column's."""
+    part = bare(part)
+    if isinstance(part, exp.Extract):
+        return "numeric"
+    if isinstance(part, exp.TimestampTrunc):
+        return "timestamp" if _of_timestamp(part.this, scope) else "timestamptz"
+    return None
+
+
+def _of_timestamp(node: exp.Expr, scope: Scope) -> bool:
+    node = bare(node)
+    if isinstance(node, exp.Cast):
+        return bool(node.to.this == exp.DataType.Type.TIMESTAMP)
+    return isinstance(node, exp.Column) and scope.column(node).sql_type is SqlType.TIMESTAMP
+
+
+def stand_in(node: exp.Column, scope: Scope) -> Column | None:
+    """The key that tells all that is asked of a date or timestamp where it stands: its month, in its quarter."""
+    if isinstance(node.this, exp.Star):
+        return None
+    around = node.parent
+    while isinstance(around, exp.Paren) or (
+        isinstance(around, exp.Cast) and kind_of(around) in ("TIMESTAMP", "DATE") and around.parent is not None
+    ):
+        around = around.parent
+    told = _TOLD_BY.get(_asked(around), ("day", "hour"))
+    if not isinstance(around, exp.TimestampTrunc | exp.Extract | exp.TimeToStr) or _asked(around) == "hour":
+        return None
+    column = scope.column(node)
+    if _is_key(column) or column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
+        return None
+    parts = {key_part(key, column): key for key in scope.table.columns if _is_key(key)}
+    return next((parts[part] for part in _COARSEST_FIRST if part in told and part in parts), None)
+
+
+def key_part(key: Column, column: Column) -> str:
+    """To what a key truncates a column; empty if it does not."""
+    derived = key.derivation
+    if not isinstance(derived, Derivation) or derived.column != column.name:
+        return ""
+    return derived.part if derived.function == "date_trunc" else "day" if derived.function == "date" else ""
+
+
+def _asked(node: exp.Expr | None) -> str:
+    match node:
+        case exp.TimestampTrunc():
+            return part_of(node)
+        case exp.Extract():
+            return str(node.this).lower().strip("'")
+        case exp.TimeToStr():
+            marks = (("%H", "hour"), ("%d", "day"), ("%m", "month"), ("Q", "quarter"), ("%Y", "year"))
+            return next((part for mark, part in marks if mark in str(node.args["format"])), "day")
+        case _:
+            return ""
+
+
+def by_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[Column, ...]]:
+    """For the place of each item that is an expression of keys, the columns by which to group instead.
+
+    Raises KH202 for expressions whose values are not computed here.
+    """
+    plain = {column.name: column for item in items if (column := referenced(item, scope)) is not None}
+    found: dict[int, KeyExpression] = {}
+    for index, item in enumerate(items):
+        if referenced(item, scope) is None and (expression := key_expression(item, scope)) is not None:
+            found[index] = expression
+    result: dict[int, tuple[Column, ...]] = {}
+    for index, expression in found.items():
+        open_ = tuple(column for _, column in expression.columns if column.name not in plain)
+        if len(expression.columns) < 2:
+            continue
+        if open_:
+            _tell_apart(expression, items[index])
+        plain |= {column.name: column for column in open_}
+        result[index] = tuple(column for _, column in expression.columns)
+    for index, expression in found.items():
+        if len(expression.columns) == 1:
+            (_, base), *_ = expression.columns
+            same = [one.text for one in found.values() if len(one.columns) == 1 and one.columns[0][1].name == base.name]
+            texts = tuple(dict.fromkeys(same))
+            result[index] = (base if base.name in plain else _grouped_by(texts, base, items[index], scope),)
+    return result
+
+
+def _tell_apart(expression: KeyExpression, item: exp.Expr) -> None:
+    """Refuse an expression of several keys that does not tell all their values apart."""
+    names = [name for name, _ in expression.columns]
+    size = prod(len(column.domain or ()) for _, column in expression.columns)
+    if size > MOST_VALUES:
+        raise _refused(item, f"It would have to be computed for {size:,} combinations of values.")
+    tree = _parsed(expression.text)
+    combinations = product(*(_given(column) for _, column in expression.columns))
+    try:
+        results = images(tree, [dict(zip(names, values, strict=True)) for values in combinations])
+    except NotExact as part:
+        raise _not_exact(item, part) from None
+    if len({(one.kind, one.raw) for one in results}) < size:
+        raise _refused(item, "It gives several combinations of keys one value.")
+
+
+def _grouped_by(texts: tuple[str, ...], base: Column, item: exp.Expr, scope: Scope) -> Column:
+    """The column by which expressions of one key group: the key itself, or the classes that they make of its values."""
+    domain = base.domain or ()
+    if len(domain) > MOST_VALUES:
+        raise _refused(item, f"It would have to be computed for {len(domain):,} values.")
+    try:
+        pairs = _pairs(texts, _spelled(base, scope), base)
+    except NotExact as part:
+        raise _not_exact(item, part) from None
+    first = tuple(dict.fromkeys(value for _, value in pairs))
+    if len(first) == len(domain):
+        return base
+    if isinstance(base.derivation, Lookup) or scope.listed is not None:
+        raise _refused(item, "It gives several values of a key one value, and the key is another table's column.")
+    name = ", ".join(texts)
+    if any(column.name == name for column in scope.table.columns):
+        raise _refused(item, "A column has this name.")
+    digest = sha256("\n".join(f"{as_text(value)!r} {as_text(to)!r}" for value, to in pairs).encode()).hexdigest()
+    return Column(
+        name=name,
+        sql_type=base.sql_type,
+        declared=base.declared,
+        domain=first,
+        derivation=Lookup(column=base.name, source=f"classes {digest} of {base.label}", pairs=pairs, classes=True),
+        immutable=base.immutable,
+        prunable=False,
+        ledger=base.label,
+    )
+
+
+def _spelled(base: Column, scope: Scope) -> str:
+    return written(sqlglot.parse_one(scope.spelled(base), dialect="postgres"))
+
+
+@lru_cache(maxsize=128)
+def _pairs(texts: tuple[str, ...], name: str, base: Column) -> tuple[tuple[Value, Value], ...]:
+    """Each value of the key with the first value for which all expressions are the same. Raises `NotExact`."""
+    rows = [{name: typed} for typed in _given(base)]
+    computed = [images(_parsed(text), rows) for text in texts]
+    firsts: dict[tuple[tuple[str, object], ...], Value] = {}
+    pairs: list[tuple[Value, Value]] = []
+    for value, *found in zip(base.domain or (), *computed, strict=True):
+        results = tuple((one.kind, one.raw) for one in found)
+        pairs.append((value, firsts.setdefault(results, value)))
+    return tuple(pairs)
+
+
+def _given(column: Column) -> Iterator[Typed]:
+    return (given(value, column.sql_type) for value in column.domain or ())
+
+
+def _parsed(text: str) -> exp.Expr:
+    select = parse(f"SELECT {text}")
+    assert isinstance(select, exp.Select)
+    return bare(select.expressions[0])
+
+
+def _not_exact(item: exp.Expr, part: NotExact) -> KeyholeError:
+    return _refused(item, f"Keyhole does not compute {part} for a key's values.")
+
+
+def _refused(item: exp.Expr, detail: str) -> KeyholeError:
+    return KeyholeError(
+        "KH202",
+        f"{written(item)[:80]} is not a column with a public domain",
+        detail=detail,
+        hint="Group by the key itself, and compute from it in the select list.",
+        position=position(item),
+    )
+
+
+def told_apart(keys: Iterable[Column], values: Iterable[Sequence[Value]]) -> int:
+    """How many groups there are once classes are taken apart into the values of their keys: these are charged."""
+    sizes = [
+        len(key.derivation.pairs) if isinstance(key.derivation, Lookup) and key.derivation.classes else len(among)
+        for key, among in zip(keys, values, strict=True)
+    ]
+    return prod(sizes)
+
+
+def stored_key(column: Column, columns: Iterable[Column]) -> Column:
+    """The key whose values a column of classes puts together; every other column as it is."""
+    if isinstance(column.derivation, Lookup) and column.derivation.classes:
+        base = column.derivation.column
+        return next(one for one in columns if one.name == base)
+    return column

@@ -1,0 +1,311 @@
+"""What a name or expression of a question refers to: an exposed column, by name or by a derived column's expression."""
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table, Value
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.tree import bare, name, position
+from planner.question.condition import ALWAYS, Condition, Within
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedTable:
+    """A public table joined to a question's table: each row finds the row whose `key` equals its `base`, if any.
+
+    `columns` are the public columns that the question mentions, each with its name in the extended table. `merged` are
+    those that USING leaves out of unqualified names. `outer` is LEFT JOIN: rows that find nothing stay.
+    """
+
+    alias: str
+    name: str
+    key: str
+    base: str
+    values: tuple[Value, ...]
+    columns: tuple[tuple[str, str], ...]
+    every: frozenset[str]
+    merged: frozenset[str]
+    outer: bool
+
+    def membership(self) -> Condition:
+        """That a row finds a public row."""
+        return Within(self.base, tuple(sorted(self.values)))
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTable:
+    """One of the private tables that a question's table is the join of, on their unit.
+
+    `columns` are its columns, each with its name in the joined table; `merged` those that USING leaves out of
+    unqualified names.
+    """
+
+    alias: str
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    merged: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A question's table, the name under which its columns may be qualified, and the public tables joined to it.
+
+    Where the table is a join of private tables, `members` are these. Where the table is a subquery, `listed` are the
+    names of its columns, each with the column of `table` that it is.
+    """
+
+    table: Table
+    alias: str
+    joined: tuple[JoinedTable, ...] = ()
+    listed: tuple[tuple[str, str], ...] | None = None
+    members: tuple[UnitTable, ...] = ()
+
+    def qualifies(self, column: exp.Column) -> bool:
+        """Whether the column's qualifier, if any, names the question's table or one that is joined to it."""
+        qualifier = name(column.args.get("table"))
+        own = [(member.alias, member.name) for member in self.members] or [(self.alias, self.table.name)]
+        names = [*own, *((joined.alias, joined.name) for joined in self.joined)]
+        if column.args.get("db") is None:
+            return qualifier == "" or qualifier in (alias for alias, _ in names)
+        return name(column.args["db"]) == "public" and (qualifier, qualifier) in names
+
+    def column(self, node: exp.Column) -> Column:
+        """The column that a plain reference names. Raises KH201."""
+        wanted, qualifier, at = name(node.this), name(node.args.get("table")), position(node)
+        if not self.qualifies(node):
+            own = [member.alias for member in self.members] or [self.alias]
+            others = [*own[1:], *(joined.alias for joined in self.joined)]
+            raise KeyholeError(
+                "KH201",
+                f'"{qualifier}" does not name {"a" if others else "the"} table of this question',
+                detail="A question reads one private table, the tables joined to it, and nothing around it.",
+                hint=f"Qualify its columns with {' or '.join([own[0], *others])}, or not at all.",
+                position=at,
+            )
+        if self.listed is not None:
+            return self._listed(wanted, self.listed, at)
+        found = self._named(wanted, qualifier)
+        for joined in self.joined:
+            if qualifier == joined.alias or (qualifier == "" and wanted not in joined.merged):
+                found += [named for public, named in joined.columns if public == wanted]
+        if len(found) > 1:
+            raise KeyholeError(
+                "KH201",
+                f'column "{wanted}" is ambiguous',
+                hint=f"Write {self.alias}.{wanted}, or another table's name before it.",
+                position=at,
+            )
+        public = next((joined for joined in self.joined if joined.alias == qualifier), None)
+        if not found and public is not None:
+            raise KeyholeError(
+                "KH201",
+                f'the public table "{public.name}" has no column "{wanted}"',
+                detail=f"Its columns: {', '.join(sorted(public.every))}.",
+                position=at,
+            )
+        if not found and self.members:
+            raise self._unknown(wanted, qualifier, at)
+        return self.table.column(found[0] if found else wanted, position=at)
+
+    def _named(self, wanted: str, qualifier: str) -> list[str]:
+        """The names in the question's table of what a name means in its private tables."""
+        if not self.members:
+            return [wanted] if qualifier in ("", self.alias) and self._own(wanted) else []
+        return [
+            dict(member.columns)[wanted]
+            for member in self.members
+            if wanted in dict(member.columns)
+            and (qualifier == member.alias or (qualifier == "" and wanted not in member.merged))
+        ]
+
+    def _unknown(self, wanted: str, qualifier: str, at: int | None) -> KeyholeError:
+        members = [member for member in self.members if qualifier in ("", member.alias)]
+        known = ", ".join(f"{member.alias}.{column}" for member in members for column, _ in member.columns)
+        tables = " or ".join(f'"{member.name}"' for member in members)
+        return KeyholeError(
+            "KH201",
+            f'column "{wanted}" is not exposed by table {tables}',
+            detail=f"Exposed columns: {known}.",
+            position=at,
+        )
+
+    def _listed(self, wanted: str, listed: tuple[tuple[str, str], ...], at: int | None) -> Column:
+        found = [column for name_, column in listed if name_ == wanted]
+        if len(found) > 1:
+            raise KeyholeError(
+                "KH201", f'column "{wanted}" is ambiguous', hint="Give its columns different names.", position=at
+            )
+        if not found:
+            known = ", ".join(name_ for name_, _ in listed)
+            raise KeyholeError(
+                "KH201",
+                f'the subquery "{self.alias}" has no column "{wanted}"',
+                detail=f"Its columns: {known}.",
+                position=at,
+            )
+        return self.table.column(found[0], position=at)
+
+    def knows(self, wanted: str) -> bool:
+        """Whether a name without qualifier is a column's."""
+        if self.listed is not None:
+            return any(name_ == wanted for name_, _ in self.listed)
+        return self._own(wanted) or any(
+            wanted in joined.every and wanted not in joined.merged for joined in self.joined
+        )
+
+    def _own(self, wanted: str) -> bool:
+        if self.members:
+            return any(wanted == column for member in self.members for column, _ in member.columns)
+        return any(column.name == wanted and not isinstance(column.derivation, Lookup) for column in self.table.columns)
+
+    def spelled(self, column: Column) -> str:
+        """How the question would name a column, or write the expressions of keys that it stands for."""
+        if isinstance(column.derivation, Lookup) and column.derivation.classes:
+            return column.name
+        for name_, column_ in self.listed or ():
+            if column_ == column.name:
+                return readable(name_)
+        for joined in self.joined:
+            for public, named in joined.columns:
+                if named == column.name and isinstance(column.derivation, Lookup):
+                    return f"{readable(joined.alias)}.{readable(public)}"
+        for member in self.members:
+            for written, named in member.columns:
+                if named == column.name:
+                    return f"{readable(member.alias)}.{readable(written)}"
+        return f"{readable(self.alias)}.{readable(column.name)}" if self.joined else readable(column.name)
+
+    def equality(self, joined: JoinedTable) -> exp.Expr:
+        """The equality that joins a public table, as an expression of this question."""
+        base = self.table.column(joined.base)
+        found = [(one.alias, public) for one in self.joined for public, named in one.columns if named == base.name]
+        alias, column = found[0] if isinstance(base.derivation, Lookup) else (self.alias, base.name)
+        return exp.EQ(
+            this=exp.column(joined.key, table=joined.alias, quoted=True),
+            expression=exp.column(column, table=alias, quoted=True),
+        )
+
+    def membership(self, node: exp.Expr) -> Condition | None:
+        """What an equality says that joins a table of FROM; None for every other expression."""
+        node = bare(node)
+        if not (self.joined or self.members) or not isinstance(node, exp.EQ) or node.args.get("negate"):
+            return None
+        sides = bare(node.this), bare(node.expression)
+        if self.members and self._same_unit(*sides):
+            return ALWAYS
+        for joined in self.joined:
+            for key, base in (sides, sides[::-1]):
+                if not joined.outer and self._is_key(key, joined) and self._is_base(base, joined):
+                    return joined.membership()
+        return None
+
+    def _same_unit(self, left: exp.Expr, right: exp.Expr) -> bool:
+        """Whether both are one column of the unit: no row of the joined table differs in it, or has none."""
+        if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
+            return False
+        named = self.column(left).name
+        return named == self.column(right).name and named in self.table.unit
+
+    def _is_key(self, node: exp.Expr, joined: JoinedTable) -> bool:
+        if not isinstance(node, exp.Column) or name(node.this) != joined.key or not self.qualifies(node):
+            return False
+        qualifier = name(node.args.get("table"))
+        return qualifier == joined.alias or (
+            qualifier == "" and self.column(node).name == dict(joined.columns).get(joined.key)
+        )
+
+    def _is_base(self, node: exp.Expr, joined: JoinedTable) -> bool:
+        column = referenced(node, self)
+        return column is not None and column.name == joined.base
+
+
+def _base(node: exp.Expr, scope: Scope, *, of_days: bool) -> str | None:
+    """The date or timestamp that is read, behind casts that change nothing; `of_days`: nor does the time of the day."""
+    node = bare(node)
+    if isinstance(node, exp.Cast) and (kind_of(node) == "TIMESTAMP" or (of_days and kind_of(node) == "DATE")):
+        column = _plain(bare(node.this), scope)
+        return column.name if column is not None and column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP) else None
+    column = _plain(node, scope)
+    return None if column is None else column.name
+
+
+def kind_of(node: exp.Cast) -> str:
+    """The name of the type that a cast is to, if it has no modifier that could change a value."""
+    kind = node.to.this
+    value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
+    return value if not node.to.expressions or (value == "TIMESTAMP" and _microseconds(node)) else ""
+
+
+def _microseconds(node: exp.Cast) -> bool:
+    """Whether a cast to timestamp(n) keeps all digits; with fewer it rounds, even to another day."""
+    return [str(one.this) for one in node.to.expressions] == ["6"]
+
+
+def _plain(node: exp.Expr, scope: Scope) -> Column | None:
+    """The column that a plain reference names. Raises KH201."""
+    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+        return None
+    return scope.column(node)
+
+
+def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
+    """The derivation that an expression writes out, if it is one."""
+    match node:
+        case exp.TimestampTrunc() if node.args.get("zone") is None:
+            function, part, inner = "date_trunc", part_of(node), node.this
+        case exp.Extract():
+            function, part, inner = "extract", str(node.this).lower().strip("'"), node.expression
+        case exp.Cast() if kind_of(node) == "DATE":
+            function, part, inner = "date", "", node.this
+        case exp.Date() if not node.expressions and node.args.get("zone") is None:
+            function, part, inner = "date", "", node.this
+        case _:
+            return None
+    if function == "date" and isinstance(truncated := bare(inner), exp.TimestampTrunc):
+        found = derivation(truncated, scope)
+        return None if found is None or found.part == "hour" else found
+    if function == "date_trunc" and not part:
+        return None
+    base = _base(inner, scope, of_days=part != "hour") if isinstance(inner, exp.Expr) else None
+    return None if base is None else Derivation(function=function, part=part, column=base)
+
+
+def part_of(node: exp.TimestampTrunc) -> str:
+    """To what date_trunc truncates, where its text says so, as a literal or a literal cast to text; else empty."""
+    unit = bare(node.unit) if isinstance(node.unit, exp.Expr) else node.unit
+    if isinstance(unit, exp.Cast) and kind_of(unit) in ("TEXT", "VARCHAR"):
+        unit = bare(unit.this)
+        if not isinstance(unit, exp.Literal) or not unit.is_string:
+            return ""
+        return str(unit.this).lower()
+    if isinstance(unit, exp.Parameter):
+        return ""
+    part = str(unit).lower().strip("'")
+    return "week" if part.startswith("week") else part
+
+
+def same(first: Derivation | Lookup | None, second: Derivation) -> bool:
+    """Whether two derivations give the same values: a timestamp's day has two spellings."""
+    days = (("date", ""), ("date_trunc", "day"))
+    if not isinstance(first, Derivation) or first.column != second.column:
+        return False
+    spelled = (first.function, first.part), (second.function, second.part)
+    return spelled[0] == spelled[1] or (spelled[0] in days and spelled[1] in days)
+
+
+def referenced(node: exp.Expr, scope: Scope) -> Column | None:
+    """The exposed column that the node is, or None for any other expression. Raises KH201 for an unknown name."""
+    node = bare(node)
+    plain = _plain(node, scope)
+    if plain is not None:
+        return plain
+    written = derivation(node, scope)
+    if written is None:
+        return None
+    found = next((column for column in scope.table.columns if same(column.derivation, written)), None)
+    if found is None and written.function == "date":
+        base = scope.table.column(written.column)
+        return base if base.sql_type is SqlType.DATE else None
+    return found

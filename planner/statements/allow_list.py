@@ -1,0 +1,190 @@
+"""Which session settings and functions a client may use: an allow-list of settings, a list of functions that act."""
+
+from planner.errors import KeyholeError
+from planner.parser.lexer import Token
+
+OWN_NAMES = "keyhole."
+HARMLESS_SETTINGS = frozenset(
+    {
+        "application_name",
+        "backslash_quote",
+        "bytea_output",
+        "client_encoding",
+        "client_min_messages",
+        "constraint_exclusion",
+        "cursor_tuple_fraction",
+        "datestyle",
+        "default_transaction_deferrable",
+        "default_transaction_isolation",
+        "default_transaction_read_only",
+        "escape_string_warning",
+        "extra_float_digits",
+        "geqo",
+        "idle_in_transaction_session_timeout",
+        "idle_session_timeout",
+        "intervalstyle",
+        "jit",
+        "lc_messages",
+        "lc_monetary",
+        "lc_numeric",
+        "lc_time",
+        "lock_timeout",
+        "plan_cache_mode",
+        "quote_all_identifiers",
+        "row_security",
+        "search_path",
+        "standard_conforming_strings",
+        "statement_timeout",
+        "synchronize_seqscans",
+        "time zone",
+        "timezone",
+        "transaction_deferrable",
+        "transaction_isolation",
+        "transaction_read_only",
+        "transaction_timeout",
+        "xmlbinary",
+        "xmloption",
+    }
+)
+_ACTING = frozenset(
+    {
+        "currval",
+        "lastval",
+        "loread",
+        "lowrite",
+        "nextval",
+        "pg_cancel_backend",
+        "pg_export_snapshot",
+        "pg_import_system_collations",
+        "pg_notify",
+        "pg_prewarm",
+        "pg_promote",
+        "pg_reload_conf",
+        "pg_rotate_logfile",
+        "pg_signal_backend",
+        "pg_stat_file",
+        "pg_stop_backup",
+        "pg_switch_wal",
+        "pg_terminate_backend",
+        "setseed",
+        "setval",
+        "ts_rewrite",
+        "ts_stat",
+    }
+)
+_ACTING_PREFIXES = (
+    "binary_upgrade_",
+    "brin_",
+    "cursor_to_xml",
+    "database_to_xml",
+    "dblink",
+    "gin_clean_",
+    "lo_",
+    "pg_advisory_",
+    "pg_backup_",
+    "pg_copy_",
+    "pg_create_",
+    "pg_drop_",
+    "pg_extension_",
+    "pg_file_",
+    "pg_log_",
+    "pg_logical_",
+    "pg_ls_",
+    "pg_read_",
+    "pg_replication_",
+    "pg_restore_",
+    "pg_start_",
+    "pg_stat_reset",
+    "pg_stop_",
+    "pg_sync_",
+    "pg_try_advisory_",
+    "pg_wal_",
+    "query_to_xml",
+    "schema_to_xml",
+    "table_to_xml",
+)
+
+
+def refused(message: str, *, position: int | None, hint: str | None = None, detail: str | None = None) -> KeyholeError:
+    """KH102 for a statement, or a part of one, off the allow-list."""
+    return KeyholeError(
+        "KH102",
+        message,
+        detail=detail
+        or "Allowed: SELECT, WITH, VALUES, TABLE, SET, SHOW, RESET, transactions, cursors, PREPARE, EXECUTE, "
+        "DEALLOCATE, DISCARD, and EXPLAIN without ANALYZE.",
+        hint=hint or "Run other statements on the source itself, with the owner's rights.",
+        position=position,
+    )
+
+
+def check_setting(name: str, value: tuple[Token, ...], *, position: int) -> None:
+    """Refuse a setting of PostgreSQL that is not harmless (KH102). `keyhole.` settings are checked elsewhere."""
+    if name not in HARMLESS_SETTINGS:
+        raise refused(
+            f'the setting "{name}" may not be changed here',
+            position=position,
+            detail="Only settings that concern the client's own formats, names and timeouts may be set.",
+            hint="Leave it as the owner set it, or ask for less with keyhole.* settings.",
+        )
+    if name == "standard_conforming_strings" and [token.value.lower() for token in value] not in (
+        ["on"],
+        ["true"],
+        ["1"],
+    ):
+        raise refused(f'"{name}" stays on', position=position, hint="Write backslashes in E'...' strings.")
+
+
+def check_functions(tokens: tuple[Token, ...]) -> None:
+    """Refuse calls, by name, of functions that act on the server or run text as SQL (KH102)."""
+    for index in range(len(tokens) - 1):
+        if tokens[index + 1].value == "(" and tokens[index + 1].kind == "symbol" and tokens[index].names:
+            _check_call(tokens, index)
+
+
+def _check_call(tokens: tuple[Token, ...], index: int) -> None:
+    called = tokens[index]
+    if called.value == "set_config":
+        _check_set_config(tokens, index)
+    elif called.value.startswith("pg_advisory_unlock"):
+        return
+    elif called.value in _ACTING or called.value.startswith(_ACTING_PREFIXES):
+        raise refused(
+            f"{called.value}() acts on the server or runs text as SQL",
+            position=called.start + 1,
+            hint="Leave the call out.",
+        )
+
+
+def _check_set_config(tokens: tuple[Token, ...], index: int) -> None:
+    at = tokens[index].start + 1
+    literal = index + 3 < len(tokens) and tokens[index + 2].kind == "string" and tokens[index + 3].is_symbol(",")
+    if not literal:
+        raise refused("set_config() needs the setting's name as a plain text", position=at, hint="Use SET.")
+    name = tokens[index + 2].value.lower()
+    if not name.startswith("keyhole."):
+        check_setting(name, _plain_text(tokens[index + 4 :]), position=at)
+
+
+def _plain_text(value: tuple[Token, ...]) -> tuple[Token, ...]:
+    """The argument that begins here, if it is a text and nothing else; nothing for all that must be computed first."""
+    plain = len(value) > 1 and value[0].kind == "string" and value[1].is_symbol(",")
+    return value[:1] if plain else ()
+
+
+def check_own_names(tokens: tuple[Token, ...]) -> None:
+    """Refuse names of statements and cursors that are Keyhole's own (KH404): what it keeps under them was never meant
+    to be run by a client."""
+    for token in tokens:
+        if token.kind == "quoted" and token.value.startswith(OWN_NAMES):
+            raise own_name_refused(position=token.start + 1)
+
+
+def own_name_refused(*, position: int | None = None) -> KeyholeError:
+    """What a client reads that uses such a name (KH404)."""
+    return KeyholeError(
+        "KH404",
+        f'names of statements and cursors that start with "{OWN_NAMES}" are Keyhole\'s own',
+        hint="Choose another name.",
+        position=position,
+    )

@@ -1,0 +1,168 @@
+"""What a statement is, by an allow-list: passed to the shadow, a setting, one with questions inside, or refused.
+
+Whatever is let through by mistake still fails: the shadow holds no private data and its role may not read the tables.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.extract.outer_query import Asking
+from planner.parser.lexer import Token, tokens
+from planner.scope.embedded import Embedded, EmbeddedVirtual
+from planner.statements.allow_list import check_functions, check_own_names, refused
+from planner.statements.explain import explain_statement
+from planner.statements.kinds import Executing, Explaining, PassThrough, Preparing, SetKeyhole, Statement
+from planner.statements.prepare_execute import declare_statement, execute_statement, prepare_statement
+from planner.statements.query import query_statement
+from planner.statements.set_reset import reset_statement, set_statement
+
+
+@dataclass(frozen=True, slots=True)
+class StatementText:
+    """One statement of a longer text; `offset` is where it starts there, 0-based."""
+
+    text: str
+    offset: int
+
+
+def split(sql: str) -> tuple[StatementText, ...]:
+    """The statements between the semicolons; none for a text of spaces and comments. Raises KH100."""
+    found: list[StatementText] = []
+    first: Token | None = None
+    last: Token | None = None
+    for token in tokens(sql):
+        if token.is_symbol(";"):
+            if first is not None and last is not None:
+                found.append(StatementText(text=sql[first.start : last.end], offset=first.start))
+            first = last = None
+        else:
+            first, last = first or token, token
+    if first is not None and last is not None:
+        found.append(StatementText(text=sql[first.start : last.end], offset=first.start))
+    return tuple(found)
+
+
+def classify(text: str, catalog: Catalog) -> Statement:
+    """What one statement is.
+
+    Raises KH100, KH101-KH108, KH2xx where keys cannot be resolved, KH402, KH403, with positions in `text`.
+    """
+    found = tokens(text)
+    if found and found[-1].is_symbol(";"):
+        found = found[:-1]
+    for token in found:
+        if token.is_symbol(";"):
+            raise KeyholeError(
+                "KH108",
+                "several statements where one is expected",
+                hint="Send one statement at a time.",
+                position=token.start + 1,
+            )
+    if not found:
+        return PassThrough("empty")
+    try:
+        return _classified(text, found, catalog)
+    except RecursionError:
+        raise KeyholeError("KH100", "the statement is nested too deeply") from None
+
+
+def _classified(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
+    first = found[0]
+    if first.is_symbol("(") or first.is_word("select", "with", "values", "table"):
+        return query_statement(text, found, catalog)
+    handler = _HANDLERS.get(first.value) if first.kind == "word" else None
+    if handler is None:
+        instead = _INSTEAD.get(first.value) if first.kind == "word" else None
+        raise refused(f"{first.value.upper()[:40]} is not allowed", position=first.start + 1, hint=instead)
+    check_functions(found)
+    return handler(text, found, catalog)
+
+
+def _passed(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
+    def handler(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
+        return PassThrough(kind)
+
+    return handler
+
+
+def _naming(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
+    def handler(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
+        check_own_names(found[1:])
+        return PassThrough(kind)
+
+    return handler
+
+
+def _transaction(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
+    for token in found[1:]:
+        if token.is_word("prepared"):
+            raise refused("two-phase transactions are not allowed", position=found[0].start + 1, hint="Use COMMIT.")
+    return PassThrough("transaction")
+
+
+def held(text: str, catalog: Catalog, *, in_sql: bool) -> str | None:
+    """What Keyhole answers of what was prepared, by PREPARE or through the protocol; None if it does nothing.
+
+    Raises KH1xx, KH2xx as `classify` does.
+    """
+    parts = split(text)
+    if len(parts) != 1:
+        return None  # a text that prepares a question among other statements is never sent as a whole
+    match classify(parts[0].text, catalog):
+        case Preparing(text=inner) if in_sql:
+            return inner
+        case Asking(rehearsal=()) if not in_sql:
+            return parts[0].text
+        case _:
+            return None
+
+
+_INSTEAD = {
+    "copy": "An answer as a file, from psql: psql --csv -c 'SELECT ...' > answer.csv.",
+    "lock": "Leave it out: nobody can change what is here.",
+    "analyze": "Leave it out: the tables here are empty, and EXPLAIN tells what a question costs.",
+    "vacuum": "Leave it out: there is nothing to clean.",
+}
+_HANDLERS: dict[str, Callable[[str, tuple[Token, ...], Catalog], Statement]] = {
+    "show": _passed("show"),
+    "set": set_statement,
+    "reset": reset_statement,
+    "begin": _transaction,
+    "start": _transaction,
+    "commit": _transaction,
+    "end": _transaction,
+    "rollback": _transaction,
+    "abort": _transaction,
+    "savepoint": _transaction,
+    "release": _transaction,
+    "declare": declare_statement,
+    "fetch": _naming("fetch"),
+    "move": _naming("move"),
+    "close": _naming("close"),
+    "prepare": prepare_statement,
+    "execute": execute_statement,
+    "deallocate": _naming("deallocate"),
+    "discard": _passed("discard"),
+    "listen": _passed("listen"),  # harmless: nobody may notify
+    "unlisten": _passed("unlisten"),
+    "explain": explain_statement,
+}
+
+
+__all__ = [
+    "Asking",
+    "Embedded",
+    "EmbeddedVirtual",
+    "Executing",
+    "Explaining",
+    "PassThrough",
+    "Preparing",
+    "SetKeyhole",
+    "Statement",
+    "StatementText",
+    "classify",
+    "held",
+    "split",
+]

@@ -1,0 +1,83 @@
+"""Statements that keep a query for later, and run it: DECLARE, PREPARE and EXECUTE."""
+
+from dataclasses import replace
+
+from planner.catalog.model import Catalog
+from planner.extract.outer_query import Asking
+from planner.parser.lexer import Token
+from planner.statements.allow_list import check_own_names, refused
+from planner.statements.kinds import Executing, PassThrough, Preparing, Statement
+from planner.statements.query import inner_statement, query_statement
+
+
+def _after(found: tuple[Token, ...], word: str) -> int | None:
+    """The index of the token after the first `word` outside parentheses."""
+    depth = 0
+    for index, token in enumerate(found):
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth == 0 and token.is_word(word) and index + 1 < len(found):
+            return index + 1
+    return None
+
+
+def _held(word: str, what: str, text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
+    """The query after `word` in DECLARE and PREPARE."""
+    check_own_names(found[1:2])
+    start = _after(found, word)
+    if start is None:
+        raise refused(f"{found[0].value.upper()} of this form is not allowed", position=found[0].start + 1)
+    inner, rest = inner_statement(text, found, start)
+    if not (rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table")):
+        raise refused(f"{what} of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
+    result = query_statement(inner, rest, catalog)
+    if isinstance(result, PassThrough):
+        return PassThrough(found[0].value)
+    at, first = rest[0].start, result.outer[0]
+    assert isinstance(first, str)
+    return replace(result, outer=(text[:at] + first[at:], *result.outer[1:]))
+
+
+def declare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
+    """A cursor over a question: the question is answered when the cursor is declared, and FETCH reads the answer.
+
+    A cursor of the same kind over nothing, declared and closed first, shows whether there may be one here: a name that
+    is taken and a missing transaction are found before anything else happens. Declared over no keys, and closed, the
+    cursor itself shows the rest.
+    """
+    result = _held("for", "a cursor", text, found, catalog)
+    if not isinstance(result, Asking):
+        return result
+    close = f"CLOSE {text[found[1].start : found[1].end]}"
+    query = _after(found, "for")
+    assert query is not None
+    declared = f"{text[found[0].start : found[query].start]}SELECT 1"
+    return replace(result, beforehand=(declared, close), rehearsal=(close,))
+
+
+def prepare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
+    """PREPARE of a query: what Keyhole answers of it is kept. Raises as `classify` does."""
+    result = _held("as", "PREPARE", text, found, catalog)
+    if isinstance(result, PassThrough):
+        return result
+    start = _after(found, "as")
+    assert start is not None
+    return Preparing(text=text[found[start].start : found[-1].end], name=found[1].value)
+
+
+def execute_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
+    """EXECUTE; what is no such statement is left to the shadow to refuse. Raises KH404."""
+    check_own_names(found[1:2])
+    if len(found) < 2 or not found[1].names:
+        return PassThrough("execute")
+    given, count, depth = found[2:], 0, 0
+    if given:
+        if not given[0].is_symbol("(") or not given[-1].is_symbol(")") or len(given) < 3:
+            return PassThrough("execute")
+        count = 1
+        for index, token in enumerate(given):
+            depth += token.is_symbol("(") + token.is_symbol("[") - token.is_symbol(")") - token.is_symbol("]")
+            count += depth == 1 and token.is_symbol(",")
+            if depth == 0 and index + 1 < len(given):
+                return PassThrough("execute")
+    at = found[1].end
+    return Executing(name=found[1].value, given=text[at : found[-1].end], given_at=at, count=count)

@@ -1,0 +1,20 @@
+"""A query, alone or inside a DECLARE, PREPARE or EXPLAIN: passed to the shadow, or with questions inside."""
+
+from planner.catalog.model import Catalog
+from planner.extract.extract import embed
+from planner.extract.outer_query import Asking
+from planner.parser.lexer import Token
+from planner.statements.allow_list import check_functions
+from planner.statements.kinds import PassThrough
+
+
+def query_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
+    """A query: passed to the shadow where no question is inside. Raises as `classify` does."""
+    check_functions(found)
+    return embed(text, found, catalog) or PassThrough("select")
+
+
+def inner_statement(text: str, found: tuple[Token, ...], start: int) -> tuple[str, tuple[Token, ...]]:
+    """The statement from a token on, in a text where every character keeps its position."""
+    at = found[start].start
+    return " " * at + text[at:], found[start:]

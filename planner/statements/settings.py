@@ -1,0 +1,244 @@
+"""The session settings under `keyhole.`: what they mean, their defaults, and the accuracy they ask for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from mechanisms.registry import DEFAULT, INFORMED, LIMITED
+from mechanisms.registry import MECHANISMS as REGISTERED
+from planner.catalog.model import Defaults
+from planner.catalog.tolerance import tolerances
+from planner.errors import KeyholeError
+from planner.question.model import Accuracy
+from planner.question.public_knowledge import public_knowledge
+
+MECHANISMS = tuple(REGISTERED)
+LEAST_RATE = Decimal("1e-100")  # below it the mechanisms' arithmetic comes to its own end
+MOST_CHARACTERS = 10_000  # of a value: reading one takes time with its length, also squared
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its full name, what it means, and the policy's default as text ("" for none)."""
+
+    name: str
+    meaning: str
+    default: Callable[[Defaults], str]
+    check: Callable[[str], None]
+
+
+def _refused(name: str, value: str, wanted: str, example: str) -> KeyholeError:
+    return KeyholeError(
+        "KH402", f"{name} cannot be {value[:60]!r}", detail=f"It must be {wanted}.", hint=f"SET {name} = {example};"
+    )
+
+
+def _rate(name: str) -> Callable[[str], None]:
+    def check(value: str) -> None:
+        number = _number(value)
+        if number is None or number < LEAST_RATE or float(number) >= 0.5:
+            raise _refused(name, value, "a rate from 1e-100 to below 0.5", "0.05")
+
+    return check
+
+
+def _number(value: str) -> Decimal | None:
+    try:
+        number = Decimal(value.strip())
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _whole(name: str, example: str) -> Callable[[str], None]:
+    def check(value: str) -> None:
+        number = _number(value)
+        if number is None or number != number.to_integral_value() or not 1 <= number <= 10**9:
+            raise _refused(name, value, "a whole number of at least 1", example)
+
+    return check
+
+
+def _or_empty(check: Callable[[str], None]) -> Callable[[str], None]:
+    return lambda value: check(value) if value.strip() else None
+
+
+def _check_mechanism(value: str) -> None:
+    if value.strip().lower() not in MECHANISMS:
+        raise _refused("keyhole.mechanism", value, f"one of {', '.join(MECHANISMS)}", f"'{DEFAULT}'")
+
+
+def _check_max_epsilon(value: str) -> None:
+    number = _number(value)
+    if value.strip() and (number is None or not 0 < float(number) <= 1000):
+        raise _refused("keyhole.max_epsilon", value, "a positive number, or empty for no cap", "0.5")
+
+
+def _check_tolerance(value: str) -> None:
+    tolerances(value)
+
+
+def _check_public_knowledge(value: str) -> None:
+    public_knowledge(value)
+
+
+def _check_reuse(value: str) -> None:
+    if value.strip().lower() not in ("on", "off"):
+        raise _refused("keyhole.reuse", value, "on or off", "off")
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "keyhole.fnr",
+        "at most this share of groups that truly qualify may be missed, per group",
+        lambda defaults: repr(defaults.fnr),
+        _rate("keyhole.fnr"),
+    ),
+    Setting(
+        "keyhole.fpr",
+        "at most this share of groups that stay below even with the tolerance may be returned, per group",
+        lambda defaults: repr(defaults.fpr),
+        _rate("keyhole.fpr"),
+    ),
+    Setting(
+        "keyhole.tolerance",
+        "how far beyond its threshold an atom may err: '10%', '25', or 'count=25, age=2'",
+        lambda defaults: defaults.tolerance,
+        _check_tolerance,
+    ),
+    Setting(
+        "keyhole.min_rows",
+        "the group size for which the tolerance of an average is meant",
+        lambda defaults: str(defaults.min_rows),
+        _whole("keyhole.min_rows", "50"),
+    ),
+    Setting(
+        "keyhole.mechanism",
+        f"how keys are decided: {', '.join(MECHANISMS)}",
+        lambda defaults: defaults.mechanism,
+        _check_mechanism,
+    ),
+    Setting(
+        "keyhole.most_positives",
+        "the most groups that a sparse vector returns; empty for the other mechanisms",
+        lambda _: "",
+        _or_empty(_whole("keyhole.most_positives", "3")),
+    ),
+    Setting(
+        "keyhole.public_knowledge",
+        "for mim: how many groups fail anyway, and by how much: '240 far by 90, 28 near by 75'; empty for nothing",
+        lambda _: "",
+        _check_public_knowledge,
+    ),
+    Setting(
+        "keyhole.max_epsilon",
+        "the most that one question may cost this session; empty for no cap of its own",
+        lambda _: "",
+        _check_max_epsilon,
+    ),
+    Setting(
+        "keyhole.reuse",
+        "whether noise that earlier questions left is read again: on costs everybody less, off draws it anew",
+        lambda _: "on",
+        _check_reuse,
+    ),
+)
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def setting(name: str) -> Setting:
+    """The setting of that full name, in any case. Raises KH403."""
+    found = _BY_NAME.get(name.lower())
+    if found is None:
+        raise KeyholeError(
+            "KH403", f'unrecognised setting "{name}"', hint=f"Settings: {', '.join(known.name for known in SETTINGS)}."
+        )
+    return found
+
+
+def check(name: str, value: str | None) -> None:
+    """Refuse a bad value for a setting (KH402) or an unknown setting (KH403). None means the default."""
+    found = setting(name)
+    if value is None:
+        return
+    if len(value) > MOST_CHARACTERS:
+        raise KeyholeError("KH402", f"{name} is longer than {MOST_CHARACTERS:,} characters", hint=f"RESET {name};")
+    found.check(value)
+
+
+def _read(values: Mapping[str, str | None], name: str, defaults: Defaults) -> str:
+    value = values.get(name)
+    # an unset custom setting reads as empty text in PostgreSQL once it was set and rolled back
+    return setting(name).default(defaults) if value is None or value == "" else value
+
+
+def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
+    """The accuracy that a session's settings ask for; unset, empty and None mean the policy's default.
+
+    A tolerance that names some aggregates leaves the policy's for the others. What the mechanism cannot use is refused,
+    and so is a sparse vector without its limit. Raises KH402, KH403.
+    """
+    for name, value in values.items():
+        if value != "" and not name.startswith("keyhole.param."):  # which the stored questions check themselves
+            check(name, value)
+    tolerance = _read(values, "keyhole.tolerance", defaults)
+    if tolerances(tolerance).default is None:
+        usual = tolerances(defaults.tolerance).default
+        if usual is not None:
+            tolerance = f"{usual.number:f}{'%' if usual.percent else ''}, {tolerance}"
+    mechanism = _read(values, "keyhole.mechanism", defaults).strip().lower()
+    return Accuracy(
+        fnr=float(_read(values, "keyhole.fnr", defaults)),
+        fpr=float(_read(values, "keyhole.fpr", defaults)),
+        tolerance=tolerance,
+        min_rows=int(Decimal(_read(values, "keyhole.min_rows", defaults))),
+        mechanism=mechanism,
+        most_positives=_most_positives(_read(values, "keyhole.most_positives", defaults), mechanism),
+        public_knowledge=_public_knowledge(_read(values, "keyhole.public_knowledge", defaults), mechanism),
+        reuse=reuse(values),
+    )
+
+
+def _most_positives(text: str, mechanism: str) -> int | None:
+    limited = mechanism in LIMITED
+    if limited and not text.strip():
+        raise KeyholeError(
+            "KH402",
+            f"mechanism {mechanism} needs a limit on the groups it returns",
+            detail="A sparse vector stops when it has returned so many; the more it may return, the dearer it is.",
+            hint="SET keyhole.most_positives = 3;",
+        )
+    if text.strip() and not limited:
+        raise _useless("keyhole.most_positives", mechanism, "svt_generalised", users=LIMITED)
+    return int(Decimal(text)) if text.strip() else None
+
+
+def _public_knowledge(text: str, mechanism: str) -> str:
+    if text.strip() and mechanism not in INFORMED:
+        raise _useless("keyhole.public_knowledge", mechanism, "mim", users=INFORMED)
+    return text.strip()
+
+
+def _useless(name: str, mechanism: str, instead: str, *, users: frozenset[str]) -> KeyholeError:
+    return KeyholeError(
+        "KH402",
+        f"{name} is set, and mechanism {mechanism} has no use for it",
+        detail=f"It is for {' and '.join(sorted(users))} alone.",
+        hint=f"RESET {name};  or  SET keyhole.mechanism = '{instead}';",
+    )
+
+
+def max_epsilon(values: Mapping[str, str | None]) -> float | None:
+    """The session's own cap on one question's worst-case loss, if it set one. Raises KH402."""
+    value = values.get("keyhole.max_epsilon")
+    if value is None or not value.strip():
+        return None
+    check("keyhole.max_epsilon", value)
+    return float(value)
+
+
+def reuse(values: Mapping[str, str | None]) -> bool:
+    """Whether a session's questions may be decided on noise that earlier ones have left. Raises KH402."""
+    value = values.get("keyhole.reuse") or "on"
+    check("keyhole.reuse", value)
+    return value.strip().lower() == "on"

@@ -1,0 +1,158 @@
+"""Parameters of stored questions: `:name` in the owner's SQL, a default in the policy, a value per session.
+
+The owner writes `HAVING count(*) > :threshold` and `parameters = { threshold = 40 }`; an analyst may
+`SET keyhole.param.crowded_wards.threshold = 60`. A value has the type of its default, and is a constant of the question
+like any other: it is part of what makes two questions the same.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+
+from planner.catalog.fault import Fault, nearest
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Catalog, StoredParameter, StoredQuestion, Value
+from planner.errors import KeyholeError
+from planner.parser.lexer import tokens
+from planner.scope.embedded import Embedded
+from planner.values.sql_literals import text as text_literal
+
+PREFIX = "keyhole.param."
+_WHOLE = re.compile(r"[+-]?\d{1,18}")
+_NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})")
+_TRUTHS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+
+
+def numbered(sql: str, names: Iterable[str]) -> str:
+    """The owner's SQL with `$1`, `$2`, ... for `:name` in the order of `names`.
+
+    Raises `Fault` KH002 for a name that is not declared, one that is not used, and a `$n` of its own; KH100.
+    """
+    known = {name: index for index, name in enumerate(names, start=1)}
+    used: set[str] = set()
+    parts: list[str] = []
+    at = 0
+    found = tokens(sql)
+    for token, after in zip(found, (*found[1:], None), strict=True):
+        if token.kind == "parameter":
+            raise Fault("KH002", f"has the parameter {token.value}", hint="Name it: :threshold.")
+        if not token.is_symbol(":") or after is None or after.kind != "word" or after.start != token.end:
+            continue
+        if after.value not in known:
+            hint = nearest(after.value, known) if known else f"Declare parameters = {{ {after.value} = 40 }}."
+            raise Fault("KH002", f"uses :{after.value}, which is not among its parameters", hint=hint)
+        used.add(after.value)
+        parts.extend((sql[at : token.start], f"${known[after.value]}"))
+        at = after.end
+    for name in known:
+        if name not in used:
+            raise Fault("KH002", f"does not use its parameter {name}", hint=f"Write :{name} where it goes, or drop it.")
+    return "".join((*parts, sql[at:]))
+
+
+def with_defaults(stored: StoredQuestion) -> str:
+    """The SQL with its parameters' defaults in place, as the shadow declares the relation."""
+    parts: list[str] = []
+    at = 0
+    for token in tokens(stored.sql):
+        if token.kind == "parameter":
+            parts.extend((stored.sql[at : token.start], _literal(stored.parameters[int(token.value[1:]) - 1].default)))
+            at = token.end
+    return "".join((*parts, stored.sql[at:]))
+
+
+def _literal(value: Value) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | Decimal():
+            return f"({as_text(value)})"
+        case date():
+            return f"date '{as_text(value)}'"
+        case _:
+            return text_literal(value)
+
+
+def settings_of(catalog: Catalog) -> Mapping[str, str]:
+    """The session settings of all stored questions' parameters, with their defaults as text."""
+    return {setting: as_text(parameter.default) for setting, parameter in _parameters(catalog)}
+
+
+def meanings(catalog: Catalog) -> Mapping[str, str]:
+    """What each of these settings is, for people."""
+    return {setting: _meaning(setting, parameter) for setting, parameter in _parameters(catalog)}
+
+
+def _meaning(setting: str, parameter: StoredParameter) -> str:
+    return f"parameter of the stored question {setting.split('.')[2]}, {_kind(parameter.default)}"
+
+
+def _parameters(catalog: Catalog) -> Iterator[tuple[str, StoredParameter]]:
+    for stored in catalog.stored_questions:
+        for parameter in stored.parameters:
+            yield f"{PREFIX}{stored.name}.{parameter.name}", parameter
+
+
+def check(setting: str, value: str | None, catalog: Catalog) -> None:
+    """Refuse an unknown parameter (KH403) or a value that is not of its type (KH402). None means the default."""
+    found = dict(_parameters(catalog))
+    if setting not in found:
+        known = f"Parameters: {', '.join(found)}." if found else "No stored question of this database has parameters."
+        raise KeyholeError("KH403", f'unrecognised setting "{setting}"', hint=known)
+    if value is not None:
+        _read(setting, found[setting], value)
+
+
+def given(embedded: Embedded, settings: Mapping[str, str | None]) -> Mapping[int, Value | None]:
+    """The values of a stored question's parameters by number: the session's, else the defaults. Raises KH402."""
+    return {
+        number: _value(f"{PREFIX}{embedded.stored}.{parameter.name}", parameter, settings)
+        for number, parameter in enumerate(embedded.parameters, start=1)
+    }
+
+
+def _value(setting: str, parameter: StoredParameter, settings: Mapping[str, str | None]) -> Value:
+    text = settings.get(setting)
+    # an unset custom setting reads as empty text in PostgreSQL once it was set and rolled back
+    return parameter.default if text is None or text == "" else _read(setting, parameter, text)
+
+
+def _kind(default: Value) -> str:
+    match default:
+        case bool():
+            return "true or false"
+        case int():
+            return "a whole number"
+        case Decimal():
+            return "a number"
+        case date():
+            return "a date"
+        case _:
+            return "a text"
+
+
+def _read(setting: str, parameter: StoredParameter, text: str) -> Value:
+    cleaned = text.strip()
+    match parameter.default:
+        case bool() if cleaned.lower() in _TRUTHS:
+            return _TRUTHS[cleaned.lower()]
+        case bool():
+            pass
+        case int() if _WHOLE.fullmatch(cleaned):
+            return int(cleaned)
+        case Decimal() if _NUMBER.fullmatch(cleaned):
+            return Decimal(cleaned)
+        case date():
+            try:
+                return date.fromisoformat(cleaned)
+            except ValueError:
+                pass
+        case str() if "\x00" not in text:
+            return text
+    raise KeyholeError(
+        "KH402",
+        f"{setting} cannot be {text[:60]!r}",
+        detail=f"It is {_meaning(setting, parameter)}.",
+        hint=f"SET {setting} = {text_literal(as_text(parameter.default))};",
+    )

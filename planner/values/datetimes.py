@@ -1,0 +1,168 @@
+"""Dates, timestamps and intervals as PostgreSQL reads them from text and computes with them."""
+
+import re
+from calendar import monthrange
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+from sqlglot import exp
+
+from planner.errors import KeyholeError
+from planner.values.model import Span, wrong
+
+_MOMENT = re.compile(
+    r"\s*(?:(\d{4})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2}))"
+    r"(?:(?:[ ]+|T)(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)\s*(Z|UTC|[+-]\d{1,2}(?::?\d{2})?)?)?\s*\Z",
+    re.IGNORECASE,
+)
+_OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?\Z")
+_FARTHEST_HOURS = 15
+
+
+def moment(text: str, node: exp.Expr) -> datetime:
+    """A date or timestamp without time zone in ISO form; a zone behind it is read and dropped, as PostgreSQL does."""
+    return _read(text, node)[0]
+
+
+def instant(text: str, node: exp.Expr) -> datetime:
+    """A timestamp with time zone as a session in UTC shows it; without a zone it is one in UTC."""
+    at, offset = _read(text, node)
+    try:
+        return at - offset
+    except OverflowError:
+        raise wrong(node, "a date is out of range") from None
+
+
+def _read(text: str, node: exp.Expr) -> tuple[datetime, timedelta]:
+    match = _MOMENT.match(text)
+    try:
+        if match is None or not text.isascii():
+            raise ValueError
+        year, month, day = (int(part) for part in match.groups()[:6] if part is not None)
+        clock = (match[7] or "0:0").split(":")
+        seconds = Decimal(clock[2]) if len(clock) > 2 else Decimal(0)
+        whole = datetime(year, month, day, int(clock[0]), int(clock[1]))
+        if seconds >= 60:
+            raise ValueError
+        return whole + timedelta(microseconds=int(seconds * 1_000_000)), _offset(match[8])
+    except ValueError:
+        raise _no_moment(text, node) from None
+
+
+def _offset(text: str | None) -> timedelta:
+    found = _OFFSET.match(text or "")
+    if found is None:
+        return timedelta(0)
+    hours, minutes = int(found[2]), int(found[3] or 0)
+    if hours > _FARTHEST_HOURS or minutes > 59:
+        raise ValueError
+    return (1 if found[1] == "+" else -1) * timedelta(hours=hours, minutes=minutes)
+
+
+def _no_moment(text: str, node: exp.Expr) -> KeyholeError:
+    return wrong(
+        node,
+        f"{text[:40]!r} is not a date or timestamp of the form 2026-12-31 or 2026-12-31 23:59:59",
+        detail="Only the forms are read that mean the same under every DateStyle, in the years 1 to 9999.",
+        hint="Write year, month and day in this order: '2026-12-31' or '2026-12-31 23:59:59'.",
+    )
+
+
+_UNITS = {
+    "year": (12, 0, 0),
+    "mon": (1, 0, 0),
+    "month": (1, 0, 0),
+    "week": (0, 7, 0),
+    "day": (0, 1, 0),
+    "hour": (0, 0, 3_600_000_000),
+    "minute": (0, 0, 60_000_000),
+    "second": (0, 0, 1_000_000),
+}
+_SPAN_PART = re.compile(r"\s*([+-]?\d{1,6})\s*([a-z]+?)s?(?=[\s\d+-]|\Z)", re.IGNORECASE)
+_SPAN_CLOCK = re.compile(r"\s*([+-]?)(\d{1,6}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?(?=\s|\Z)")
+
+
+def span(text: str, node: exp.Expr) -> Span:
+    """An interval written as numbers with units, and a time of the day behind them."""
+    totals = [0, 0, 0]
+    at = 0
+    while at < len(text.rstrip()):
+        clock = _SPAN_CLOCK.match(text, at)
+        if clock is not None:
+            totals[2] += _clock(clock)
+            at = clock.end()
+            continue
+        match = _SPAN_PART.match(text, at)
+        if match is None or match[2].lower() not in _UNITS:
+            raise wrong(node, f"{text[:40]!r} is not an interval that Keyhole folds", hint=_SPELL_SPAN)
+        for index, size in enumerate(_UNITS[match[2].lower()]):
+            totals[index] += int(match[1]) * size
+        at = match.end()
+    return Span(*totals)
+
+
+_SPELL_SPAN = "Write whole numbers with year, month, week, day, hour, minute or second: interval '1 month 2 days'."
+
+
+def _clock(match: re.Match[str]) -> int:
+    hours, minutes, seconds = int(match[2]), int(match[3]), int(match[4] or 0)
+    microseconds = int((match[5] or "").ljust(6, "0"))
+    whole = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + microseconds
+    return -whole if match[1] == "-" else whole
+
+
+def shifted(at: date, by: Span, sign: int) -> datetime:
+    """The moment plus (sign 1) or minus (-1) an interval. Raises ValueError or OverflowError beyond the years."""
+    at = midnight(at)
+    month = at.year * 12 + at.month - 1 + sign * by.months
+    year, month = divmod(month, 12)
+    at = at.replace(year=year, month=month + 1, day=min(at.day, monthrange(year, month + 1)[1]))
+    return at + sign * timedelta(days=by.days, microseconds=by.microseconds)
+
+
+def midnight(at: date) -> datetime:
+    """A date as the timestamp at its start; a timestamp as it is."""
+    return at if isinstance(at, datetime) else datetime.combine(at, datetime.min.time())
+
+
+STEPS = {
+    "year": Span(12, 0, 0),
+    "quarter": Span(3, 0, 0),
+    "month": Span(1, 0, 0),
+    "week": Span(0, 7, 0),
+    "day": Span(0, 1, 0),
+    "hour": Span(0, 0, 3_600_000_000),
+    "minute": Span(0, 0, 60_000_000),
+    "second": Span(0, 0, 1_000_000),
+}
+
+
+def step_name(unit: str) -> str:
+    """A unit of date_trunc as `STEPS` calls it."""
+    unit = unit.lower().strip("'")
+    return "week" if unit == "week(monday)" else unit
+
+
+def truncated(value: date, unit: str) -> datetime | None:
+    """`date_trunc(unit, value)`; None for a unit that is not in `STEPS`."""
+    at = midnight(value)
+    start = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    match step_name(unit):
+        case "year":
+            return start.replace(month=1, day=1)
+        case "quarter":
+            return start.replace(month=3 * ((at.month - 1) // 3) + 1, day=1)
+        case "month":
+            return start.replace(day=1)
+        case "week":
+            return start - timedelta(days=at.weekday())
+        case "day":
+            return start
+        case "hour":
+            return at.replace(minute=0, second=0, microsecond=0)
+        case "minute":
+            return at.replace(second=0, microsecond=0)
+        case "second":
+            return at.replace(microsecond=0)
+        case _:
+            return None

@@ -1,0 +1,336 @@
+"""Constant expressions folded as PostgreSQL would, exactly; what would raise there is refused at planning."""
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, name, position, written
+from planner.values import functions as constant_calls
+from planner.values.datetimes import midnight, moment, shifted, span, truncated
+from planner.values.model import Constant, Given, NotConstant, Number, Span, Untyped, number, wrong
+
+__all__ = [
+    "Constant",
+    "Given",
+    "NotConstant",
+    "Number",
+    "Span",
+    "Untyped",
+    "cast",
+    "fold",
+    "number",
+    "truth",
+    "uses_clock",
+]
+
+_MOST_BITS = 512
+
+
+def _bounded(value: Fraction, node: exp.Expr, *, integral: bool) -> Number:
+    if value.numerator.bit_length() > _MOST_BITS or value.denominator.bit_length() > _MOST_BITS:
+        raise wrong(node, "a constant is out of range")
+    return Number(value, integral)
+
+
+def fold(node: exp.Expr, given: Given) -> Constant:
+    """The value of a constant expression. Raises `NotConstant`, KH109 for a parameter without value, or KH212."""
+    node = bare(node)
+    match node:
+        case exp.Literal() | exp.RawString() | exp.Boolean() | exp.Null():
+            return _literal(node)
+        case exp.Parameter():
+            return _parameter(node, given)
+        case exp.Neg():
+            return _negated(fold(node.this, given), node)
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+            return _arithmetic(node, fold(node.this, given), fold(node.expression, given))
+        case exp.Column() if (found := (name(node.args.get("table")), name(node.this))) in given.columns:
+            return given.columns[found]
+        case exp.CurrentDate():
+            return given.today
+        case exp.CurrentTimestamp() | exp.Localtimestamp():
+            return midnight(given.today)
+        case exp.Cast():
+            value, to = fold(node.this, given), node.to
+            zoned = to is not None and to.this == exp.DType.TIMESTAMPTZ and not to.expressions
+            return _zoned(value, node, given) if zoned else cast(value, to, node)
+        case exp.TimestampTrunc() if node.args.get("zone") is None:
+            return _truncated(fold(node.this, given), str(node.unit), node)
+        case exp.Interval():
+            return _interval(node)
+        case _:
+            return _called(node, given)
+
+
+def _called(node: exp.Expr, given: Given) -> Constant:
+    """A function of constants."""
+    match node:
+        case exp.Coalesce():
+            return _coalesced((node.this, *node.expressions), given)
+        case exp.DPipe():
+            return constant_calls.joined(fold(node.this, given), fold(node.expression, given), node)
+        case exp.Lower():
+            return constant_calls.lowered(fold(node.this, given), node)
+        case exp.Nullif():
+            return constant_calls.nulled(fold(node.this, given), fold(node.expression, given), node)
+        case exp.Anonymous() if str(node.this).lower() == "make_date" and len(node.expressions) == 3:
+            year, month, day = (fold(part, given) for part in node.expressions)
+            return constant_calls.day(year, month, day, node)
+        case exp.StrToDate() | exp.StrToTime():
+            found = constant_calls.of_pattern(fold(node.this, given), _pattern(node), node)
+            if found is None or isinstance(node, exp.StrToDate):
+                return None if found is None else found.date()
+            return constant_calls.zoned(found, node, utc=given.utc, local=True)
+        case exp.UnixToTime() if not node.args.get("scale"):
+            return constant_calls.of_seconds(fold(node.this, given), node, utc=given.utc)
+        case _:
+            raise NotConstant(node)
+
+
+def _pattern(node: exp.Expr) -> str | None:
+    """A literal pattern of dates in the parser's spelling; None where the text may have meant something else by it."""
+    pattern = node.args.get("format")
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string or "percent" in node.meta:
+        return None
+    return str(pattern.this)
+
+
+def _zoned(value: Constant, node: exp.Expr, given: Given) -> Constant:
+    match value:
+        case None:
+            return None
+        case Untyped(text) | str(text):
+            return constant_calls.of_text(text, node, utc=given.utc)
+        case date():
+            return constant_calls.zoned(midnight(value), node, utc=given.utc, local=True)
+        case _:
+            raise wrong(node, f"{written(node)[:80]} is not a constant that Keyhole folds")
+
+
+def _coalesced(parts: tuple[exp.Expr, ...], given: Given) -> Constant:
+    """The first that is not NULL. What stands behind a text may be anything, behind a number it decides the type."""
+    values: list[Constant] = []
+    for part in parts:
+        try:
+            values.append(fold(part, given))
+        except NotConstant:
+            found = _first(values)
+            if found is None or isinstance(found, Number):
+                raise
+            return found
+    return _first(values)
+
+
+def _literal(node: exp.Expr) -> Constant:
+    match node:
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Null():
+            return None
+        case exp.Literal() if not node.is_string:
+            return number(str(node.this), node)
+        case _:
+            return Untyped(str(node.this))
+
+
+def uses_clock(node: exp.Expr) -> bool:
+    """Whether the expression depends on the day on which it is asked."""
+    return node.find(exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp) is not None
+
+
+def _dollar(node: exp.Expr) -> int | None:
+    at = position(node)
+    return None if at is None else max(at - 1, 1)
+
+
+def _parameter(node: exp.Expr, given: Given) -> Constant:
+    index = int(str(node.this.this))
+    if index not in given.parameters:
+        raise KeyholeError(
+            "KH109",
+            f"parameter ${index} has no value",
+            hint="Bind a value, or write the constant into the statement.",
+            position=_dollar(node),
+        )
+    match given.parameters[index]:
+        case bool() | None as value:
+            return value
+        case int() as value:
+            return _bounded(Fraction(value), node, integral=True)
+        case Decimal() as value:
+            return Number(number(str(value), node).value, integral=False)
+        case str() as value:
+            return Untyped(value)
+        case datetime() as value if value.tzinfo is not None:
+            raise wrong(node, "a timestamp with time zone depends on a setting; pass one without")
+        case value:
+            return value
+
+
+def _first(values: list[Constant]) -> Constant:
+    """The first that is not NULL; among numbers, computed with as their common type."""
+    whole = all(isinstance(value, Number) and value.integral for value in values if value is not None)
+    first = next((value for value in values if value is not None), None)
+    return Number(first.value, whole) if isinstance(first, Number) else first
+
+
+def _negated(value: Constant, node: exp.Expr) -> Constant:
+    match value:
+        case None:
+            return None
+        case Number():
+            return Number(-value.value, value.integral)
+        case Span():
+            return Span(-value.months, -value.days, -value.microseconds)
+        case _:
+            raise wrong(node, "only numbers and intervals can be negated")
+
+
+def _arithmetic(node: exp.Expr, left: Constant, right: Constant) -> Constant:
+    if left is None or right is None:
+        return None
+    if isinstance(left, Number) and isinstance(right, Untyped):
+        right = number(right.text, node)
+    if isinstance(right, Number) and isinstance(left, Untyped):
+        left = number(left.text, node)
+    if isinstance(left, Number) and isinstance(right, Number):
+        return _numbers(node, left, right)
+    return _moment(node, left, right)
+
+
+def _numbers(node: exp.Expr, left: Number, right: Number) -> Number:
+    integral = left.integral and right.integral
+    if isinstance(node, exp.Div | exp.Mod) and right.value == 0:
+        raise wrong(node, "a constant divides by zero")
+    match node:
+        case exp.Add():
+            value = left.value + right.value
+        case exp.Sub():
+            value = left.value - right.value
+        case exp.Mul():
+            value = left.value * right.value
+        case exp.Div():
+            value = left.value / right.value
+            value = Fraction(int(value)) if integral else value
+        case _:
+            value = left.value - right.value * int(left.value / right.value)
+    return _bounded(value, node, integral=integral)
+
+
+def _moment(node: exp.Expr, left: Constant, right: Constant) -> Constant:
+    """Dates and timestamps plus or minus intervals and days."""
+    if isinstance(node, exp.Add) and not isinstance(left, date):
+        left, right = right, left
+    sign = -1 if isinstance(node, exp.Sub) else 1
+    try:
+        match left, right:
+            case date(), Span() if isinstance(node, exp.Add | exp.Sub):
+                return shifted(left, right, sign)
+            case date(), Untyped(text) if isinstance(node, exp.Add | exp.Sub) and _parameter_in(node):
+                return shifted(left, span(text, node), sign)
+            case date(), Number(value, True) if not isinstance(left, datetime) and isinstance(node, exp.Add | exp.Sub):
+                return left + timedelta(days=sign * int(value))
+            case date(), date() if isinstance(node, exp.Sub) and type(left) is type(right) is date:
+                return Number(Fraction((left - right).days), integral=True)
+    except (OverflowError, ValueError):
+        raise wrong(node, "a date is out of range") from None
+    raise wrong(node, f"{written(node)} is not arithmetic that Keyhole folds")
+
+
+def _interval(node: exp.Expr) -> Span:
+    unit = node.args.get("unit")
+    quantity = node.this
+    text = str(quantity.this) if isinstance(quantity, exp.Literal) else ""
+    return span(f"{text} {unit}" if unit is not None else text, node)
+
+
+def _truncated(value: Constant, unit: str, node: exp.Expr) -> Constant:
+    if value is None:
+        return None
+    if not isinstance(value, date):
+        raise wrong(node, "date_trunc needs a date or timestamp", hint="Write date_trunc('month', date '2026-12-31').")
+    found = truncated(value, unit)
+    if found is None:
+        raise wrong(node, f"date_trunc to {unit.lower()} is not folded")
+    return found
+
+
+def _parameter_in(node: exp.Expr) -> bool:
+    """Whether a side is a bare parameter: text for it that is no number can only be an interval's."""
+    return isinstance(bare(node.this), exp.Parameter) or isinstance(bare(node.expression), exp.Parameter)
+
+
+_TRUE = frozenset(("t", "true", "y", "yes", "on", "1"))
+_FALSE = frozenset(("f", "false", "n", "no", "off", "0"))
+
+
+def truth(text: str, node: exp.Expr) -> bool:
+    """A boolean as PostgreSQL reads it from text."""
+    word = text.strip().lower()
+    if word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    raise wrong(node, f"{text[:40]!r} is not a boolean")
+
+
+_INTEGERS = frozenset(("INT", "BIGINT", "SMALLINT"))
+_EXACT = frozenset(("DECIMAL", "DOUBLE"))
+_TEXTS = frozenset(("TEXT", "VARCHAR"))
+
+
+def cast(value: Constant, to: exp.DataType, node: exp.Expr) -> Constant:
+    """The constant cast to a type. Raises KH212 for what does not fit or is not folded."""
+    kind = to.this.value if isinstance(to.this, exp.DataType.Type) else ""
+    if to.expressions:
+        raise wrong(node, f"a cast to {written(to)} is not folded; write the constant as it is meant")
+    if value is None:
+        return None
+    result = _cast(value, str(kind), node)
+    if result is None:
+        raise wrong(node, f"{written(node)} is not a constant that Keyhole folds")
+    return result
+
+
+def _cast(value: Constant, kind: str, node: exp.Expr) -> Constant:
+    match value:
+        case Untyped(text):
+            return _cast_text(text, kind, node)
+        case Number(whole, True) if kind in _INTEGERS:
+            return Number(whole, integral=True)
+        case Number(exact, _) if kind in _EXACT:
+            return Number(exact, integral=False)
+        case str() if kind in _TEXTS:
+            return value
+        case bool() if kind == "BOOLEAN":
+            return value
+        case date() if kind == "DATE":
+            return value.date() if isinstance(value, datetime) else value
+        case date() if kind == "TIMESTAMP":
+            return midnight(value)
+        case _:
+            return None
+
+
+def _cast_text(text: str, kind: str, node: exp.Expr) -> Constant:
+    if kind in _INTEGERS | _EXACT:
+        exact = number(text, node)
+        if kind in _INTEGERS and not exact.integral:
+            raise wrong(node, f"{text[:40]!r} is not an integer")
+        return Number(exact.value, integral=kind in _INTEGERS)
+    if kind in _TEXTS:
+        return text
+    match kind:
+        case "UUID":
+            return Untyped(text)
+        case "BOOLEAN":
+            return truth(text, node)
+        case "DATE":
+            return moment(text, node).date()
+        case "TIMESTAMP":
+            return moment(text, node)
+        case "INTERVAL":
+            return span(text, node)
+        case _:
+            return None

@@ -1,0 +1,88 @@
+"""What a constant expression may be worth, and what it may depend on."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from planner.catalog.model import Value
+from planner.errors import KeyholeError
+from planner.parser.tree import position
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An exact number; `integral` if PostgreSQL would compute with it as an integer."""
+
+    value: Fraction
+    integral: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Untyped:
+    """A quoted text that takes the type of what it is compared with."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """An interval as PostgreSQL keeps it."""
+
+    months: int
+    days: int
+    microseconds: int
+
+
+Constant: TypeAlias = Number | Untyped | Span | str | bool | date | datetime | None
+
+
+class NotConstant(Exception):
+    """The expression, or the part of it in `node`, is no constant."""
+
+    def __init__(self, node: exp.Expr) -> None:
+        super().__init__("not a constant")
+        self.node = node
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What constants may depend on: the parameters' values by number, and the day on which the question is asked.
+
+    `columns` are the columns that have one known value, by qualifier and name as written. `utc` says that the session's
+    TimeZone is UTC, so that timestamps with time zone are compared with those without as they are written in UTC.
+    """
+
+    parameters: Mapping[int, Value | None]
+    today: date
+    columns: Mapping[tuple[str, str], Constant] = field(default_factory=dict)
+    utc: bool = False
+
+
+def wrong(node: exp.Expr, message: str, *, detail: str | None = None, hint: str | None = None) -> KeyholeError:
+    """KH212 for a constant that cannot be what it is used as."""
+    return KeyholeError(
+        "KH212",
+        message,
+        detail=detail or "Constants are computed before any row is read, exactly as PostgreSQL would.",
+        hint=hint
+        or "Write the value itself, as a number, date '2026-12-31', timestamp '2026-12-31 23:59:59' or 'text'.",
+        position=position(node),
+    )
+
+
+def number(text: str, node: exp.Expr) -> Number:
+    """The number that a literal writes."""
+    cleaned = text.strip().replace("_", "")
+    try:
+        value = Decimal(cleaned)
+    except InvalidOperation:
+        raise wrong(node, f"{text[:40]!r} is not a number") from None
+    if not value.is_finite() or abs(value.adjusted()) > 60 or len(cleaned) > 100:
+        raise wrong(node, f"{text[:40]!r} is out of range")
+    return Number(Fraction(value), re.fullmatch(r"[+-]?\d+", cleaned) is not None)

@@ -1,0 +1,118 @@
+"""Names, types and constants as SQL text that DuckDB and PostgreSQL read alike."""
+
+import re
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from planner.catalog.model import Column, SqlType, Value
+from planner.errors import KeyholeError
+
+Dialect: TypeAlias = Literal["duckdb", "postgres"]
+
+_MODIFIER = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
+_DUCKDB_DIGITS = 38
+_INTEGER_BITS = {"smallint": 15, "int2": 15, "integer": 31, "int": 31, "int4": 31}
+
+
+def identifier(name: str) -> str:
+    """The name, quoted. Raises KH201 on a character that no name can hold."""
+    if "\x00" in name:
+        raise KeyholeError("KH201", "a column name contains a NUL character")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A text constant. Raises KH212 on what PostgreSQL's text cannot hold: NUL and unpaired surrogates."""
+    if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise KeyholeError("KH212", "a text constant contains a character that SQL text cannot hold")
+    return "'" + value.replace("'", "''") + "'"
+
+
+def integer(value: int) -> str:
+    """An integer constant; a negative one in parentheses."""
+    return str(value) if value >= 0 else f"({value})"
+
+
+def decimal(value: Fraction, *, scale: int) -> str:
+    """A terminating decimal as an exact numeric constant with `scale` places, which must hold it."""
+    steps = value * 10**scale
+    if steps.denominator != 1:
+        raise ValueError("the constant has more decimal places than its type")
+    digits = str(abs(steps.numerator)).rjust(scale + 1, "0")
+    body = f"{digits[:-scale]}.{digits[-scale:]}" if scale > 0 else digits
+    return body if steps >= 0 else f"(-{body})"
+
+
+def double(value: float) -> str:
+    """A double constant, spelled so that both engines read the same bits."""
+    return f"CAST('{value!r}' AS double precision)"
+
+
+def constant(value: Value, *, column: Column) -> str:
+    """A constant of a column's type; numbers for exact columns go through `scaled_comparison` instead."""
+    if column.sql_type is SqlType.DOUBLE and isinstance(value, int | Decimal):
+        return double(_nearest_double(value))
+    if column.sql_type is SqlType.UUID:
+        return f"CAST({text(str(value))} AS uuid)"
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return integer(value)
+        case Decimal():
+            return decimal(Fraction(value), scale=max(0, -_exponent(value)))
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case str():
+            return text(value)
+
+
+def _nearest_double(value: int | Decimal) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _exponent(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int):
+        raise KeyholeError("KH212", "a numeric constant is not finite")
+    return exponent
+
+
+def numeric_modifier(declared: str) -> tuple[int, int] | None:
+    """Precision and scale of `numeric(p, s)`, None for a numeric without them."""
+    found = _MODIFIER.search(declared)
+    return None if found is None else (int(found[1]), int(found[2] or 0))
+
+
+def integer_limit(declared: str) -> int:
+    """The largest value of a declared integer type; the least is its negative minus one."""
+    bits = _INTEGER_BITS.get(declared.strip().lower(), 63)
+    return (1 << bits) - 1
+
+
+def type_name(column: Column) -> str:
+    """A column's type as both engines spell it, wide enough for the declared one."""
+    match column.sql_type:
+        case SqlType.TEXT:
+            return "text"
+        case SqlType.INTEGER:
+            return {15: "smallint", 31: "integer", 63: "bigint"}[integer_limit(column.declared).bit_length()]
+        case SqlType.NUMERIC:
+            precision, scale = duckdb_numeric(column.declared)
+            return f"decimal({precision}, {scale})"
+        case _:
+            return column.sql_type.value
+
+
+def duckdb_numeric(declared: str) -> tuple[int, int]:
+    """Precision and scale of the DuckDB decimal that stands for a declared numeric type (at most 38 digits)."""
+    precision, scale = numeric_modifier(declared) or (_DUCKDB_DIGITS, 10)
+    scale = min(max(scale, 0), _DUCKDB_DIGITS)
+    return min(max(precision, scale, 1), _DUCKDB_DIGITS), scale

@@ -1,0 +1,125 @@
+"""`keyhole check` and `keyhole refresh`: what the owner confirms and declares."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from planner.catalog.model import Catalog, Column, Table, TableCaps
+from planner.policy.file import Policy
+from planner.policy.rules import warnings
+from proxy.security.tls import Tls, exposure
+from proxy.service.pins import Pinning, pin, pins_path
+from proxy.service.pins import refresh as declare_new
+from proxy.service.service import open_ledger
+from proxy.sources.shared import open_policy_source
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a check found and pinned."""
+
+    policy: Path
+    pin_file: Path
+    pinning: Pinning
+    warnings: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The findings for a program."""
+        catalog = self.pinning.catalog
+        return {
+            "policy": self.policy.name,
+            "pins": self.pin_file.name,
+            "digest": catalog.digest,
+            "changes": [str(change) for change in self.pinning.changes],
+            "tables": [
+                {
+                    "name": table.name,
+                    "privacy_unit": list(table.unit) or "row",
+                    "refresh": table.refresh,
+                    "keys": {column.name: len(column.domain) for column in table.columns if column.domain is not None},
+                    "measures": [column.name for column in table.columns if column.bounds is not None],
+                }
+                for table in catalog.tables
+            ],
+            "public_tables": {table.name: len(table.rows) for table in catalog.public_tables},
+            "warnings": list(self.warnings),
+        }
+
+    def lines(self) -> tuple[str, ...]:
+        """The findings for the owner."""
+        catalog = self.pinning.catalog
+        changes = [f"  {change}" for change in self.pinning.changes] or ["  nothing has changed"]
+        return (
+            f"{self.policy.name} is valid; pinned in {self.pin_file.name}:",
+            *changes,
+            *(line for table in catalog.tables for line in _table_lines(table)),
+            *(f"public table {table.name}: {len(table.rows):,} rows, copied" for table in catalog.public_tables),
+            *_budget_lines(catalog),
+            *(f"warning: {warning}" for warning in self.warnings),
+        )
+
+
+def _table_lines(table: Table) -> tuple[str, ...]:
+    protected = "each row by itself" if table.row_unit else f"each ({table.unit_text}) as a whole"
+    groups = f"{table.groups_per_unit} group{'' if table.groups_per_unit == 1 else 's'}"
+    bounds = "" if table.row_unit else f", in at most {groups} of an answer"
+    if table.root is not None:
+        bounds += f"; the same as those of {table.root.table}, and charged with them"
+    return (
+        f"private table {table.name}: protects {protected}{bounds}; data version by refresh = {table.refresh}",
+        *(f"  {column.name}: {', '.join(roles)}" for column in table.columns if (roles := _roles(column))),
+    )
+
+
+def _roles(column: Column) -> list[str]:
+    roles = []
+    if column.domain is not None:
+        roles.append(f"key with {len(column.domain):,} public values")
+    if column.bounds is not None:
+        roles.append(f"measure clipped to {column.bounds[0]:f}..{column.bounds[1]:f} in steps of {column.grid:f}")
+    if column.per_unit is not None:
+        roles.append(f"a unit's total per group to {column.per_unit[0]:f}..{column.per_unit[1]:f}")
+    return roles
+
+
+def _budget_lines(catalog: Catalog) -> tuple[str, ...]:
+    budget = catalog.budget
+    unit = "" if budget.per_unit is None else f", a unit over everything {budget.per_unit:g}"
+    table = "" if budget.per_table is None else f", all questions on one table {budget.per_table:g}"
+    caps = f"budget: a group may lose {budget.per_predicate:g} epsilon, one question {budget.per_query:g}{unit}{table}"
+    above = budget.approval_above
+    return (
+        caps,
+        *(() if above is None else (f"approval: a question above {above:g} waits for keyhole approve",)),
+        *(f"caps of {own.table}: {'; '.join(_own_caps(own))}" for own in budget.tables),
+    )
+
+
+def _own_caps(own: TableCaps) -> Iterator[str]:
+    if own.per_table is not None:
+        yield f"all questions on it together {own.per_table:g}"
+    if own.approval_above is not None:
+        yield f"a question above {own.approval_above:g} waits for keyhole approve"
+
+
+def check(policy_path: Path, *, confirm: bool) -> Findings:
+    """Validate a policy against its source, pin public tables and key domains, and open the ledger once.
+
+    Reads the schema and the public tables, never a private row. Raises KH001 to KH012.
+    """
+    policy, now = Policy.load(policy_path), datetime.now(UTC)
+    said = (*warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=now))
+    source = open_policy_source(policy)
+    try:
+        pinning = pin(policy, source, confirm=confirm, now=now)
+    finally:
+        source.close()
+    open_ledger(policy).close()
+    return Findings(policy=policy_path, pin_file=pins_path(policy), pinning=pinning, warnings=said)
+
+
+def refresh(policy_path: Path, table: str) -> str:
+    """Declare new data in a table whose refresh is explicit; returns the new data version. Raises KH002, KH007."""
+    return declare_new(Policy.load(policy_path), table, now=datetime.now(UTC))

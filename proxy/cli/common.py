@@ -1,0 +1,135 @@
+"""What all of `keyhole`'s commands share: options, refusals as psql prints them, output, the owner's open ledger."""
+
+import getpass
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+
+from accountant.errors import LedgerUnavailable
+from accountant.ledger import Ledger
+from planner.errors import KeyholeError
+from planner.policy.file import Policy
+from proxy.report.heat_map import HeatMap, printed
+from proxy.report.refusals import as_psql_prints, problem
+from proxy.service.service import open_ledger
+
+PolicyPath = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.", envvar="KEYHOLE_POLICY")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+By = Annotated[str | None, typer.Option("--by", help="Who decides; the operating system's user if not given.")]
+Why = Annotated[str, typer.Option("--why", help="Why, for the record.")]
+DEFAULT_POLICY = Path("keyhole.toml")
+PIPE_WIDTH = 200
+
+
+@contextmanager
+def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
+    """Print a refusal the way psql does, or as a problem document, and end with status 1."""
+    try:
+        yield
+    except KeyholeError as error:
+        if as_json:
+            print(json.dumps(problem(error), indent=2, ensure_ascii=False))
+        else:
+            print(as_psql_prints(error, sql=sql), file=sys.stderr)
+        raise typer.Exit(1) from None
+
+
+@contextmanager
+def owners_ledger(policy: Path) -> Iterator[Ledger]:
+    """The ledger of a policy, open for its owner; needs no source and no pins. Raises KH001 to KH005 and KH009."""
+    with open_ledger(Policy.load(policy)) as ledger:
+        try:
+            yield ledger
+        except LedgerUnavailable as error:
+            raise broken_ledger(error) from None
+
+
+def broken_ledger(error: LedgerUnavailable) -> KeyholeError:
+    """What the owner reads when the ledger fails: the first fault, which never quotes data."""
+    return KeyholeError(
+        "KH009",
+        "the ledger cannot be read, or is not an unbroken ledger",
+        detail=f"{error}.",
+        hint="Compare with the newest hash and the backup that you keep elsewhere; see docs/operating.md.",
+    )
+
+
+def decided_by(name: str | None) -> str:
+    """Who stands in the ledger for a decision. Raises `typer.BadParameter` where nobody can be named."""
+    try:
+        by = getpass.getuser() if name is None else name.strip()
+    except (KeyError, OSError):
+        by = ""
+    if not by:
+        raise typer.BadParameter("say who decides", param_hint="--by")
+    return by
+
+
+def reason(why: str) -> str:
+    """A reason that says something. Raises `typer.BadParameter`."""
+    if not why.strip():
+        raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
+    return why.strip()
+
+
+def the_one(prefix: str, identities: Iterable[str], *, hint: str) -> str:
+    """The identity that starts with `prefix`. Raises `typer.BadParameter` where there is none or more than one."""
+    found = sorted({identity for identity in identities if prefix and identity.startswith(prefix)})
+    if len(found) != 1:
+        problem = "there is none of that id" if not found else f"{len(found)} start with that; give more characters"
+        raise typer.BadParameter(problem, param_hint=hint)
+    return found[0]
+
+
+def new_file(path: Path, *, hint: str) -> Path:
+    """A path where nothing is yet. Raises `typer.BadParameter`, so that no older copy is ever replaced."""
+    if path.exists():
+        raise typer.BadParameter(f"{path} exists; name a new file", param_hint=hint)
+    return path
+
+
+def write_text(path: Path, text: str, *, hint: str) -> None:
+    """Write a file, replacing it. Raises `typer.BadParameter` when it cannot be written."""
+    write_bytes(path, text.encode(), hint=hint)
+
+
+def write_bytes(path: Path, content: bytes, *, hint: str) -> None:
+    """Write a file, replacing it. Raises `typer.BadParameter` when it cannot be written."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise unwritable(path, error, hint=hint) from None
+
+
+def unwritable(path: Path, error: OSError, *, hint: str) -> typer.BadParameter:
+    """What is wrong with a file that should be written."""
+    return typer.BadParameter(f"{path} cannot be written ({error.strerror})", param_hint=hint)
+
+
+def print_json(document: Any) -> None:
+    """Print a document for a program."""
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_rich(*shown: RenderableType) -> None:
+    """Print for a terminal; wide where the output goes elsewhere."""
+    _console().print(*shown, sep="\n")
+
+
+def print_heat_maps(maps: Sequence[HeatMap], *, most_rows: int) -> None:
+    """Print heat maps as wide as the terminal is."""
+    console = _console()
+    if not maps:
+        console.print("No group was ever asked about.")
+        return
+    console.print(*printed(maps, width=console.width, most_rows=most_rows), sep="\n")
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, markup=False, emoji=False, highlight=False)

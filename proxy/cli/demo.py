@@ -1,0 +1,331 @@
+"""`keyhole demo`: real questions about real customers, asked through the PostgreSQL endpoint with psycopg.
+
+The demo may look at the truth, which no analyst can: it compares each answer with the exact aggregates and says so.
+"""
+
+import math
+import shutil
+import signal
+import tempfile
+import threading
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import psycopg
+from psycopg import sql
+from rich.console import Console
+
+from accountant.model import NANO
+from deploy.demo import build
+from mechanisms.formula import Booleans, Formula, Integers, evaluate, relaxed
+from planner.catalog.key_space import as_text
+from planner.functionals.per_key_offsets import without_offsets
+from planner.question.plan import Plan
+from proxy.cli import check as checking
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.process import single as serving
+from proxy.report.psql_table import psql_table, row_count
+from proxy.service.service import Service
+
+USER = PASSWORD = "demo"  # noqa: S105 (the demo policy's analyst, on loopback alone)
+ROWS_SHOWN = 4
+PIPE_WIDTH = 120
+TRUTH = "truth"
+REFUSED = "SELECT country, count(*) FROM sales GROUP BY country"
+TOO_SHARP = "SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) > 20"
+WRAPPED = """SELECT region, count(*) AS country_months
+FROM ({question}) AS busy
+JOIN countries ON name = country
+GROUP BY region ORDER BY 2 DESC"""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoQuestion:
+    """One of the demo's questions, with the settings under which it is asked."""
+
+    title: str
+    sql: str
+    settings: dict[str, str]
+
+
+def questions() -> tuple[DemoQuestion, ...]:
+    """What the demo asks, in order."""
+    listed = tomllib.loads((build.HERE / "questions.toml").read_text(encoding="utf-8"))["questions"]
+    return tuple(
+        DemoQuestion(title=each["title"], sql=each["sql"].strip(), settings=each.get("settings", {})) for each in listed
+    )
+
+
+def run(*, keep: bool) -> None:
+    """Ask everything and print it; with `keep` the endpoints stay up until interrupted."""
+    console = Console(highlight=False, emoji=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, emoji=False, width=PIPE_WIDTH)
+    with tempfile.TemporaryDirectory(prefix="keyhole-demo-") as folder:
+        console.print("[bold]Keyhole demo[/]: Online Retail (UCI), sale lines of real customers.")
+        with _step(console, "data loaded into DuckDB, public tables pinned"):
+            policy = build.install(Path(folder))
+            checking.check(policy, confirm=False)
+            truth = Path(shutil.copyfile(policy.with_name("retail.duckdb"), policy.with_name(f"{TRUTH}.duckdb")))
+        _introduce(console, truth)
+        with Service.open(policy) as service, _serving(console, service, keep=keep) as addresses:
+            conninfo = f"host={addresses.host} port={addresses.port} user={USER} dbname={addresses.database}"
+            with psycopg.connect(f"{conninfo} password={PASSWORD}", autocommit=True) as connection:
+                _Demonstration(console, connection, service, truth).show()
+            if not keep:
+                console.print(
+                    "\n[bold]Try it[/]: KEEP=1 make demo stays up, so that psql, a BI tool or a browser can connect."
+                )
+                return
+            console.print(f'\n[bold]Try it[/]: psql "{conninfo}"   password {PASSWORD}', soft_wrap=True)
+            console.print(f"        REST and its documentation: {addresses.rest}/docs   bearer token {USER}")
+            console.print("        Ctrl-C ends it.")
+            _wait()
+
+
+def _wait() -> None:
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
+    told.wait()
+
+
+@contextmanager
+def _serving(console: Console, service: Service, *, keep: bool) -> Iterator[serving.Addresses]:
+    ports = (6432, 8432) if keep else (0, 0)
+    started = time.perf_counter()
+    with serving.in_background(service, host="127.0.0.1", port=ports[0], rest_port=ports[1]) as addresses:
+        console.print(
+            f"  [green]ok[/] endpoint {addresses.postgresql}, REST and docs {addresses.rest}/docs"
+            f"   {time.perf_counter() - started:.1f} s",
+            soft_wrap=True,
+        )
+        yield addresses
+
+
+@contextmanager
+def _step(console: Console, what: str) -> Iterator[None]:
+    started = time.perf_counter()
+    with console.status(what):
+        yield
+    console.print(f"  [green]ok[/] {what}   {time.perf_counter() - started:.1f} s")
+
+
+def _introduce(console: Console, database: Path) -> None:
+    with duckdb.connect(str(database), read_only=True) as connection:
+        found = connection.execute(
+            "SELECT count(*), count(DISTINCT customer_id), count(*) - count(customer_id) FROM sales"
+        ).fetchone()
+    lines, customers, nameless = found or (0, 0, 0)
+    console.print(
+        f"{lines:,} sale lines, {customers:,} customers; {nameless:,} lines without a customer are left out.\n"
+        "[bold]Protected[/]: each customer's month. One customer's whole month of shopping changes the probability of "
+        "any answer by at most a factor e^epsilon (0.5 epsilon: a factor of 1.65).\n"
+        "[bold]Not protected[/]: a customer over many months. Each month has a budget of its own, and their losses add "
+        "up."
+    )
+
+
+class _Demonstration:
+    """Asks through the endpoint, and compares with the truth beside it."""
+
+    def __init__(
+        self, console: Console, connection: "psycopg.Connection[tuple[Any, ...]]", service: Service, database: Path
+    ) -> None:
+        self._console = console
+        self._connection = connection
+        self._service = service
+        self._database = database
+        self._notices: list[str] = []
+        self._seen: dict[str, list[tuple[Any, ...]]] = {}
+        connection.add_notice_handler(lambda notice: self._notices.append(notice.message_primary or ""))
+
+    def show(self) -> None:
+        """The whole demonstration."""
+        asked = questions()
+        self._budget("Budget before")
+        for number, question in enumerate(asked, start=1):
+            self._title(number, question.title)
+            self._ask(question)
+        number = len(asked)
+        self._title(number + 1, "The first question again")
+        self._again(asked[0])
+        self._title(number + 2, "The same inside a larger query: what surrounds a question is free")
+        self._wrapped(asked[0])
+        self._title(number + 3, "What Keyhole does not tell: refused, and nothing is spent")
+        self._refused(REFUSED, {})
+        self._title(number + 4, "A question sharper than what is left: refused, and nothing is spent")
+        self._refused(TOO_SHARP, {"tolerance": "5%"})
+        self._budget("Budget after")
+
+    def _title(self, number: int, title: str) -> None:
+        self._console.print(f"\n[bold]{number}. {title}[/]")
+
+    def _set(self, settings: dict[str, str]) -> None:
+        self._connection.execute("RESET ALL")
+        for name, value in settings.items():
+            statement = sql.SQL("SET {} = {}").format(sql.Identifier("keyhole", name), sql.Literal(value))
+            self._connection.execute(statement)
+
+    def _run(self, text: str) -> tuple[list[str], list[tuple[Any, ...]], float]:
+        self._notices.clear()
+        started = time.perf_counter()
+        cursor = self._connection.execute(text.encode())
+        rows = cursor.fetchall()
+        taken = 1000 * (time.perf_counter() - started)
+        return [column.name for column in cursor.description or ()], rows, taken
+
+    def _print_rows(self, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        shown = [tuple(str(value) for value in row) for row in rows[:ROWS_SHOWN]]
+        more = [("...",) * len(columns)] if len(rows) > ROWS_SHOWN else []
+        for line in psql_table(columns, shown + more):
+            self._console.print(f"   {line}", markup=False, soft_wrap=True)
+
+    def _ask(self, question: DemoQuestion) -> None:
+        self._show_sql(question.sql, question.settings)
+        self._set(question.settings)
+        columns, rows, taken = self._run(question.sql)
+        self._print_rows(columns, rows)
+        self._console.print(
+            f"   ({row_count(len(rows))}, {taken:.0f} ms; the same SQL on DuckDB alone takes "
+            f"{self._plain(question.sql):.0f} ms and tells everyone everything)"
+        )
+        self._seen[question.sql] = rows
+        for notice in self._notices:
+            self._console.print(notice, style="cyan", markup=False)
+        plan = self._plan(question)
+        self._compare(plan, {tuple(str(value) for value in row) for row in rows})
+
+    def _show_sql(self, text: str, settings: dict[str, str]) -> None:
+        if settings:
+            statements = (f"SET keyhole.{name} = '{value}';" for name, value in settings.items())
+            self._console.print(f"   {' '.join(statements)}", style="dim")
+        for line in text.splitlines():
+            self._console.print(f"   {line}", style="dim", markup=False, soft_wrap=True)
+
+    def _plain(self, text: str) -> float:
+        """Milliseconds that the engine alone takes for the same SQL, with `month` and `hour` written out."""
+        month, hour = "date_trunc('month', invoice_date)::date", "extract(hour FROM invoice_date)"
+        with duckdb.connect(str(self._database), read_only=True) as connection:
+            connection.execute(
+                f"CREATE TEMP VIEW sales AS SELECT *, {month} AS month, {hour} AS hour FROM {TRUTH}.main.sales"
+            )
+            started = time.perf_counter()
+            connection.execute(text).fetchall()
+            return 1000 * (time.perf_counter() - started)
+
+    def _plan(self, question: DemoQuestion) -> Plan:
+        asked = Asked(
+            question=bare_question(question.sql, self._service.catalog),
+            settings={f"keyhole.{name}": value for name, value in question.settings.items()},
+            parameters={},
+            analyst=self._service.analyst(USER),
+            today=datetime.now(UTC).date(),
+            utc=True,
+        )
+        return pipeline.prepare(self._service, asked)
+
+    def _compare(self, plan: Plan, returned: set[tuple[str, ...]]) -> None:
+        space = plan.question.keys
+        exact = self._service.source.aggregates(
+            plan.rewritten,
+            space,
+            functionals=len(plan.question.functionals),
+            timeout_ms=self._service.catalog.statement_timeout_ms,
+        ).values
+        exact = without_offsets(plan.question, exact)
+        truly = _holds(plan.minimised.formula, exact)
+        nearly = _holds(relaxed(plan.minimised.formula), exact)
+        passed = np.fromiter(
+            (tuple(as_text(value) for value in space.key(index)) in returned for index in range(space.size)), np.bool_
+        )
+        missed, within, beyond = (
+            int(np.sum(truly & ~passed)),
+            int(np.sum(passed & ~truly & nearly)),
+            int(np.sum(passed & ~nearly)),
+        )
+        self._console.print(
+            f"Against the truth after bounding (the demo may look): {missed} of {int(truly.sum()):,} missed; of the "
+            f"other {int((~truly).sum()):,}, {within} within the slack, {beyond} beyond it."
+        )
+        compared = [
+            f"{name} {_at_most(plan.compared[key])}"
+            for key, name in (("probe", "ProBE"), ("naive", "equal split"))
+            if key in plan.compared
+        ]
+        self._console.print(
+            f"Reserved: {_at_most(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)}). {self._spent()}"
+        )
+
+    def _spent(self) -> str:
+        """What the last question really cost, as owners may read: groups near a threshold, and the others."""
+        spent = self._service.ledger.history()[-1]
+        assert spent.spent is not None
+        losses = np.broadcast_to(spent.spent.amounts(spent.charge.cells), spent.charge.cells.shape)
+        least, most = int(losses.min()), int(losses.max())
+        if least == most:
+            return f"Spent: {_at_most(most / NANO)} on each of {losses.size:,}."
+        few = int(np.sum(2 * losses > most))
+        rest = losses[2 * losses <= most]
+        return (
+            f"Spent: at most {_at_most(most / NANO)} on {few:,} of {losses.size:,}, "
+            f"mean {_at_most(float(rest.mean()) / NANO)} on the rest."
+        )
+
+    def _again(self, question: DemoQuestion) -> None:
+        self._set(question.settings)
+        _, rows, taken = self._run(question.sql)
+        same = "the same " if rows == self._seen[question.sql] else ""
+        self._console.print(f"   ({same}{row_count(len(rows))}, {taken:.0f} ms)")
+        self._console.print(self._notices[1], style="cyan", markup=False)
+
+    def _wrapped(self, question: DemoQuestion) -> None:
+        text = WRAPPED.format(question=question.sql)
+        self._show_sql(text, question.settings)
+        self._set(question.settings)
+        columns, rows, _ = self._run(text)
+        self._print_rows(columns, rows)
+        self._console.print(self._notices[1], style="cyan", markup=False)
+
+    def _refused(self, text: str, settings: dict[str, str]) -> None:
+        self._show_sql(text, settings)
+        self._set(settings)
+        try:
+            self._connection.execute(text.encode())
+        except psycopg.Error as error:
+            first, *others = f"ERROR:  {error}".splitlines()
+            self._console.print(first, style="red", markup=False)
+            for line in others:
+                self._console.print(line, markup=False, soft_wrap=True)
+
+    def _budget(self, title: str) -> None:
+        self._connection.execute("RESET ALL")
+        caps = self._service.catalog.budget
+        group, left, unit = self._connection.execute(
+            "SELECT max(spent_at_most) FILTER (WHERE scope = 'group'), "
+            "min(left_at_least) FILTER (WHERE scope = 'group'), "
+            "max(spent_at_most) FILTER (WHERE scope = 'unit') FROM keyhole.budget"
+        ).fetchone() or (None, None, None)
+        used = f"at most {group:.2f} used, at least {left:.2f} left" if group else "nothing used"
+        self._console.print(
+            f"\n[bold]{title}[/] (SELECT * FROM keyhole.budget): per group {caps.per_predicate:g} epsilon, {used}; "
+            f"per customer's month {caps.per_unit:g}, {f'at most {unit:.2f} used' if unit else 'nothing used'}."
+        )
+
+
+def _at_most(epsilon: float) -> str:
+    """A loss rounded up to two decimals."""
+    return f"{math.ceil(epsilon * 100) / 100:.2f}"
+
+
+def _holds(formula: Formula, exact: Integers) -> Booleans:
+    return evaluate(formula, lambda cut: cut.holds(exact[cut.functional]), keys=exact.shape[1])

@@ -1,0 +1,242 @@
+"""`keyhole ledger`: what was asked, whether the log is whole, and copies of it. For owners: losses are exact."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from accountant.errors import LedgerMisuse, LedgerUnavailable
+from accountant.ledger import Ledger
+from accountant.reports.report import Question
+from planner.errors import KeyholeError
+from planner.policy.file import Policy
+from proxy.cli.common import (
+    DEFAULT_POLICY,
+    By,
+    Json,
+    PolicyPath,
+    Why,
+    broken_ledger,
+    decided_by,
+    new_file,
+    owners_ledger,
+    print_json,
+    reason,
+    refusals,
+    the_one,
+    unwritable,
+)
+from proxy.report import ledger_files
+from proxy.report.ledger_tables import SHORT_ID, document, listed, losses_document, shown
+from proxy.report.psql_table import psql_table, row_count
+from proxy.service.service import ledger_url
+
+app = typer.Typer(
+    name="ledger",
+    help="Read, check, settle and copy the ledger. For the data owner: losses are exact.",
+    no_args_is_help=True,
+)
+
+
+class Form(StrEnum):
+    """What an exported log is written as."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+@app.command("list")
+def list_questions(
+    policy: PolicyPath = DEFAULT_POLICY,
+    analyst: Annotated[str | None, typer.Option(help="One analyst's questions only.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many, the newest.")] = 50,
+    before: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only those reserved before this reservation: the next page.")
+    ] = None,
+    only_open: Annotated[bool, typer.Option("--open", help="Reserved and never committed only.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the questions, newest first: who asked what, the worst case, what it cost, what became of it."""
+    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+        start = None if before is None else _reservation(ledger, before)
+        page = ledger.page(analyst=analyst, before=start, limit=limit, only_open=only_open)
+    if as_json:
+        print_json([document(question) for question in page.questions])
+        return
+    print(*listed(page.questions), sep="\n")
+    older = f", {page.older:,} older: --before {page.questions[-1].reservation[:SHORT_ID]}" if page.older else ""
+    print(f"({row_count(len(page.questions))}{older})")
+
+
+def _reservation(ledger: Ledger, identity: str) -> str:
+    given = identity.strip().lower()
+    found = ledger.asked_as(given) if given else ()
+    return the_one(given, (question.reservation for question in found), hint="--before")
+
+
+@app.command()
+def show(
+    identity: Annotated[str, typer.Argument(metavar="ID", help="A reservation's or question's id, or how it starts.")],
+    policy: PolicyPath = DEFAULT_POLICY,
+    as_json: Json = False,
+) -> None:
+    """Show a question in full, with the losses of its groups; every time it was asked, if given a question's id."""
+    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+        questions = _asked(ledger, identity)
+    if as_json:
+        print_json([document(question) | {"losses": losses_document(question)} for question in questions])
+        return
+    print("\n\n".join("\n".join(shown(question)) for question in questions))
+
+
+def _asked(ledger: Ledger, identity: str) -> tuple[Question, ...]:
+    given = identity.strip().lower()
+    found = ledger.asked_as(given) if given else ()
+    about = {question.charge.question for question in found}
+    if len(about) != 1:
+        problem = "nothing in the ledger has that id" if not about else "several start with that; give more characters"
+        raise typer.BadParameter(problem, param_hint="ID")
+    return found
+
+
+@app.command()
+def verify(
+    policy: PolicyPath = DEFAULT_POLICY,
+    expect: Annotated[
+        str | None, typer.Option("--expect", help="HASH:NUMBER that an earlier verify printed and you kept elsewhere.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read everything again: the chain, the stored answers, the balances. Ends with 1 on the first fault."""
+    kept = None if expect is None else _kept(expect)
+    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+        ledger.verify()
+        if kept is not None:
+            _check_kept(ledger, *kept)
+        number, newest = ledger.owner.newest()
+        if as_json:
+            print_json({"events": number, "hash": newest, "keep": f"{newest}:{number}", "expected": kept is not None})
+            return
+        print(f"{number:,} events, unbroken; answers, noise paths and balances are those of the events.")
+        if kept is None:
+            print("Events may be missing at the end: only --expect, with what an earlier verify printed, finds that.")
+        else:
+            print(f"Nothing is missing up to event {kept[0]:,}, the one you kept.")
+        print(f"Keep this elsewhere: {newest}:{number}")
+
+
+def _kept(expected: str) -> tuple[int, str]:
+    kept_hash, _, number = expected.strip().partition(":")
+    if len(kept_hash) != 64 or not number.isdecimal():
+        raise typer.BadParameter("HASH:NUMBER as keyhole ledger verify prints it", param_hint="--expect")
+    return int(number), kept_hash
+
+
+def _check_kept(ledger: Ledger, number: int, kept_hash: str) -> None:
+    if number == 0 or ledger.owner.holds(number, kept_hash):
+        return
+    newest, _ = ledger.owner.newest()
+    if newest < number:
+        lost = f"the ledger ends at event {newest}, and {number} were there: {number - newest} or more are missing"
+    else:
+        lost = f"event {number} is another one than you kept: this ledger went another way before it"
+    raise KeyholeError(
+        "KH009",
+        lost,
+        detail="What the missing events spent is spent all the same, and this ledger does not know it.",
+        hint="Stop Keyhole and restore the newest copy; see docs/operating.md.",
+    )
+
+
+@app.command()
+def settle(
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The reservation, or how its id starts.")],
+    why: Why,
+    policy: PolicyPath = DEFAULT_POLICY,
+    spent: Annotated[bool, typer.Option("--spent", help="It stays spent at its worst case.")] = False,
+    untouched: Annotated[
+        bool, typer.Option("--untouched", help="Give it back: you vouch that its question never reached the data.")
+    ] = False,
+    by: By = None,
+) -> None:
+    """Close a reservation that a dead process left open."""
+    if spent == untouched:
+        raise typer.BadParameter("say one of the two", param_hint="--spent, --untouched")
+    with refusals(as_json=False), owners_ledger(policy) as ledger:
+        reservation = the_one(identity, (item.id for item in ledger.open_reservations()), hint="ID")
+        try:
+            ledger.owner.settle(reservation, untouched=untouched, by=decided_by(by), why=reason(why))
+        except LedgerMisuse as error:
+            raise typer.BadParameter(str(error), param_hint="ID") from None
+    print(f"{reservation}: {'given back, on your word' if untouched else 'spent for good at its worst case'}")
+
+
+@app.command()
+def export(
+    file: Annotated[Path, typer.Argument(help="The new file.")],
+    policy: PolicyPath = DEFAULT_POLICY,
+    form: Annotated[Form, typer.Option("--format", help="JSON lines or parquet.")] = Form.JSONL,
+) -> None:
+    """Write every event to a file. No true aggregate, no noisy value and no answer is in it; exact losses are."""
+    write = ledger_files.write_json_lines if form is Form.JSONL else ledger_files.write_parquet
+    with refusals(as_json=False), owners_ledger(policy) as ledger:
+        try:
+            count = write(ledger.owner.export(), new_file(file, hint="FILE"))
+        except OSError as error:
+            raise unwritable(file, error, hint="FILE") from None
+    print(f"{file}: {count:,} events")
+
+
+@app.command()
+def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: PolicyPath = DEFAULT_POLICY) -> None:
+    """Copy an SQLite ledger while it is in use, and verify the copy. For PostgreSQL print the command that does it."""
+    with refusals(as_json=False):
+        url = ledger_url(Policy.load(policy))
+        if not ledger_files.is_sqlite(url):
+            print("Nothing was copied: the ledger is in PostgreSQL. This copies it:", file=sys.stderr)
+            print(ledger_files.pg_dump_command(url, file))
+            raise typer.Exit(1)
+        try:
+            number, newest = ledger_files.backup_sqlite(url, new_file(file, hint="FILE"))
+        except LedgerUnavailable as error:
+            raise broken_ledger(error) from None
+        except OSError as error:
+            raise unwritable(file, error, hint="FILE") from None
+    print(f"{file}: {number:,} events, verified. Keep this elsewhere: {newest}:{number}")
+
+
+@app.command()
+def paths(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
+    """List the noise paths in the store: what later questions may read or sharpen."""
+    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+        sizes = ledger.owner.path_sizes()
+    if as_json:
+        print_json(
+            [
+                {"table": size.table, "data_version": size.version, "states": size.states, "bytes": size.size_bytes}
+                for size in sizes
+            ]
+        )
+        return
+    rows = [(size.table, size.version, f"{size.states:,}", f"{size.size_bytes / 1e6:.1f}") for size in sizes]
+    print(*psql_table(("table", "data version", "states", "MB"), rows), sep="\n")
+    print(f"({row_count(len(rows))})")
+
+
+@app.command()
+def prune(
+    table: Annotated[str, typer.Argument(help="The table, as keyhole ledger paths names it.")],
+    version: Annotated[str, typer.Argument(help="The data version, as keyhole ledger paths names it.")],
+    why: Why,
+    policy: PolicyPath = DEFAULT_POLICY,
+    by: By = None,
+) -> None:
+    """Remove the noise paths of a table's old data version. Balances and stored answers stay."""
+    with refusals(as_json=False), owners_ledger(policy) as ledger:
+        found = [size for size in ledger.owner.path_sizes() if (size.table, size.version) == (table, version)]
+        if not found:
+            raise typer.BadParameter("no noise path of that table and data version is stored", param_hint="VERSION")
+        ledger.owner.prune(table, version, by=decided_by(by), why=reason(why))
+    print(f"{table}, {version}: {found[0].states:,} states of noise paths removed")

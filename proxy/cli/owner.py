@@ -1,0 +1,229 @@
+"""What the owner decides and reports: `keyhole grant`, `revoke`, `approve`, `window open`, `odometer`, `passwd`, ..."""
+
+import getpass
+import re
+import secrets
+import sys
+from enum import StrEnum
+from hashlib import sha256
+from typing import Annotated
+
+import typer
+
+from accountant.errors import LedgerMisuse, Scope
+from accountant.events.owner_events import Grant
+from accountant.model import NANO
+from planner.policy.file import Policy
+from proxy.cli.common import (
+    DEFAULT_POLICY,
+    By,
+    Json,
+    PolicyPath,
+    Why,
+    decided_by,
+    owners_ledger,
+    print_json,
+    reason,
+    refusals,
+    the_one,
+)
+from proxy.report import odometer as odometers
+from proxy.report.ledger_tables import SHORT_ID
+from proxy.report.psql_table import psql_table, row_count
+
+
+class Cap(StrEnum):
+    """Which cap a grant raises."""
+
+    PREDICATE = "predicate"
+    UNIT = "unit"
+    TABLE = "table"
+
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+_OF_ANALYSTS = {Cap.PREDICATE: Scope.ANALYST_PER_PREDICATE, Cap.UNIT: Scope.ANALYST_PER_UNIT}
+_SHARED = {Cap.PREDICATE: Scope.PER_PREDICATE, Cap.UNIT: Scope.PER_UNIT, Cap.TABLE: Scope.PER_TABLE}
+
+window = typer.Typer(name="window", help="Budget windows.", no_args_is_help=True)
+
+
+def grant(
+    epsilon: Annotated[float, typer.Argument(help="By how much, in epsilon.")],
+    cap: Annotated[Cap, typer.Option("--cap", help="Which cap.")],
+    why: Why,
+    policy: PolicyPath = DEFAULT_POLICY,
+    table: Annotated[str | None, typer.Option(help="On this table only; required with --cap table.")] = None,
+    analyst: Annotated[str | None, typer.Option(help="This analyst's own cap, not the shared one.")] = None,
+    by: By = None,
+) -> None:
+    """Raise a cap of the policy from now on. Prints the grant's id, for keyhole revoke."""
+    with refusals(as_json=False):
+        loaded = Policy.load(policy)
+        given = _grant(loaded, epsilon, cap=cap, table=table, analyst=analyst)
+        with owners_ledger(policy) as ledger:
+            print(ledger.owner.grant(given, by=decided_by(by), why=reason(why)))
+
+
+def _grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, analyst: str | None) -> Grant:
+    if not 0 < epsilon <= 1000:
+        raise typer.BadParameter("more than 0, at most 1000", param_hint="EPSILON")
+    if table is not None and table not in policy.private_tables:
+        raise typer.BadParameter(f'the policy has no private table "{table}"', param_hint="--table")
+    if analyst is not None and analyst not in policy.analysts:
+        raise typer.BadParameter(f'the policy has no analyst "{analyst}"', param_hint="--analyst")
+    scopes = _SHARED if analyst is None else _OF_ANALYSTS
+    if cap not in scopes:
+        raise typer.BadParameter("an analyst has no cap per table", param_hint="--analyst")
+    if not _is_set(policy, cap, table=table, analyst=analyst):
+        raise typer.BadParameter("the policy sets no such cap, so there is nothing to raise", param_hint="--cap")
+    try:
+        return Grant(
+            scope=scopes[cap],
+            amount_nano=int(epsilon * NANO),
+            table=None if table is None else root(policy, table),
+            analyst=analyst,
+        )
+    except LedgerMisuse as error:
+        raise typer.BadParameter(str(error), param_hint="--table") from None
+
+
+def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None) -> bool:
+    """Whether the policy has the cap that a grant would raise; a table may have one of its own."""
+    if cap is Cap.TABLE and table is not None and policy.tables[root(policy, table)].epsilon_per_table is not None:
+        return True
+    holder = policy.budget if analyst is None else policy.analysts[analyst]
+    return getattr(holder, f"epsilon_per_{cap.value}") is not None
+
+
+def root(policy: Policy, table: str) -> str:
+    """The table under which the ledger keeps what questions about `table` cost."""
+    while (leads_to := policy.tables[table].same_unit_as) is not None:
+        table = leads_to
+    return table
+
+
+def revoke(
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The grant, or how its id starts.")],
+    why: Why,
+    policy: PolicyPath = DEFAULT_POLICY,
+    by: By = None,
+) -> None:
+    """End a grant. What was spent within it stays spent."""
+    with refusals(as_json=False), owners_ledger(policy) as ledger:
+        found = the_one(identity, ledger.owner.grants(), hint="ID")
+        try:
+            ledger.owner.revoke(found, by=decided_by(by), why=reason(why))
+        except LedgerMisuse as error:
+            raise typer.BadParameter(str(error), param_hint="ID") from None
+    print(f"{found}: revoked")
+
+
+def grants(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
+    """List the grants in force."""
+    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+        found = ledger.owner.grants()
+    if as_json:
+        print_json(
+            [
+                {
+                    "grant": identity,
+                    "cap": given.scope.value,
+                    "epsilon": given.amount_nano / NANO,
+                    "table": given.table,
+                    "analyst": given.analyst,
+                }
+                for identity, given in found.items()
+            ]
+        )
+        return
+    rows = [
+        (
+            identity[:SHORT_ID],
+            given.scope.value,
+            f"{given.amount_nano / NANO:g}",
+            given.table or "",
+            given.analyst or "",
+        )
+        for identity, given in found.items()
+    ]
+    print(*psql_table(("grant", "cap", "epsilon", "table", "analyst"), rows), sep="\n")
+    print(f"({row_count(len(rows))})")
+
+
+def approve(
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's id, from the refusal KH308.")],
+    why: Why,
+    policy: PolicyPath = DEFAULT_POLICY,
+    by: By = None,
+) -> None:
+    """Let a question be asked although it costs more than approval_above_epsilon."""
+    question = identity.strip().lower()
+    if not _FINGERPRINT.fullmatch(question):
+        raise typer.BadParameter("the 64 characters of the refusal's DETAIL", param_hint="ID")
+    with refusals(as_json=False), owners_ledger(policy) as ledger:
+        new = ledger.owner.approve(question, by=decided_by(by), why=reason(why))
+    print(f"{question}: {'approved' if new else 'was approved before'}")
+
+
+@window.command("open")
+def open_window(
+    why: Why,
+    policy: PolicyPath = DEFAULT_POLICY,
+    sure: Annotated[bool, typer.Option("--yes", help="Do not ask whether you mean it.")] = False,
+    by: By = None,
+) -> None:
+    """Let all balances start anew. What was promised to everybody in the data gets weaker, for good."""
+    with refusals(as_json=False):
+        budget = Policy.load(policy).budget
+        with owners_ledger(policy) as ledger:
+            windows = odometers.windows(ledger) + 1
+            print("\n".join(odometers.risk(windows=windows, per_predicate=budget.epsilon_per_predicate)))
+            deciding, because = decided_by(by), reason(why)
+            if not sure:
+                typer.confirm("Open the window?", abort=True)
+            print(f"window {windows}: {ledger.owner.open_window(by=deciding, why=because)}")
+
+
+def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
+    """Say what all answers so far can have told, in words for a report."""
+    with refusals(as_json=as_json):
+        loaded = Policy.load(policy)
+        with owners_ledger(policy) as ledger:
+            reading = odometers.read(loaded, ledger)
+    if as_json:
+        print_json(reading.document())
+    else:
+        print("\n".join(reading.lines()))
+
+
+def passwd(
+    token: Annotated[bool, typer.Option("--token", help="Make a bearer token for REST instead.")] = False,
+) -> None:
+    """Make a password verifier or a REST token. Prints the line for the policy; asks for the password, or reads it."""
+    from proxy.wire import scram
+
+    if token:
+        made = secrets.token_urlsafe(32)
+        print(f"token (give it to the analyst, it is not kept): {made}")
+        print(f'token_sha256 = "{sha256(made.encode()).hexdigest()}"')
+        return
+    print(f'password = "{scram.verifier(_password())}"')
+
+
+def _password() -> str:
+    if not sys.stdin.isatty():
+        password = sys.stdin.readline().rstrip("\r\n")
+    else:
+        password = getpass.getpass("Password: ")
+        if password and getpass.getpass("Again: ") != password:
+            raise typer.BadParameter("the two passwords differ")
+    if not password:
+        raise typer.BadParameter("an empty password")
+    return password
+
+
+def register(app: typer.Typer) -> None:
+    """Make the commands of this file commands of `app`."""
+    for command in (grant, revoke, grants, approve, odometer, passwd):
+        app.command()(command)
+    app.add_typer(window)

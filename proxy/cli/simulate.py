@@ -1,0 +1,297 @@
+"""`keyhole simulate`: what a question would cost under a policy that is still being written. No data, no source.
+
+Everything is planned as it would be for a real question; what only the source knows is stood in for, and said.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from accountant.balances.grants import in_force
+from accountant.model import Limits
+from planner.bind.question import ask
+from planner.catalog.pins import Pins
+from planner.errors import KeyholeError
+from planner.explain.cost_breakdown import expected_losses
+from planner.explain.expected_bounding import ASSUMPTIONS, expected_cuts
+from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
+from planner.explain.render import explain_json, guarantee_sentence
+from planner.explain.rounding import at_most, percent
+from planner.plan import build as planning
+from planner.policy.file import Policy
+from planner.policy.simulated_catalog import StoodIn, stand_in_catalog
+from planner.question.plan import Plan
+from planner.statements import settings
+from planner.values.sql_literals import Dialect
+from proxy.pipeline.affordable import cheaper
+from proxy.pipeline.claim import groups_of_one_unit, groups_that_add_up, limits, nano
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.service.pins import pins_path, read_pins
+from proxy.service.service import OWNER
+
+MANY = (1, 5, 20)
+"""For how many such questions the accuracy is found that the caps admit."""
+
+_NOBODYS_VERIFIER = f"SCRAM-SHA-256$4096:AAAA${'A' * 43}=:{'A' * 43}="
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the owner declares: privacy units, values of a key column without a domain in the policy, rows."""
+
+    units: int
+    keys: int | None
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Affordable:
+    """Settings with which `questions` such questions fit into the caps, each alone enough; none: no such setting."""
+
+    questions: int
+    settings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The share of an aggregate that bounding is expected to cut: a unit's rows spread over as many groups as it may be
+    in, or all together in one."""
+
+    name: str
+    spread: float
+    together: float
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A plan on stand-ins with what it means for the caps. `fit` is how many such questions fit on one data version
+    (None: they cost nothing).
+
+    `epsilon_per_unit` is what one question costs one privacy unit at most. `scope` names the cap that is reached first,
+    `scope_of` the section of the policy that sets it.
+    `mean_rows` are a unit's rows on average, None where no number of rows was declared.
+    """
+
+    plan: Plan
+    sizes: Sizes
+    assumed: tuple[str, ...]
+    epsilon_per_unit: float
+    fit: int | None
+    scope: str
+    scope_of: str
+    affordable: tuple[Affordable, ...]
+    mean_rows: float | None
+    cuts: tuple[Cut, ...]
+
+    @property
+    def groups_of_one_unit(self) -> int:
+        """The most groups of the question that one privacy unit may be in."""
+        return groups_of_one_unit(self.plan.question)
+
+    @property
+    def cap(self) -> str:
+        """The policy's key of the cap that is reached first."""
+        return f"{self.scope_of}.{self.scope}"
+
+    def lines(self) -> tuple[str, ...]:
+        """The simulation for a terminal."""
+        return tuple(_lines(self))
+
+    def document(self) -> dict[str, Any]:
+        """The simulation for a program; `plan` is the document of EXPLAIN."""
+        sizes = self.sizes
+        return {
+            "units": sizes.units,
+            "rows": sizes.rows,
+            "groups": self.plan.question.keys.size,
+            "units_per_group": _units_per_group(self),
+            "epsilon_per_group": self.plan.worst_case_epsilon,
+            "epsilon_per_unit": self.epsilon_per_unit,
+            "groups_of_one_unit": self.groups_of_one_unit,
+            "questions_that_fit": self.fit,
+            "first_cap": self.scope,
+            "affordable": [{"questions": one.questions, "settings": list(one.settings)} for one in self.affordable],
+            "bounding": {
+                "rows_per_unit": self.mean_rows,
+                "cut": [{"functional": cut.name, "spread": cut.spread, "together": cut.together} for cut in self.cuts],
+                "assumptions": list(ASSUMPTIONS) if self.cuts else [],
+            },
+            "stand_ins": list(self.assumed),
+            "plan": explain_json(self.plan, left=None),
+        }
+
+
+def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], sizes: Sizes) -> Simulation:
+    """Plan a question on the policy alone and hold it against the caps.
+
+    Guarantee: neither source nor ledger is opened; the pin file is read where there is one.
+
+    Parameters:
+        given: `keyhole.*` settings in force.
+
+    Raises:
+        SizeNeeded: a grouping column has no domain in the policy and `sizes.keys` is None.
+        KeyholeError: as for the question itself, and KH001 to KH005, KH010 for the policy.
+    """
+    policy = Policy.load(policy_path, environment=_Standing(os.environ))
+    stood_in = stand_in_catalog(policy, sql, pins=_pins(policy), keys=sizes.keys)
+    catalog = stood_in.catalog
+    dialect: Dialect = "duckdb" if policy.source.url.startswith("duckdb:") else "postgres"
+    question = bare_question(sql, catalog)
+    asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
+    accuracy = settings.accuracy(given, catalog.defaults)
+    made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, utc=True)
+    plan = planning.plan(made, dialect=dialect)
+    return _against_caps(plan, stood_in, asked, sizes)
+
+
+class _Standing(dict[str, str]):
+    """The environment; a variable that is missing stands for a secret or a host that nobody uses here."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> str:
+        return "localhost" if name.endswith("HOST") else _NOBODYS_VERIFIER
+
+
+def _pins(policy: Policy) -> Pins:
+    try:
+        return read_pins(pins_path(policy))
+    except KeyholeError:
+        return Pins()  # keyhole check says what is wrong with it
+
+
+def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> Simulation:
+    policy_caps, table = limits(stood_in.catalog, OWNER), plan.question.table.ledger.table
+    caps = in_force(policy_caps, (), table=table, analyst=None)
+    adding = groups_that_add_up(plan) if plan.question.table.unit else 1
+    fit, scope = _fitting(plan, caps, adding)
+    mean_rows = None if sizes.rows is None else sizes.rows / sizes.units
+    affordable = tuple(
+        Affordable(
+            questions=many,
+            settings=cheaper(asked, stood_in.catalog, epsilon=_most(caps, adding, plan, many) / 1e9),
+        )
+        for many in MANY
+        if fit is not None and many > fit
+    )
+    return Simulation(
+        plan=plan,
+        sizes=sizes,
+        assumed=stood_in.assumed,
+        epsilon_per_unit=adding * plan.worst_case_epsilon,
+        fit=fit,
+        scope=scope,
+        scope_of=_section(scope, policy_caps, table),
+        affordable=affordable,
+        mean_rows=mean_rows,
+        cuts=() if mean_rows is None else _cuts(plan, mean_rows),
+    )
+
+
+def _section(scope: str, caps: Limits, table: str) -> str:
+    own = scope == "epsilon_per_table" and table in dict(caps.own_per_table_nano)
+    return f"tables.{table}" if own else "budget"
+
+
+def _cuts(plan: Plan, mean_rows: float) -> tuple[Cut, ...]:
+    spread = expected_cuts(plan, mean_rows=mean_rows / groups_of_one_unit(plan.question))
+    together = expected_cuts(plan, mean_rows=mean_rows)
+    return tuple(
+        Cut(name=least.name, spread=least.share, together=most.share)
+        for least, most in zip(spread, together, strict=True)
+    )
+
+
+def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
+    """Every cap over many questions, as billionths of epsilon that their worst cases may add up to per group."""
+    yield "epsilon_per_predicate", caps.per_predicate_nano
+    if plan.question.table.unit and caps.per_unit_nano is not None:
+        yield "epsilon_per_unit", caps.per_unit_nano // adding
+    if caps.per_table_nano is not None:
+        yield "epsilon_per_table", caps.per_table_nano // adding
+
+
+def _most(caps: Limits, adding: int, plan: Plan, questions: int) -> int:
+    shared = min(cap for _, cap in _caps(caps, adding, plan)) // questions
+    return shared if caps.per_query_nano is None else min(shared, caps.per_query_nano)
+
+
+def _fitting(plan: Plan, caps: Limits, adding: int) -> tuple[int | None, str]:
+    cost = nano(plan.worst_case_epsilon)
+    if cost == 0:
+        return None, ""
+    if caps.per_query_nano is not None and cost > caps.per_query_nano:
+        return 0, "epsilon_per_query"
+    scope, least = min(_caps(caps, adding, plan), key=lambda cap: cap[1])
+    return least // cost, scope
+
+
+def _units_per_group(made: Simulation) -> float:
+    groups = max(1, made.plan.question.keys.size)
+    return made.sizes.units * made.groups_of_one_unit / groups
+
+
+def _lines(made: Simulation) -> Iterator[str]:
+    plan, sizes = made.plan, made.sizes
+    keys, table = plan.question.keys, plan.question.table
+    unit = "row" if table.row_unit else f"({table.unit_text})"
+    yield (
+        f"Simulated: {keys.size:,} groups of {table.name} ({', '.join(keys.names)}), {sizes.units:,} privacy units "
+        f"({table.unit_text}); no data, no source"
+    )
+    yield from formula_lines(plan)
+    yield from cost_lines(plan)
+    yield from noise_lines(plan)
+    if not plan.question.functionals:
+        yield f"  Guarantee: {guarantee_sentence(plan)}"
+        return
+    groups = made.groups_of_one_unit
+    yield (
+        f"  One question: at most {at_most(plan.worst_case_epsilon)} epsilon per group, at most "
+        f"{at_most(made.epsilon_per_unit)} per {unit}, which is in at most {groups} group{'' if groups == 1 else 's'}"
+    )
+    yield from _fit_lines(made)
+    yield f"  A group has {_units_per_group(made):,.0f} units on average"
+    yield from _cut_lines(made, unit)
+    if made.assumed:
+        yield f"  Stood in for what the policy does not list: {'; '.join(made.assumed)}"
+    yield f"  Guarantee: {guarantee_sentence(plan)}"
+    for warning in plan.warnings:
+        yield f"  Warning: {warning}"
+
+
+def _fit_lines(made: Simulation) -> Iterator[str]:
+    if not made.fit:
+        yield f"  The caps: it would be refused ({made.cap})"
+    else:
+        yield f"  The caps: {made.fit:,} such question{'' if made.fit == 1 else 's'} fit ({made.cap} is first)"
+        far = expected_losses(made.plan)[-1:]
+        if far and made.scope == "epsilon_per_predicate":
+            yield f"  A group {far[0][0]} tolerances short of its thresholds loses about {at_most(far[0][1])} each time"
+    for one in made.affordable:
+        what = "It fits" if one.questions == 1 else f"{one.questions} of them fit"
+        text = "  or  ".join(one.settings) if one.settings else "no tolerance up to 100 % and no fnr up to 0.45"
+        yield f"  {what} with {text}"
+
+
+def _cut_lines(made: Simulation, unit: str) -> Iterator[str]:
+    if made.plan.question.table.row_unit:
+        yield "  Bounding: nothing is cut, each row is its own unit"
+    elif made.plan.question.per_unit is not None:
+        yield "  Bounding: what it cuts of one unit's totals is not modelled"
+    elif made.mean_rows is None:
+        yield "  Bounding: give --rows to learn how much of the rows and totals it is likely to cut"
+    else:
+        cut = ", ".join(f"{_range(one)} of {one.name}" for one in made.cuts)
+        yield f"  Bounding cuts about {cut}, if a {unit} has {made.mean_rows:,.1f} rows on average and"
+        yield from (f"    - {assumption}" for assumption in ASSUMPTIONS)
+
+
+def _range(cut: Cut) -> str:
+    least, most = percent(cut.spread, places=2), percent(cut.together, places=2)
+    return most if least == most else f"{least} to {most}"

@@ -1,0 +1,108 @@
+"""One session's blocking work beside the event loop, and how its client gets out of waiting for a question.
+
+Guarantee: a question that is withdrawn before it has reserved its budget spends nothing. One that has reserved goes on
+without its client: it is committed and stays paid, and its answer is kept, so that asking again is free. The source is
+never interrupted: when it stops would tell something about the data.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from threading import Event
+from typing import Any, TypeVar
+
+import structlog
+
+from planner.errors import KeyholeError
+from proxy.observe.logs import fault
+
+log = structlog.get_logger("keyhole.session")
+T = TypeVar("T")
+
+
+def cancelled() -> KeyholeError:
+    """What the client of a withdrawn question is told."""
+    return KeyholeError(
+        "KH409",
+        "canceling statement due to user request",
+        detail="Nothing is spent that was not reserved before; what was reserved stays spent.",
+        hint="An answer that was paid for is kept: asked again, the same question costs nothing.",
+    )
+
+
+class Work:
+    """At most one question of a session is at work at a time, even where its client no longer waits for it."""
+
+    def __init__(self, workers: Executor) -> None:
+        self._workers = workers
+        self._withdrawn: Event | None = None
+        self._interrupted: asyncio.Future[None] | None = None
+        self._waits = False
+        self._left: set[asyncio.Future[Any]] = set()
+
+    @contextmanager
+    def asking(self) -> Iterator[Event]:
+        """The block is one question; the event is set once its client wants no answer."""
+        self._withdrawn, self._interrupted = Event(), asyncio.get_running_loop().create_future()
+        try:
+            yield self._withdrawn
+        finally:
+            self._withdrawn = self._interrupted = None
+
+    def withdraw(self) -> bool:
+        """The client wants no answer. Whether that ends a wait for work; otherwise the shadow may be at work."""
+        if self._withdrawn is None or self._interrupted is None:
+            return False
+        self._withdrawn.set()
+        if not self._interrupted.done():
+            self._interrupted.set_result(None)
+        return self._waits
+
+    async def earlier(self) -> None:
+        """Wait for a question that the client did not wait for: this one may be the same. Raises KH409."""
+        while self._left:
+            await self._until_done(next(iter(self._left)))
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """What `call` returns. A bug in it is the client's KH900 and one line in the log. Raises KH409."""
+        if self._withdrawn is not None and self._withdrawn.is_set():
+            raise cancelled()
+        work = self._workers.submit(call)
+        running = asyncio.wrap_future(work)
+        withdrawn = self._withdrawn
+        try:
+            await self._until_done(running)
+        except (KeyholeError, asyncio.CancelledError):
+            if withdrawn is not None:
+                withdrawn.set()
+            if not work.cancel():
+                self._left.add(running)
+                running.add_done_callback(self._left.discard)
+                running.add_done_callback(_tell)
+            raise
+        try:
+            return running.result()
+        except KeyholeError:
+            raise
+        except Exception as error:
+            log.error("internal error", **fault(error))
+            raise KeyholeError("KH900", "internal error") from None
+
+    async def _until_done(self, running: "asyncio.Future[Any]") -> None:
+        """Wait for work, or until the question is withdrawn. Raises KH409 then; the work goes on."""
+        ends = {running} if self._interrupted is None else {running, self._interrupted}
+        self._waits = True
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._waits = False
+        if not running.done():
+            raise cancelled()
+
+
+def _tell(left: "asyncio.Future[Any]") -> None:
+    """Log the bug that nobody waits for."""
+    error = None if left.cancelled() else left.exception()
+    if isinstance(error, Exception) and not isinstance(error, KeyholeError):
+        log.error("internal error", **fault(error))

@@ -1,0 +1,97 @@
+"""The threads in which questions are answered beside the event loop, shared fairly and counted for the operator."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from proxy.concurrency.fair_queue import Line
+from proxy.observe.telemetry import Telemetry
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class WorkerPool:
+    """At most `threads` at work, for one analyst at most half of them; what comes meanwhile waits in a fair line.
+
+    Work runs in its submitter's context, so that log lines know their session.
+    """
+
+    def __init__(self, threads: int, *, telemetry: Telemetry) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="keyhole-question")
+        self._line: Line[Future[Any]] = Line(threads)
+        self._work: dict[Future[Any], Callable[[], Any]] = {}  # of those in line
+        self._changed = threading.Condition()
+        self._is_shut = False
+        self._busy = telemetry.workers.labels(state="busy")
+        self._waiting = telemetry.workers.labels(state="waiting")
+
+    def of(self, analyst: str) -> Executor:
+        """The pool as one analyst has it."""
+        return _Share(partial(self._submit, analyst))
+
+    def shutdown(self) -> None:
+        """Take no more work, and wait until there is none."""
+        with self._changed:
+            self._is_shut = True
+            self._changed.wait_for(lambda: self._line.is_empty)
+        self._threads.shutdown()
+
+    def _submit(self, analyst: str, work: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+        with self._changed:
+            if self._is_shut:
+                raise RuntimeError("the pool is shut")
+            self._waiting.inc()
+            self._work[future] = partial(copy_context().run, work)
+            self._line.join(analyst, future)
+            self._begin()
+        future.add_done_callback(partial(self._leave_if_cancelled, analyst))  # knows no future: it would keep itself
+        return future
+
+    def _leave_if_cancelled(self, analyst: str, future: Future[Any]) -> None:
+        if not future.cancelled():
+            return
+        with self._changed:
+            if self._line.leave(analyst, future):
+                del self._work[future]
+                self._waiting.dec()
+                self._changed.notify_all()
+
+    def _begin(self) -> None:
+        for analyst, future in self._line.admitted():
+            self._waiting.dec()
+            self._busy.inc()
+            self._threads.submit(self._run, analyst, future, self._work.pop(future))
+
+    def _run(self, analyst: str, future: Future[Any], work: Callable[[], Any]) -> None:
+        try:
+            if future.set_running_or_notify_cancel():
+                _settle(future, work)
+        finally:
+            with self._changed:
+                self._busy.dec()
+                self._line.free(analyst)
+                self._begin()
+                self._changed.notify_all()
+
+
+def _settle(future: Future[Any], work: Callable[[], Any]) -> None:
+    try:
+        result = work()
+    except BaseException as error:
+        future.set_exception(error)
+        del future  # which the error's traceback would hold, and it the error
+    else:
+        future.set_result(result)
+
+
+class _Share(Executor):
+    def __init__(self, submit: Callable[[Callable[[], Any]], Future[Any]]) -> None:
+        self._submit = submit
+
+    def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        return self._submit(partial(work, *args, **kwargs))

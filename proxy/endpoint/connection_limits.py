@@ -1,0 +1,173 @@
+"""Who is connected to the PostgreSQL endpoint, within `[server.limits]`.
+
+Guarantee: there are never more than `unauthenticated` connections without a session, nor more than `connections`
+sessions. A connection that comes when all places for the former are taken gets one; it is taken from the network that
+then has the most of them. So whoever opens connections and does not log in, however fast, keeps nobody out who comes
+from elsewhere and has fewer there. Within a network, and among those that have equally many, the oldest goes, or the
+oldest of those that have not sent a byte where these are half of them or more: clients behind one address compete with
+one another. (Refusing the newest instead would let fifty silent connections close the door for as long as they are
+renewed.)
+"""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from planner.policy.file import ServerLimitsSection
+from proxy.security.networks import network
+from proxy.session.error_fields import fatal
+
+STOPPED = fatal("terminating connection due to administrator command", sqlstate="57P01")
+STOPPING = fatal("the database system is shutting down", sqlstate="57P03")
+FULL = fatal("sorry, too many clients already", sqlstate="53300")
+IDLE = fatal("terminating connection due to idle-session timeout", sqlstate="57P05")
+USED_UP = fatal("terminating connection: the memory for all sessions is used up", sqlstate="53200")
+IDLE_IN_TRANSACTION = fatal("terminating connection due to idle-in-transaction timeout", sqlstate="25P03")
+
+_OTHER_SHADOW_CONNECTIONS = 20  # the owner's, the reserved ones, and those that are just ending
+_KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+
+
+class TooMany(Exception):
+    """A limit is reached; `report` is what the client is told before Keyhole hangs up."""
+
+    def __init__(self, report: bytes) -> None:
+        super().__init__("too many connections")
+        self.report = report
+
+
+class Visitor:
+    """A connection from `network`, served by `task`. `last_words` is what it hears when it is sent away.
+
+    `has_spoken`: it has sent a byte. `lingering` is the shadow's process that still works for it when it is gone, or 0.
+    """
+
+    def __init__(self, task: "asyncio.Task[None]", network: str) -> None:
+        self.task = task
+        self.network = network
+        self.has_spoken = False
+        self.analyst: str | None = None
+        self.last_words = b""
+        self.lingering = 0
+
+    def speak(self) -> None:
+        """It has sent something."""
+        self.has_spoken = True
+
+    @property
+    def pressed_out(self) -> bool:
+        """Whether it had to make place for another."""
+        return self.last_words == FULL
+
+    def send_away(self, report: bytes) -> None:
+        """End it with a report; only the first time counts."""
+        if not self.last_words:
+            self.last_words = report
+            self.task.cancel()
+
+
+class Connections:
+    """The connections of one endpoint, on one event loop."""
+
+    def __init__(self, limits: ServerLimitsSection) -> None:
+        self._limits = limits
+        self._all: set[Visitor] = set()
+        self._logging_in: dict[Visitor, None] = {}  # oldest first
+        self._sessions: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def take(self, limits: ServerLimitsSection) -> None:
+        """Go on within other limits; nobody who is there has to go."""
+        self._limits = limits
+
+    @property
+    def all(self) -> tuple[Visitor, ...]:
+        """Everybody who is connected."""
+        return tuple(self._all)
+
+    def enter(self, task: "asyncio.Task[None]", *, address: str = "") -> Visitor:
+        """A new connection from an address; if too many have not logged in, one of them makes place."""
+        visitor = Visitor(task, network(address))
+        while len(self._logging_in) >= self._limits.unauthenticated:
+            pressed = self._next_to_go(visitor.network)
+            del self._logging_in[pressed]
+            pressed.send_away(FULL)
+        self._all.add(visitor)
+        self._logging_in[visitor] = None
+        return visitor
+
+    def _next_to_go(self, newcomer: str) -> Visitor:
+        """Who makes place for somebody of the network `newcomer`."""
+        held = Counter(visitor.network for visitor in self._logging_in)
+        held[newcomer] += 1
+        most = max(held[visitor.network] for visitor in self._logging_in)
+        crowd = [visitor for visitor in self._logging_in if held[visitor.network] == most]
+        silent = [visitor for visitor in crowd if not visitor.has_spoken]
+        # where few are silent they may be those that have only just come
+        return (silent if 2 * len(silent) >= len(crowd) else crowd)[0]
+
+    def check(self) -> None:
+        """Raises TooMany if no more session could be opened."""
+        if self._sessions.total() >= self._limits.connections:
+            raise TooMany(FULL)
+
+    def log_in(self, visitor: Visitor, analyst: str) -> None:
+        """A connection has proved whose it is and becomes a session. Raises TooMany."""
+        self.check()
+        if self._sessions[analyst] >= self._limits.connections_per_analyst:
+            raise TooMany(fatal(f'too many connections for role "{analyst}"', sqlstate="53300"))
+        self._logging_in.pop(visitor, None)
+        self._sessions[analyst] += 1
+        visitor.analyst = analyst
+
+    def leave(self, visitor: Visitor) -> None:
+        """A connection is closed. If something lingers, `free` has to follow."""
+        self._all.discard(visitor)
+        self._logging_in.pop(visitor, None)
+        if not visitor.lingering:
+            self.free(visitor)
+
+    def free(self, visitor: Visitor) -> None:
+        """Its session counts no more."""
+        if visitor.analyst is not None:
+            self._sessions[visitor.analyst] -= 1
+
+
+def pressed_out(used: Mapping[int, int], owners: Mapping[int, str], *, most: int) -> Sequence[int]:
+    """Which sessions have to go so that all others together take no more than `most` of what is `used`.
+
+    The largest of the analyst who takes most, one after the other: whoever takes little loses nothing by what others
+    do, in however many sessions they do it.
+    """
+    left, gone = dict(used), []
+    while sum(left.values()) > most:
+        by_owner: Counter[str] = Counter()
+        for session, amount in left.items():
+            by_owner[owners[session]] += amount
+        ((owner, _),) = by_owner.most_common(1)
+        gone.append(max((session for session in left if owners[session] == owner), key=left.__getitem__))
+        del left[gone[-1]]
+    return gone
+
+
+def shadow_connections(limits: ServerLimitsSection) -> int:
+    """How many connections the shadow must admit: a session has one, and for a moment a second."""
+    return 2 * limits.connections + _OTHER_SHADOW_CONNECTIONS
+
+
+def watch_over(connected: socket.socket, limits: ServerLimitsSection) -> None:
+    """Have the system notice when the client has vanished, or reads nothing any more."""
+    if connected.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    with suppress(OSError):  # gone already
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for name, value in _KEEPALIVE:
+            if (option := getattr(socket, name, None)) is not None:
+                connected.setsockopt(socket.IPPROTO_TCP, option, value)
+        if limits.unread_timeout_s and (option := getattr(socket, "TCP_USER_TIMEOUT", None)) is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, 1000 * limits.unread_timeout_s)

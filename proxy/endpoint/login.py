@@ -1,0 +1,191 @@
+"""From a new connection to an authenticated analyst: TLS, startup, SCRAM-SHA-256.
+
+Nothing reaches the shadow before the proof is right, and a wrong one tells nothing but that.
+"""
+
+import asyncio
+import codecs
+from collections.abc import Callable
+from ssl import SSLError
+
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from proxy.endpoint.tls_handshake import Channel, agree, begins_with_tls, shake_hands
+from proxy.security.mock_users import Strangers
+from proxy.security.tls import Credentials, Tls
+from proxy.wire.backend import (
+    AUTH_OK,
+    AUTH_SASL,
+    AUTH_SASL_CONTINUE,
+    AUTH_SASL_FINAL,
+    Authentication,
+    NegotiateProtocolVersion,
+)
+from proxy.wire.cursor import Cursor
+from proxy.wire.frontend import NEWEST_MINOR, PROTOCOL_3_0, Cancel, Credential, EncryptionRequest, Startup
+from proxy.wire.scram import AuthenticationFailed, ScramServer, Verifier
+from proxy.wire.server import Received, ServerConnection
+from proxy.wire.startup import Login, login
+from proxy.wire.violation import ProtocolViolation
+
+UTF8 = codecs.lookup("utf-8")
+CHUNK_BYTES = 64 * 1024
+_COPIES = 3  # the frame, the statement in it, and its text
+
+
+class ClientGone(Exception):
+    """The client ended the connection."""
+
+
+class ClientStream:
+    """A client's socket, in the clear or encrypted, and its protocol state.
+
+    `channel` is None in the clear. `handled_bytes` is the length of the message that is being worked on. `heard` is
+    called whenever the client has sent something.
+    """
+
+    def __init__(
+        self,
+        connection: ServerConnection,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        heard: Callable[[], None],
+    ) -> None:
+        self.connection = connection
+        self.reader = reader
+        self.writer = writer
+        self.channel: Channel | None = None
+        self.handled_bytes = 0
+        self._accepted = writer  # would close the socket when it is collected
+        self._heard = heard
+        self._between = False  # TLS was agreed to, the handshake is not over
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes held of what the client sent, those of a message that is worked on as often as it is held."""
+        return self.connection.buffered + _COPIES * self.handled_bytes
+
+    async def next(self) -> Received:
+        """The next message. Raises ClientGone or ProtocolViolation."""
+        while (received := self.connection.next_message()) is None:
+            try:
+                data = await self.reader.read(CHUNK_BYTES)
+            except SSLError:
+                raise ClientGone from None
+            if not data:
+                raise ClientGone
+            self._heard()
+            self.connection.receive(data)
+        return received
+
+    async def encrypt(self, credentials: Credentials, *, agreeing: bool) -> None:
+        """Go on with TLS, by `agreeing` to an SSLRequest or because the client began with it.
+
+        Raises ProtocolViolation for what came in the clear, SSLError or ClientGone where no handshake comes about.
+        """
+        self._heard()
+        self.connection.encrypting()
+        if agreeing:
+            await agree(self.reader, self.writer)
+        self._between = True
+        try:
+            self.channel = await shake_hands(self._accepted, credentials, insists_on_alpn=not agreeing)
+        except SSLError:
+            raise
+        except OSError:
+            raise ClientGone from None
+        self.reader, self.writer = self.channel.reader, self.channel.writer
+        self._between = False
+
+    def tell(self, report: bytes) -> None:
+        """Last words, which nobody hears during a handshake: they would go out in the clear."""
+        if not self._between:
+            self.writer.write(report)
+
+    async def hang_up(self, *, grace_s: float) -> None:
+        """Close, and let what was written reach the client for `grace_s`."""
+        self.connection.close()
+        if self._between:
+            self.writer.transport.abort()
+            return
+        self.writer.close()
+        try:
+            await asyncio.wait_for(self.writer.wait_closed(), grace_s)
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            self.writer.transport.abort()
+
+
+async def log_in(
+    stream: ClientStream, catalog: Catalog, tls: Tls | None, *, strangers: Strangers, check: Callable[[], None]
+) -> Login | Cancel:
+    """The login that was proved, or a request to cancel. Raises KeyholeError, ProtocolViolation or ClientGone.
+
+    `check` may refuse by an error of its own to look at any password; cancelling is always possible. Who is not in the
+    catalog is told what `strangers` has for them.
+
+    Where there is `tls`, the client must have been on `hold` since it was accepted.
+    """
+    if tls is not None and await begins_with_tls(stream.writer):
+        await stream.encrypt(tls.current(), agreeing=False)
+    while isinstance((message := (await stream.next()).message), EncryptionRequest):
+        if tls is None or message.gss:
+            stream.writer.write(b"N")
+        else:
+            await stream.encrypt(tls.current(), agreeing=True)
+    if isinstance(message, Cancel):
+        return message
+    if not isinstance(message, Startup):
+        raise ProtocolViolation("expected a startup packet")
+    if tls is not None and tls.required and stream.channel is None:
+        hint = "Connect with sslmode=verify-full, or sslmode=require where you cannot verify."
+        raise KeyholeError("KH407", "this server takes logins over TLS alone", hint=hint)
+    check()
+    asked = login(message)
+    if message.version[1] > NEWEST_MINOR or asked.extensions:
+        stream.writer.write(NegotiateProtocolVersion(PROTOCOL_3_0 | asked.minor, asked.extensions).encode())
+    await _authenticate(stream, catalog, asked.user, strangers)
+    if asked.database != catalog.database:
+        raise ProtocolViolation(f'database "{asked.database}" does not exist', sqlstate="3D000")
+    return asked
+
+
+async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, strangers: Strangers) -> None:
+    exchange = _exchange(catalog, user, stream.channel, strangers)
+    offered = b"".join(mechanism.encode() + b"\0" for mechanism in exchange.mechanisms)
+    stream.writer.write(Authentication(AUTH_SASL, offered + b"\0").encode())
+    cursor = Cursor(await _credential(stream))
+    mechanism = cursor.string().decode("ascii", "replace")
+    client_first = cursor.value()
+    cursor.end()
+    server_first = exchange.first(client_first or b"", mechanism=mechanism)
+    stream.writer.write(Authentication(AUTH_SASL_CONTINUE, server_first).encode())
+    try:
+        server_final = exchange.final(await _credential(stream))
+    except AuthenticationFailed:
+        raise KeyholeError("KH401", f'password authentication failed for user "{user}"') from None
+    stream.connection.authenticated()
+    stream.writer.write(Authentication(AUTH_SASL_FINAL, server_final).encode() + Authentication(AUTH_OK).encode())
+
+
+async def _credential(stream: ClientStream) -> bytes:
+    message = (await stream.next()).message
+    if not isinstance(message, Credential):
+        raise ProtocolViolation("expected a SASL response")
+    return message.data
+
+
+def _exchange(catalog: Catalog, user: str, channel: Channel | None, strangers: Strangers) -> ScramServer:
+    """An exchange with the analyst's verifier, or with one that looks the same from outside.
+
+    Without the certificate that the analyst must show it fails like a wrong password, so that nobody can try passwords
+    without having it.
+    """
+    end_point = None if channel is None else channel.end_point
+    stranger = strangers.verifier(user, catalog.analysts)  # of known users, too, so that it takes as long
+    analyst = catalog.analyst(user)
+    if analyst is not None:
+        shown = None if channel is None else channel.common_name
+        admitted = analyst.certificate_name is None or analyst.certificate_name == shown
+        return ScramServer(Verifier.parse(analyst.verifier), mocked=not admitted, end_point=end_point)
+    return ScramServer(stranger, mocked=True, end_point=end_point)

@@ -1,0 +1,328 @@
+"""The PostgreSQL endpoint: accepts connections and gives each a login, a relay and a session.
+
+It never logs SQL, keys or passwords.
+"""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Coroutine, Mapping
+from contextlib import ExitStack
+from hmac import compare_digest
+from itertools import count
+from ssl import SSLError
+
+import structlog
+
+from planner.catalog.model import Analyst
+from planner.errors import KeyholeError
+from planner.policy.file import ServerLimitsSection
+from proxy.concurrency.thread_pool import WorkerPool
+from proxy.endpoint.cancel_requests import Siblings
+from proxy.endpoint.connection_limits import STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
+from proxy.endpoint.login import UTF8, ClientGone, ClientStream, log_in
+from proxy.endpoint.session_backend import Backing
+from proxy.endpoint.stop_accepting import BACKLOG, accept_no_more
+from proxy.endpoint.tls_handshake import hold
+from proxy.endpoint.watchdog import Open, Watch
+from proxy.observe.logs import fault
+from proxy.observe.telemetry import Face, Telemetry, TurnedAway
+from proxy.security.mock_users import Strangers
+from proxy.security.tls import Tls
+from proxy.session.error_fields import fatal, refusal, violation
+from proxy.session.session import Session
+from proxy.shadow.address import ShadowAddress
+from proxy.shadow.link import Refused
+from proxy.shadow.relay import Relay
+from proxy.wire.backend import BackendKeyData, ParameterStatus, ReadyForQuery
+from proxy.wire.frontend import Cancel, Terminate
+from proxy.wire.server import ServerConnection
+from proxy.wire.startup import Login
+from proxy.wire.violation import ProtocolViolation
+
+log = structlog.get_logger("keyhole.endpoint")
+
+LOGIN_TIMEOUT_S = 10.0
+STOP_GRACE_S = 5.0
+_STOP_INTERVAL_S = 0.01
+_AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one read
+
+
+class Endpoint:
+    """PostgreSQL on a socket. Each connection is one task; questions run in `workers` threads beside the loop.
+
+    `statement_timeout_ms` of the catalog bounds what the shadow may run, whatever a session sets. Without `tls`
+    everything travels in the clear; without `limits` they are the policy's defaults. `strangers` is what unknown users
+    are told, and should be that of before where there was an endpoint before.
+    """
+
+    def __init__(
+        self,
+        backing: Backing,
+        *,
+        tls: Tls | None = None,
+        limits: ServerLimitsSection | None = None,
+        workers: int = 8,
+        telemetry: Telemetry | None = None,
+        siblings: Siblings | None = None,
+        strangers: Strangers | None = None,
+    ) -> None:
+        self._backing = backing
+        self._strangers = strangers or Strangers()
+        self._tls = tls
+        self._limits = limits or ServerLimitsSection()
+        self._connected = Connections(self._limits)
+        self._stopping = False
+        self._telemetry = telemetry or Telemetry()
+        self._workers = WorkerPool(workers, telemetry=self._telemetry)
+        self._readers = WorkerPool(1, telemetry=self._telemetry)
+        self._server: asyncio.Server | None = None
+        self._open: dict[int, Open] = {}
+        self._watch = Watch(
+            self._connected,
+            sessions=lambda: self.sessions,
+            limits=lambda: self._limits,
+            longest_s=lambda: self._backing.catalog.statement_timeout_ms / 1000,
+        )
+        self._siblings = siblings or Siblings()
+        self._next_process = secrets.choice(self._siblings.numbers)
+
+    async def start(self, host: str = "127.0.0.1", port: int = 6432, *, shared: socket.socket | None = None) -> None:
+        """Listen. Port 0 takes a free one, which `port` tells. `shared` is bound, and other processes accept on it."""
+        if shared is None:
+            self._server = await asyncio.start_server(self._accept, host, port)
+        else:
+            # one connection at a time, or the first process to wake would take all that wait
+            self._server = await asyncio.start_server(self._accept, sock=shared, backlog=1)
+            shared.listen(BACKLOG)
+        self._watch.start()
+
+    @property
+    def port(self) -> int:
+        """The port listened on."""
+        if self._server is None:
+            raise RuntimeError("the endpoint has not been started")
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def sessions(self) -> tuple[Open, ...]:
+        """The sessions that are open now."""
+        return tuple(self._open.values())
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected, logged in or not."""
+        return len(self._connected)
+
+    def take(self, backing: Backing, limits: ServerLimitsSection) -> int:
+        """Open sessions on `backing` from here on; how many end because their login holds no more.
+
+        `limits` are those of new connections, and for how long all may do nothing.
+        """
+        self._backing, self._limits = backing, limits
+        self._connected.take(limits)
+        return self._end([one for one in self.sessions if not self._is_known(one.analyst)])
+
+    def leave(self, shadow: ShadowAddress) -> int:
+        """End the sessions on a shadow; how many there are."""
+        return self._end([one for one in self.sessions if one.shadow == shadow])
+
+    @staticmethod
+    def _end(gone: list[Open]) -> int:
+        still_there = [one for one in gone if not one.visitor.last_words]
+        for one in still_there:
+            one.visitor.send_away(STOPPED)
+        return len(still_there)
+
+    async def stop(self, *, grace_s: float = STOP_GRACE_S) -> None:
+        """Accept nothing more, let running statements end for `grace_s`, then hang up; whoever is idle goes at once.
+
+        Questions that have reserved are committed first, however long they take.
+        """
+        self._stopping = True
+        if self._server is not None:
+            await accept_no_more(self._server.sockets)
+            self._server.close()
+        self._watch.stop()
+        deadline = asyncio.get_running_loop().time() + grace_s
+        while True:
+            late = asyncio.get_running_loop().time() >= deadline
+            busy = {one.visitor for one in self.sessions if one.session.busy and not late}
+            for visitor in self._connected.all:
+                if visitor not in busy:
+                    visitor.send_away(STOPPED)
+            if not busy:
+                break
+            await asyncio.sleep(_STOP_INTERVAL_S)
+        await asyncio.gather(*(visitor.task for visitor in self._connected.all), return_exceptions=True)
+        for pool in (self._workers, self._readers):
+            await asyncio.to_thread(pool.shutdown)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Coroutine[None, None, None]:
+        watch_over(writer.get_extra_info("socket"), self._limits)
+        if self._tls is not None:
+            hold(writer)  # before the first byte, which may be the handshake's
+        return self._attend(reader, writer)
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        seen, address = self._telemetry, _address(writer)
+        visitor = self._connected.enter(task, address=address or "")
+        stream = ClientStream(ServerConnection(), reader, writer, heard=visitor.speak)
+        try:
+            await self._serve(stream, visitor, address=address)
+        except asyncio.CancelledError:
+            if visitor.last_words not in (b"", STOPPED):
+                seen.turned_away(TurnedAway.LIMIT, address=address)
+            stream.tell(visitor.last_words or STOPPED)
+        except TooMany as full:
+            seen.turned_away(TurnedAway.LIMIT, address=address)
+            stream.tell(full.report)
+        except KeyholeError as error:
+            seen.refused(error.code, face=Face.POSTGRESQL, address=address)
+            stream.tell(refusal(error, codec=UTF8, severity="FATAL"))
+        except Refused as refused:
+            seen.turned_away(TurnedAway.SHADOW, address=address)
+            stream.tell(refused.report.encode())
+        except ProtocolViolation as error:
+            seen.turned_away(TurnedAway.PROTOCOL, address=address)
+            stream.tell(violation(error))
+        except TimeoutError:
+            seen.turned_away(TurnedAway.LOGIN_TIMEOUT, address=address)
+            stream.tell(fatal("the login took too long", sqlstate="08006"))
+        except SSLError:
+            seen.turned_away(TurnedAway.TLS, address=address)
+        except (ClientGone, ConnectionError):
+            pass
+        except Exception as error:
+            log.error("internal error", **fault(error))
+            seen.refused("KH900", face=Face.POSTGRESQL, address=address)
+            stream.tell(refusal(KeyholeError("KH900", "internal error"), codec=UTF8, severity="FATAL"))
+        finally:
+            try:
+                await stream.hang_up(grace_s=0 if visitor.pressed_out else STOP_GRACE_S)
+            finally:
+                self._connected.leave(visitor)
+                if visitor.lingering:
+                    self._watch.outlive(visitor)
+
+    async def _serve(self, stream: ClientStream, visitor: Visitor, *, address: str | None) -> None:
+        if self._stopping:
+            raise TooMany(STOPPING)
+        with ExitStack() as staying:
+            async with asyncio.timeout(LOGIN_TIMEOUT_S):
+                catalog = self._backing.catalog
+                check = self._connected.check
+                login = await log_in(stream, catalog, self._tls, strangers=self._strangers, check=check)
+                if isinstance(login, Cancel):
+                    await self.cancel(login)
+                    await self._siblings.forward(login)
+                    return
+                self._connected.log_in(visitor, login.user)
+                backing = self._backing  # another one by now, if the policy was read again during the login
+                staying.enter_context(backing.using())
+                relay = await Relay.open(backing.shadow, backing.settings(login), stream.writer)
+            session = Session(
+                stream.connection,
+                relay=relay,
+                client=stream.writer,
+                asker=backing.asker,
+                analyst=login.user,
+                workers=self._workers.of(login.user),
+                readers=self._readers.of(login.user),
+                statements=self._limits.statements,
+                portals=self._limits.portals,
+                telemetry=self._telemetry,
+            )
+            secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
+            opened = Open(secret, stream, relay, session, catalog.analyst(login.user), visitor, backing.shadow)
+            await self._stay(opened, login, address=address)
+
+    async def _stay(self, opened: Open, login: Login, *, address: str | None) -> None:
+        """A session from its greeting to its end."""
+        process, stream, relay = self._register(opened), opened.stream, opened.relay
+        structlog.contextvars.bind_contextvars(session=process)
+        try:
+            if not self._is_known(opened.analyst):  # the policy was read again during the login
+                raise asyncio.CancelledError
+            with self._telemetry.session(analyst=login.user, address=address):
+                stream.writer.write(_greeting(relay.parameters, process, opened.secret))
+                stream.connection.ready()
+                await stream.writer.drain()
+                await _converse(stream, relay, opened.session)
+        finally:
+            del self._open[process]
+            await relay.end()
+            if not relay.answers.settled:
+                opened.visitor.lingering = relay.process
+
+    def _register(self, opened: Open) -> int:
+        numbers = self._siblings.numbers
+        while self._next_process in self._open:
+            self._next_process = self._next_process + 1 if self._next_process + 1 in numbers else numbers[0]
+        process = self._next_process
+        self._next_process = process + 1 if process + 1 in numbers else numbers[0]
+        self._open[process] = opened
+        return process
+
+    def _is_known(self, analyst: Analyst | None) -> bool:
+        """Whether that analyst could log in now as then."""
+        now = None if analyst is None else self._backing.catalog.analyst(analyst.name)
+        if analyst is None or now is None:
+            return False
+        return (now.verifier, now.certificate_name) == (analyst.verifier, analyst.certificate_name)
+
+    async def cancel(self, request: Cancel) -> None:
+        """What a client asks for that has a session here; nothing for all others."""
+        known = self._open.get(request.process)
+        right = compare_digest(known.secret if known is not None else secrets.token_bytes(4), request.secret)
+        if known is not None and right:
+            await known.session.cancel()
+
+
+def _address(writer: asyncio.StreamWriter) -> str | None:
+    """Where the client is, for the log; nothing on a Unix socket."""
+    peer = writer.get_extra_info("peername")
+    return str(peer[0]) if isinstance(peer, tuple) else None
+
+
+def _greeting(parameters: Mapping[bytes, bytes], process: int, secret: bytes) -> bytes:
+    statuses = b"".join(ParameterStatus(name, value).encode() for name, value in parameters.items())
+    return statuses + BackendKeyData(process, secret).encode() + ReadyForQuery(b"I").encode()
+
+
+async def _converse(stream: ClientStream, relay: Relay, session: Session) -> None:
+    """Both directions until either side ends."""
+    pump = asyncio.create_task(relay.pump())
+    statements = asyncio.create_task(_statements(stream, session, relay))
+    try:
+        await asyncio.wait({pump, statements}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (pump, statements):
+            task.cancel()
+        outcomes = await asyncio.gather(pump, statements, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+async def _statements(stream: ClientStream, session: Session, relay: Relay) -> None:
+    """Handle the client's messages one by one until it says good-bye, none before it has read what is behind.
+
+    A client that sends without end lets the others have their turn.
+    """
+    for number in count(1):
+        if number % _AT_A_TIME == 0:
+            await asyncio.sleep(0)
+        await relay.keep_pace()
+        received = stream.connection.next_message()
+        if received is None:
+            received = await stream.next()
+        if isinstance(received.message, Terminate):
+            return
+        stream.handled_bytes = 0 if received.frame is None else len(received.frame.raw)
+        relay.gathers = stream.connection.has_more
+        await session.handle(received)
+        stream.handled_bytes = 0

@@ -1,0 +1,114 @@
+"""TLS on a connection that asyncio has accepted: after PostgreSQL's SSLRequest, or from the first byte on.
+
+Guarantee: no byte that came in the clear is ever taken for one that came through TLS, and nothing is written in the
+clear once TLS was agreed to.
+"""
+
+import asyncio
+import socket
+import ssl
+from dataclasses import dataclass
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from proxy.security.tls import ALPN, Credentials
+from proxy.wire.violation import ProtocolViolation
+
+AGREED = b"S"
+SHUTDOWN_TIMEOUT_S = 2.0
+_FIRST_BYTE_OF_TLS = b"\x16"
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """An encrypted connection: its streams, and what a login may be bound to.
+
+    `end_point` is the hash of the certificate that was shown, `common_name` that of the client's verified one.
+    """
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    end_point: bytes | None
+    common_name: str | None
+
+
+def hold(writer: asyncio.StreamWriter) -> None:
+    """Read nothing more from the client, until `begins_with_tls` has looked or a handshake is made."""
+    _transport(writer).pause_reading()
+
+
+async def begins_with_tls(writer: asyncio.StreamWriter) -> bool:
+    """Wait for the client's first byte and say whether it starts a TLS handshake; the byte stays where it is.
+
+    The client must be on `hold` since it was accepted, or the byte may be gone already.
+    """
+    loop = asyncio.get_running_loop()
+    # a second handle on the socket: the loop lets nobody watch one that a transport has
+    with writer.get_extra_info("socket").dup() as watched:
+        arrived = asyncio.Event()
+        loop.add_reader(watched.fileno(), arrived.set)
+        try:
+            await arrived.wait()
+        finally:
+            loop.remove_reader(watched.fileno())
+        first: bytes = watched.recv(1, socket.MSG_PEEK)
+    _transport(writer).resume_reading()
+    return first == _FIRST_BYTE_OF_TLS
+
+
+async def agree(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer an SSLRequest with yes. Raises ProtocolViolation if the client has sent anything after it in the clear.
+
+    Reading stops before the answer goes out: what the client sends from then on is read by the handshake alone.
+    """
+    hold(writer)
+    reader.feed_eof()  # so that what was received can be looked at without waiting for more
+    if await reader.read(1):
+        raise ProtocolViolation("received unencrypted data after an encryption request")
+    writer.write(AGREED)
+
+
+async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *, insists_on_alpn: bool) -> Channel:
+    """TLS on the socket of `writer`, which must be kept and not be used any more. Raises OSError.
+
+    The streams are new: nothing that was received before is in them.
+    """
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport = await loop.start_tls(
+        writer.transport,
+        protocol,
+        credentials.context,
+        server_side=True,
+        ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S,
+    )
+    if transport is None:
+        raise ConnectionResetError("the client left during the handshake")
+    protocol.connection_made(transport)
+    session: ssl.SSLObject = transport.get_extra_info("ssl_object")
+    named = session.selected_alpn_protocol()
+    if named != ALPN and (insists_on_alpn or named is not None):
+        transport.abort()
+        raise ConnectionAbortedError("the client has come for another protocol, or names none and sent no SSLRequest")
+    return Channel(
+        reader=reader,
+        writer=asyncio.StreamWriter(transport, protocol, reader, loop),
+        end_point=credentials.end_point,
+        common_name=_common_name(session.getpeercert(binary_form=True)),
+    )
+
+
+def _transport(writer: asyncio.StreamWriter) -> asyncio.Transport:
+    transport = writer.transport
+    assert isinstance(transport, asyncio.Transport)
+    return transport
+
+
+def _common_name(certificate: bytes | None) -> str | None:
+    """The one common name in a certificate that the handshake has verified."""
+    if certificate is None:
+        return None
+    names = x509.load_der_x509_certificate(certificate).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if len(names) == 1 else None

@@ -1,0 +1,135 @@
+"""What goes on beside the sessions of an endpoint: it ends those that take too long, too much, or do nothing."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+
+from planner.catalog.model import Analyst
+from planner.policy.file import ServerLimitsSection
+from proxy.endpoint.connection_limits import IDLE, IDLE_IN_TRANSACTION, USED_UP, Connections, Visitor, pressed_out
+from proxy.endpoint.login import ClientStream
+from proxy.session.session import Session
+from proxy.shadow.address import ShadowAddress
+from proxy.shadow.relay import Relay
+from proxy.shadow.usage import is_alive, stand_back, usage
+
+INTERVAL_S = 0.5
+_NEAR_S = 0.05
+LATE_S = 5.0
+"""From when on a statement that was to end, or many that were sent at once, count as what PostgreSQL cannot stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An open session, as cancelling, the watch on sessions, stopping and a reload of the policy see it.
+
+    `analyst` is who logged in, as the policy had it then.
+    """
+
+    secret: bytes
+    stream: ClientStream
+    relay: Relay
+    session: Session
+    analyst: Analyst | None
+    visitor: Visitor
+    shadow: ShadowAddress
+
+
+class Watch:
+    """The watch on one endpoint's sessions, on its event loop. What it goes by may change at any time.
+
+    `longest_s` says how long a statement may run in the shadow, in seconds, whatever a session sets. Where it
+    has set PostgreSQL's own limit higher, statements whose answers come together (those of one text, or of one
+    pipeline) count as one.
+    """
+
+    def __init__(
+        self,
+        connected: Connections,
+        *,
+        sessions: Callable[[], Sequence[Open]],
+        limits: Callable[[], ServerLimitsSection],
+        longest_s: Callable[[], float],
+    ) -> None:
+        self._connected = connected
+        self._sessions = sessions
+        self._limits = limits
+        self._longest_s = longest_s
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = False
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._begin(self._watch_time())
+        self._begin(self._watch_memory())
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._stopped = True
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    def outlive(self, visitor: Visitor) -> None:
+        """Keep the place of a session that is over until the shadow has ended its statement.
+
+        Some of PostgreSQL's functions hear of nothing while they work, which may be for days. They get what processor
+        time nobody else wants, and whoever calls them runs out of places, not everybody.
+        """
+        if not self._stopped:
+            self._begin(self._outlive(visitor))
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _outlive(self, visitor: Visitor) -> None:
+        while is_alive(visitor.lingering):
+            await asyncio.sleep(INTERVAL_S)
+            stand_back(visitor.lingering)
+        self._connected.free(visitor)
+
+    async def _watch_time(self) -> None:
+        """End what runs too long in the shadow, and sessions that do nothing for too long."""
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            now = asyncio.get_running_loop().time()
+            for one in self._sessions():
+                await self._end_late(one)
+                most, report = self._longest_idle(one.session)
+                if most and one.session.idle_for(now) > most:
+                    one.visitor.send_away(report)
+
+    async def _end_late(self, one: Open) -> None:
+        """Cancel what has run for too long where the session has set PostgreSQL's own limit higher than the owner's.
+
+        Everywhere else PostgreSQL does it, statement by statement. What goes on all the same stands back.
+        """
+        longest_s, loop = self._longest_s(), asyncio.get_running_loop()
+        if one.relay.busy_for(loop.time()) > longest_s and one.session.longest_ms > 1000 * longest_s:
+            await one.relay.time_out()
+        if one.relay.busy_for(loop.time()) > longest_s + LATE_S:
+            stand_back(one.relay.process)
+
+    async def _watch_memory(self) -> None:
+        """End the largest sessions while all together take more than `shadow_memory_mb`."""
+        pause_s = INTERVAL_S
+        while True:
+            await asyncio.sleep(pause_s)
+            most = self._limits().shadow_memory_mb << 20
+            held = {one.relay.process: one for one in self._sessions()}
+            used = {process: one.stream.held_bytes for process, one in held.items()}
+            for shadow in {one.shadow for one in held.values()}:
+                mine = [process for process, one in held.items() if one.shadow == shadow]
+                for process, taken in usage(shadow, mine).items():
+                    used[process] += taken
+            owners = {process: one.visitor.analyst or "" for process, one in held.items()}
+            for process in pressed_out(used, owners, most=most):
+                held[process].visitor.send_away(USED_UP)
+            pause_s = INTERVAL_S if sum(used.values()) < most / 4 else _NEAR_S
+
+    def _longest_idle(self, session: Session) -> tuple[int, bytes]:
+        limits = self._limits()
+        if session.in_transaction:
+            return limits.idle_in_transaction_timeout_s, IDLE_IN_TRANSACTION
+        return limits.idle_timeout_s, IDLE

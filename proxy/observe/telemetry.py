@@ -1,0 +1,265 @@
+"""What the operator sees of a running Keyhole: counters, gauges, durations by stage, and a log line for each event.
+
+Guarantee: every label and every logged field comes from the policy, the ledger, the catalogue of errors or the
+connection; there is no SQL, key, parameter, password or number of keys among them. One thing does depend on data: how
+long the stages from `aggregate` on take. It is measured for operators alone, and never logged.
+References: docs/operating.md has every metric and every event.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.metadata import version
+from platform import python_version
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+from structlog.typing import FilteringBoundLogger
+
+from proxy.rest.middleware import Finished
+
+BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_LOGIN_FAILED = "KH401"
+_ALARMING = ("KH501", "KH502", "KH900")
+_HEALTH = ("/healthz", "/readyz")  # asked every few seconds
+
+_PAUSE_S = 60.0  # between two lines about what anybody can make happen as often as they like
+
+disable_created_metrics()  # a second series for each, which says when the process started
+
+
+class Stage(StrEnum):
+    """What a question goes through, in order. `TURN` is waiting for the source to be free."""
+
+    PARSE = "parse"
+    PLAN = "plan"
+    TURN = "turn"
+    RESERVE = "reserve"
+    AGGREGATE = "aggregate"
+    DECIDE = "decide"
+    COMMIT = "commit"
+
+
+class Ending(StrEnum):
+    """How a planned question ends: answered anew, answered as before, refused unspent, or failed when it was paid."""
+
+    ANSWERED = "answered"
+    STORED = "stored"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+class Face(StrEnum):
+    """Where somebody asks."""
+
+    POSTGRESQL = "postgresql"
+    REST = "rest"
+
+
+class TurnedAway(StrEnum):
+    """Why a connection to the PostgreSQL endpoint ended before it was a session, or against the client's will."""
+
+    LIMIT = "limit"
+    LOGIN_TIMEOUT = "login_timeout"
+    PROTOCOL = "protocol"
+    SHADOW = "shadow"
+    TLS = "tls"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One gauge read at a scrape: its name and help, its label's name ("" for none) and the value by label."""
+
+    name: str
+    help: str
+    label: str
+    read: Callable[[], Mapping[str, float]]
+
+
+class Telemetry:
+    """The metrics of one process in a registry of their own, and a log. Safe to share between threads.
+
+    Without `log` nothing is logged: commands and tests have no operator.
+    """
+
+    def __init__(self, *, log: FilteringBoundLogger | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._log = log
+        self._clock = clock
+        self._untold: dict[TurnedAway, int] = {}
+        self._told_at: dict[TurnedAway, float] = {}
+        self._questions = Counter(
+            "keyhole_questions", "Planned questions by how they ended", ["outcome"], registry=registry
+        )
+        self._refusals = Counter("keyhole_refusals", "Errors told to clients", ["face", "code"], registry=registry)
+        self._stages = Histogram(
+            "keyhole_stage_seconds", "Time by stage of a question", ["stage"], buckets=BUCKETS_S, registry=registry
+        )
+        self._reserved = Counter(
+            "keyhole_epsilon_reserved",
+            "Worst-case epsilon per group that questions reserved",
+            ["table"],
+            registry=registry,
+        )
+        self._charged = Counter(
+            "keyhole_epsilon_charged",
+            "Epsilon that committed questions cost the group that lost most",
+            ["table"],
+            registry=registry,
+        )
+        self._opened = Counter("keyhole_sessions_opened", "Sessions that logged in", registry=registry)
+        self._turned_away = Counter(
+            "keyhole_connections_turned_away", "Connections that were ended", ["reason"], registry=registry
+        )
+        self._failed_logins = Counter(
+            "keyhole_failed_logins", "Wrong passwords and tokens", ["face"], registry=registry
+        )
+        self._turns = Gauge("keyhole_source_turns", "Questions at the source", ["state"], registry=registry)
+        self.workers = Gauge("keyhole_question_workers", "Questions in threads", ["state"], registry=registry)
+        Info("keyhole_build", "What is running", registry=registry).info(
+            {"version": version("keyhole"), "python": python_version()}
+        )
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+        self._show_zeros()
+
+    def _show_zeros(self) -> None:
+        """A rate of what has not happened yet is nought, not absent."""
+        for stage in Stage:
+            self._stages.labels(stage=stage)
+        for ending in Ending:
+            self._questions.labels(outcome=ending)
+        for face in Face:
+            self._failed_logins.labels(face=face)
+            for code in _ALARMING:
+                self._refusals.labels(face=face, code=code)
+        for reason in TurnedAway:
+            self._turned_away.labels(reason=reason)
+        for gauge, states in ((self._turns, ("waiting", "taken")), (self.workers, ("waiting", "busy"))):
+            for state in states:
+                gauge.labels(state=state)
+
+    def exposition(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def watch(self, *readings: Reading) -> None:
+        """Read these at every scrape; one that cannot be read is left out of it."""
+        self.registry.register(_Readings(readings))
+
+    @contextmanager
+    def stage(self, stage: Stage) -> Iterator[None]:
+        """Measure the block as one stage of a question, however it ends."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._stages.labels(stage=stage).observe(time.perf_counter() - started)
+
+    @contextmanager
+    def turn(self, turn: AbstractContextManager[None]) -> Iterator[None]:
+        """Run the block inside the source's `turn`, and count who waits for one and who has one."""
+        with ExitStack() as inside:
+            with self._turns.labels(state="waiting").track_inprogress(), self.stage(Stage.TURN):
+                inside.enter_context(turn)
+            with self._turns.labels(state="taken").track_inprogress():
+                yield
+
+    def question(self, ending: Ending, *, analyst: str, question: str) -> None:
+        """A planned question has ended; `question` is its id in the ledger."""
+        self._questions.labels(outcome=ending).inc()
+        self._tell("question", analyst=analyst, question=question, outcome=ending)
+
+    def reserved(self, table: str, *, epsilon: float) -> None:
+        """A question reserved at most `epsilon` of every group that it asks about."""
+        self._reserved.labels(table=table).inc(epsilon)
+        self._charged.labels(table=table)
+
+    def charged(self, table: str, *, epsilon: float) -> None:
+        """A question that had reserved was committed; the group that lost most lost `epsilon` to everybody."""
+        self._charged.labels(table=table).inc(epsilon)
+
+    def refused(self, code: str, *, face: Face, analyst: str | None = None, address: str | None = None) -> None:
+        """A client was told the error `code`. `analyst` is one of the policy's, or None before the login."""
+        self._count_refusal(code, face)
+        self._tell("refused", face=face, code=code, analyst=analyst, address=address)
+
+    def request(self, done: Finished) -> None:
+        """A request over HTTP has been answered."""
+        if done.code is not None:
+            self._count_refusal(done.code, Face.REST)
+        if done.path not in _HEALTH or done.code is not None:
+            self._tell("request", **asdict(done))
+
+    def turned_away(self, reason: TurnedAway, *, address: str | None) -> None:
+        """A connection was ended. The log has the first of a reason, and then one a minute with how many there were."""
+        self._turned_away.labels(reason=reason).inc()
+        self._untold[reason] = self._untold.get(reason, 0) + 1
+        now = self._clock()
+        if now - self._told_at.get(reason, -math.inf) >= _PAUSE_S:
+            self._told_at[reason] = now
+            self._tell("turned away", reason=reason, address=address, times=self._untold.pop(reason))
+
+    @contextmanager
+    def session(self, *, analyst: str, address: str | None) -> Iterator[None]:
+        """The block is one session."""
+        started = time.monotonic()
+        self._opened.inc()
+        self._tell("session opened", analyst=analyst, address=address)
+        try:
+            yield
+        finally:
+            self._tell("session closed", analyst=analyst, seconds=round(time.monotonic() - started, 3))
+
+    def now_missing(self, missing: Sequence[str]) -> None:
+        """What Keyhole cannot work without has gone, or has come back."""
+        if missing:
+            self._tell("not ready", missing=list(missing))
+        else:
+            self._tell("ready")
+
+    def _count_refusal(self, code: str, face: Face) -> None:
+        self._refusals.labels(face=face, code=code).inc()
+        if code == _LOGIN_FAILED:
+            self._failed_logins.labels(face=face).inc()
+
+    def _tell(self, event: str, **fields: object) -> None:
+        if self._log is not None:
+            self._log.info(event, **{name: value for name, value in fields.items() if value is not None})
+
+
+class _Readings(Collector):
+    def __init__(self, readings: tuple[Reading, ...]) -> None:
+        self._readings = readings
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Their names, without reading them."""
+        for reading in self._readings:
+            yield _family(reading)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """What they read now."""
+        for reading in self._readings:
+            family = _family(reading)
+            with suppress(Exception):
+                for label, value in reading.read().items():
+                    family.add_metric([label] if reading.label else [], value)
+            yield family
+
+
+def _family(reading: Reading) -> GaugeMetricFamily:
+    return GaugeMetricFamily(reading.name, reading.help, labels=[reading.label] if reading.label else [])

@@ -1,0 +1,112 @@
+"""What would still fit: the hint of every refusal for budget, found by really planning the cheaper question."""
+
+from dataclasses import replace
+
+from accountant.errors import LedgerError
+from accountant.model import NANO, PathState
+from accountant.model import Left as Balances
+from mechanisms.protocol import Calibration
+from planner.bind.question import ask
+from planner.catalog.model import Catalog
+from planner.explain.render import Left, SharedNoise
+from planner.plan import build as planning
+from planner.question.model import Accuracy, Question
+from planner.question.plan import Plan
+from planner.statements import settings
+from proxy.pipeline import noise_reuse as reuse
+from proxy.pipeline.claim import Claim, groups_that_add_up, worst_amounts
+from proxy.pipeline.messages import Asked
+from proxy.service.service import Service, ledger_unavailable
+
+
+def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Left:
+    """What the balances still admit for this question, and settings with which it would pass if it does not now."""
+    room = _room(service, claim)
+    rooms: dict[tuple[PathState, ...], Balances] = {}
+    least = room.epsilon_nano
+    if room.unit_epsilon_nano is not None:
+        least = min(least, room.unit_epsilon_nano // groups_that_add_up(plan))
+    epsilon = max(least, 0) / NANO
+    wanted = settings.reuse(asked.settings)
+    memory = reuse.remembered(service, plan, claim.version)
+
+    def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
+        """The noise that the question would share with earlier ones, and whether it fits so."""
+        other = replace(plan, question=question, calibration=calibration)
+        amounts = worst_amounts(other)
+        charge = replace(claim.charge, epsilon_nano=amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
+        found = reuse.laid(other, replace(claim, charge=charge), reuse.renamed(memory, other, service), wanted=wanted)
+        if found is None:
+            return None
+        if not (found.told or found.continues):
+            return None
+        read = found.told and room.admits(found.reading.charge)
+        if found.states not in rooms:  # continuing paths may end refunds that what is left counts on
+            rooms[found.states] = _room(service, found.claim)
+        goes_on = found.continues and rooms[found.states].admits(found.claim.charge)
+        return found.noise(read=found.told, fits=read or goes_on)
+
+    def otherwise(question: Question, calibration: Calibration) -> bool:
+        found = on_paths(question, calibration)
+        return found is not None and found.fits
+
+    noise = on_paths(plan.question, plan.calibration)
+    fits = claim.charge.epsilon_nano <= least or (noise is not None and noise.fits)
+    return Left(
+        version=claim.version,
+        epsilon=epsilon,
+        would_fit=()
+        if fits
+        else (*_in_blocks(plan, epsilon), *cheaper(asked, service.catalog, epsilon=epsilon, otherwise=otherwise)),
+        noise=noise,
+    )
+
+
+def _room(service: Service, claim: Claim) -> Balances:
+    try:
+        return service.ledger.left_for(claim.charge, claim.limits)
+    except LedgerError:
+        raise ledger_unavailable() from None
+
+
+def _in_blocks(plan: Plan, epsilon: float) -> tuple[str, ...]:
+    """The setting with which noise that serves no other question is chosen, where that makes this one fit."""
+    fits = plan.sharing is not None and plan.sharing.epsilon_in_blocks <= epsilon
+    return ("keyhole.reuse = off",) if fits else ()
+
+
+def cheaper(
+    asked: Asked, catalog: Catalog, *, epsilon: float, otherwise: planning.OtherWay = planning.no_other_way
+) -> tuple[str, ...]:
+    """The smallest tolerance, and the smallest false-negative rate, with which the question costs at most `epsilon`, or
+    fits otherwise: settings as text, each alone enough."""
+    accuracy = settings.accuracy(asked.settings, catalog.defaults)
+
+    def with_accuracy(changed: Accuracy) -> Question:
+        return ask(
+            asked.question,
+            catalog,
+            accuracy=changed,
+            parameters=asked.parameters,
+            today=asked.today,
+            utc=asked.utc,
+        )
+
+    tolerance = planning.smallest_tolerance(
+        lambda text: with_accuracy(replace(accuracy, tolerance=text)), epsilon=epsilon, otherwise=otherwise
+    )
+    fnr = planning.smallest_fnr(
+        lambda rate: with_accuracy(replace(accuracy, fnr=rate)), epsilon=epsilon, otherwise=otherwise
+    )
+    found = (
+        None if tolerance is None else f"keyhole.tolerance = '{tolerance}'",
+        None if fnr is None else f"keyhole.fnr = {fnr}",
+    )
+    return tuple(setting for setting in found if setting is not None)
+
+
+def hint(settings_that_fit: tuple[str, ...]) -> str:
+    """The refusal's hint: statements that can be run as they stand."""
+    if not settings_that_fit:
+        return "No tolerance up to 100 % makes this question fit. Ask about fewer thresholds, or about other groups."
+    return "  or  ".join(f"SET {setting};" for setting in settings_that_fit)

@@ -1,0 +1,222 @@
+"""The pipeline as sessions use it: whole statements in, SQL and arrays for the shadow out."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from threading import Event
+
+from planner.catalog.model import Value
+from planner.errors import KeyholeError
+from planner.explain import render as explain
+from planner.extract.outer_query import outer_sql
+from planner.parser.text_cache import SHORT_CHARACTERS, remembered
+from planner.question.plan import Plan
+from planner.scope.embedded import Embedded, EmbeddedVirtual
+from planner.statements import stored_parameters
+from planner.statements.classify import (
+    Asking,
+    Executing,
+    Explaining,
+    PassThrough,
+    Preparing,
+    SetKeyhole,
+    Statement,
+    classify,
+    held,
+    split,
+)
+from planner.statements.settings import SETTINGS
+from proxy.concurrency.long_statements import alone
+from proxy.pipeline import affordable, approval
+from proxy.pipeline import claim as charging
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.messages import Asked
+from proxy.pipeline.port import Part, Prepared, Released
+from proxy.pipeline.virtual_rows import virtual_rows
+from proxy.service.service import Service
+
+CACHED_STATEMENTS = 128
+CACHED_TEXTS = 512
+_EXPLAINED = 'SELECT u.line::{type} AS "QUERY PLAN" FROM unnest(${number}::text[]) AS u(line)'
+
+
+@dataclass(frozen=True, slots=True)
+class Answerable:
+    """A planned statement. `columns` names, for each array, the embedded relation and its column."""
+
+    embedded: tuple[tuple[Asked, Plan] | EmbeddedVirtual, ...]
+    columns: tuple[tuple[int, int], ...]
+    analyst: str
+    settings: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An EXPLAIN, already answered."""
+
+    lines: tuple[str, ...]
+
+
+class Answering:
+    """The `Asker` over an open service. Every method may be called from any thread.
+
+    Where another service has followed, everything that Keyhole would answer is refused with KH411.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        # pure, and asked for twice: when a text is read, and when its statement is prepared
+        self._classify = remembered(CACHED_STATEMENTS)(lambda text: classify(text, service.catalog))
+        self._held = {
+            in_sql: remembered(CACHED_STATEMENTS)(partial(held, catalog=service.catalog, in_sql=in_sql))
+            for in_sql in (False, True)
+        }
+        self._read = lru_cache(CACHED_TEXTS)(self._parts)
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The `keyhole.*` settings and the policy's defaults."""
+        catalog = self._service.catalog
+        own = {setting.name: setting.default(catalog.defaults) for setting in SETTINGS}
+        return {**own, **stored_parameters.settings_of(catalog)}
+
+    def read(self, sql: str) -> tuple[Part, ...]:
+        """The statements of a text, and which of them Keyhole answers. What is short may well come again."""
+        return self._read(sql) if len(sql) <= SHORT_CHARACTERS else self._parts(sql)
+
+    def _parts(self, sql: str) -> tuple[Part, ...]:
+        return tuple(read_part(part.text, part.offset, self._classified(part.text, part.offset)) for part in split(sql))
+
+    def held(self, sql: str, *, in_sql: bool) -> str | None:
+        """The question, as a statement, in what was prepared; None for what the shadow answers."""
+        return self._held[in_sql](sql)
+
+    def _classified(self, text: str, offset: int) -> Statement:
+        try:
+            return self._classify(text)
+        except KeyholeError as error:
+            raise error.moved(offset=offset) from None
+
+    def prepare(
+        self,
+        statement: str,
+        *,
+        settings: Mapping[str, str | None],
+        parameters: Mapping[int, Value | None],
+        analyst: str,
+        utc: bool,
+    ) -> Prepared:
+        """Plan one statement; nothing is spent."""
+        with self._service.using(), alone(statement, analyst=analyst):
+            return self._prepared(statement, settings, parameters, analyst=analyst, utc=utc)
+
+    def _prepared(
+        self,
+        statement: str,
+        settings: Mapping[str, str | None],
+        parameters: Mapping[int, Value | None],
+        *,
+        analyst: str,
+        utc: bool,
+    ) -> Prepared:
+        first = len(parameters) + 1
+
+        def asked(question: Embedded) -> Asked:
+            return Asked(
+                question=question,
+                settings=settings,
+                parameters=parameters if question.stored is None else stored_parameters.given(question, settings),
+                analyst=self._service.analyst(analyst),
+                today=datetime.now(UTC).date(),
+                utc=utc,
+            )
+
+        match self._classify(statement):
+            case Explaining(question=question, format=form):
+                lines = explained(self._service, asked(question), form=form)
+                sql = _EXPLAINED.format(type="json" if form == "json" else "text", number=first)
+                return Prepared(sql=sql, arrays=1, tag="EXPLAIN", plan=Explained(lines))
+            case Asking() as asking:
+                outer = outer_sql(asking, first_parameter=first)
+                planned = tuple(
+                    part if isinstance(part, EmbeddedVirtual) else self._planned(asked(part))
+                    for part in (() if asking.constantly_empty else asking.embedded)
+                )
+                columns = tuple((array.embedded, array.column) for array in outer.arrays)
+                plan = Answerable(planned, columns, analyst, settings)
+                return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal)
+            case PassThrough() | SetKeyhole() | Preparing() | Executing():
+                raise TypeError("the shadow answers this statement")
+
+    def _planned(self, asked: Asked) -> tuple[Asked, Plan]:
+        return asked, pipeline.prepare(self._service, asked)
+
+    def release(self, prepared: Prepared, *, withdrawn: Event) -> Released:
+        """Answer everything inside the statement: reserve, run, decide, commit."""
+        match prepared.plan:
+            case Explained(lines=lines):
+                return Released(arrays=(lines,), notices=())
+            case Answerable() as answerable:
+                with self._service.using():
+                    return self._released(answerable, withdrawn)
+            case _:
+                raise TypeError("prepared by somebody else")
+
+    def _released(self, answerable: Answerable, withdrawn: Event) -> Released:
+        if not answerable.embedded:
+            return Released(arrays=((),) * len(answerable.columns), notices=())
+        relations: list[tuple[tuple[str | None, ...], ...]] = []
+        notices: list[str] = []
+        for part in answerable.embedded:
+            if isinstance(part, EmbeddedVirtual):
+                rows = virtual_rows(self._service, part.name, analyst=answerable.analyst, settings=answerable.settings)
+                relations.append(tuple(tuple(row[i] for row in rows) for i in range(len(part.columns))))
+                continue
+            asked, plan = part
+            answer = pipeline.answer(self._service, plan, replace(asked, withdrawn=withdrawn))
+            relations.append(answer.keys.arrays)
+            notices.append(f"Guarantee: {explain.guarantee_sentence(answer.plan)}")
+            if answer.reused:
+                notices.append(f"Released before (data version: {answer.version}): the same answer, nothing is spent.")
+            if answer.noise is not None:
+                notices.append(answer.noise)
+            notices.extend(plan.warnings)
+        return Released(
+            arrays=tuple(relations[embedded][column] for embedded, column in answerable.columns),
+            notices=tuple(dict.fromkeys(notices)),
+        )
+
+
+def read_part(text: str, offset: int, statement: Statement) -> Part:
+    """A statement of a text, as a session treats it."""
+    return Part(
+        text=text,
+        offset=offset,
+        intercepted=isinstance(statement, Asking | Explaining),
+        prepares=statement.name if isinstance(statement, Preparing) else None,
+        executing=statement if isinstance(statement, Executing) else None,
+        beforehand=statement.beforehand if isinstance(statement, Asking) else (),
+    )
+
+
+def explained(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
+    """EXPLAIN's lines for a question, with what is left for it; spends nothing and touches no data."""
+    plan = pipeline.prepare(service, asked)
+    left = _left(service, plan, asked)
+    if form == "json":
+        return (json.dumps([{"Keyhole": explain.explain_json(plan, left=left)}], indent=2, ensure_ascii=False),)
+    return explain.explain_text(plan, left=left)
+
+
+def explained_document(service: Service, asked: Asked) -> dict[str, object]:
+    """The plan of a question as a document, for REST and the command line."""
+    plan = pipeline.prepare(service, asked)
+    return explain.explain_json(plan, left=_left(service, plan, asked))
+
+
+def _left(service: Service, plan: Plan, asked: Asked) -> explain.Left:
+    claim = charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
+    left = affordable.left(service, claim, plan, asked)
+    return replace(left, question=claim.charge.question, waiting=approval.waiting(service, claim, plan, asked))

@@ -1,0 +1,48 @@
+"""Whether a question waits for the owner's approval, found out without asking it."""
+
+from accountant.errors import LedgerError, NotApproved
+from accountant.model import Charge
+from planner.explain.approval import Waiting
+from planner.question.plan import Plan
+from planner.statements import settings
+from proxy.pipeline import noise_reuse as reuse
+from proxy.pipeline.claim import Claim, unapproved
+from proxy.pipeline.messages import Asked
+from proxy.service.service import Service, ledger_unavailable
+
+
+def waiting(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Waiting | None:
+    """The refusal KH308 that asking now would meet where every balance covers the question; None where it would not.
+
+    Guarantee: it follows from the ledger, the policy and the public data version, as asking itself does, and spends
+    nothing. Raises KH502.
+    """
+    above = claim.limits.approval_above_nano
+    if above is None or not plan.question.functionals or service.is_approved(claim.charge.question):
+        return None
+    charge = _compared(service, claim, plan, asked)
+    if charge is None or charge.epsilon_nano <= above:
+        return None
+    refusal = unapproved(NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above))
+    return Waiting(
+        question=charge.question, message=refusal.message, detail=refusal.detail or "", hint=refusal.hint or ""
+    )
+
+
+def _compared(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Charge | None:
+    """The charge that is held against the line for approval, in the pipeline's order: a stored answer's, one on
+    earlier noise, one on noise of its own. None for an answer that its analyst has already."""
+    name = asked.analyst.name
+    try:
+        stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)
+    except LedgerError:
+        raise ledger_unavailable() from None
+    if stored is not None:
+        return None if stored.held else stored.reading(name)
+    memory = reuse.remembered(service, plan, claim.version)
+    on_paths = reuse.laid(plan, claim, memory, wanted=settings.reuse(asked.settings))
+    if on_paths is None or not (on_paths.told or on_paths.continues):
+        return claim.charge
+    own = on_paths.claim.charge
+    # what is told but waits is asked as any other question then: on that noise, or anew
+    return own if on_paths.continues or own.epsilon_nano <= (claim.limits.approval_above_nano or 0) else claim.charge

@@ -1,0 +1,319 @@
+"""From a plan to what the ledger charges, and from the ledger's refusal to words.
+
+Every public key of the question is charged, with rows or without. A filter on further key columns (`WHERE month = ...
+GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget. Only columns of
+which a privacy unit has one value do so: a customer with rows at two hours is counted in `WHERE hour = 9` and again in
+`WHERE hour = 10`, and both tell about the same customer in the same group.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import sha256
+from math import ceil, prod
+
+import numpy as np
+
+from accountant.errors import NotApproved, OverBudget, Scope
+from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, Limits, NanoArray, Spent
+from mechanisms.protocol import Epsilons, Outcome
+from mechanisms.registry import DEFAULT
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Analyst, Catalog, Column, Lookup, Table, Value
+from planner.errors import KeyholeError
+from planner.question import condition
+from planner.question.condition import ALWAYS, And, Compare, Condition, Within
+from planner.question.model import Question
+from planner.question.plan import Plan
+from planner.statements.settings import max_epsilon
+from proxy.pipeline.messages import Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A plan as the ledger sees it: the charge, the caps that hold, the data version it is for."""
+
+    charge: Charge
+    limits: Limits
+    version: str
+
+
+def nano(epsilon: float) -> int:
+    """Epsilon in billionths, rounded up so that nothing is ever under-counted."""
+    return ceil(Fraction(epsilon) * NANO)
+
+
+def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
+    """What answering `plan` on data version `version` would reserve, and within which caps.
+
+    Raises KH302 for a question that costs more than the ledger can hold.
+    """
+    question = plan.question
+    cells, remaining = _cells(question)
+    table = question.table
+    unchanging = {label(column) for column in table.columns if column.immutable}
+    family = Family(
+        table=table.ledger.table,
+        unit=",".join(table.ledger.unit) or "row",
+        columns=tuple(label for label, _ in cells.columns),
+        filter="" if remaining == ALWAYS else condition.canonical(remaining),
+        version=version,
+        immutable=frozenset(label for label, _ in cells.columns if label in unchanging),
+    )
+    worst = worst_amounts(plan)
+    if worst.epsilon_nano > MOST_NANO_PER_CHARGE:
+        raise KeyholeError(
+            "KH302",
+            f"the question costs {plan.worst_case_epsilon:.2f} epsilon, more than any question may",
+            detail="So much would be no protection at all.",
+            hint="Widen keyhole.tolerance, or choose another keyhole.mechanism or a lower keyhole.most_positives.",
+        )
+    charge = Charge(
+        question=identity(plan, catalog),
+        analyst=asked.analyst.name,
+        family=family,
+        cells=cells,
+        epsilon_nano=worst.epsilon_nano,
+        unit_epsilon_nano=worst.unit_epsilon_nano,
+        shared=True,
+    )
+    return Claim(
+        charge=charge,
+        limits=_own_cap(_limits_on(question.table, catalog, asked.analyst), max_epsilon(asked.settings)),
+        version=version,
+    )
+
+
+def label(column: Column) -> str:
+    """What the ledger calls a grouping column."""
+    return column.label
+
+
+def column_of(label: str) -> str:
+    """The name of the column that `label` made a label of."""
+    return label.partition("=")[0]
+
+
+def identity(plan: Plan, catalog: Catalog) -> str:
+    """What the ledger knows a question by: its meaning, and the policy, pinned data and source that it was asked of."""
+    return sha256(f"{catalog.digest}:{plan.fingerprint}".encode()).hexdigest()
+
+
+def groups_of_one_unit(question: Question) -> int:
+    """The most keys of this question that one privacy unit can be in: G, or all values of the keys that the unit does
+    not determine, derived and looked-up ones included, where these are fewer."""
+    table, keys = question.table, question.keys
+    if table.row_unit:
+        return 1
+    open_ = (values for column, values in zip(keys.columns, keys.values, strict=True) if not table.determines(column))
+    return max(1, min(table.groups_per_unit, prod(map(len, open_))))
+
+
+def groups_that_add_up(plan: Plan) -> int:
+    """The most keys whose losses one privacy unit bears together: those it can be in, or 1 where the loss of a key is
+    that of the whole question already."""
+    return 1 if plan.calibration.whole_question else groups_of_one_unit(plan.question)
+
+
+def worst_amounts(plan: Plan) -> Amounts:
+    """What a question costs at most, on noise of its own or as its plan is laid on earlier noise."""
+    epsilon_nano = nano(plan.worst_case_epsilon)
+    return Amounts(epsilon_nano, groups_that_add_up(plan) * epsilon_nano if plan.question.table.unit else 0)
+
+
+def amounts(plan: Plan, losses: Epsilons) -> Amounts:
+    """The largest loss of any key, and for a whole unit the sum of the losses of its costliest G keys, or the one loss
+    of the whole question. `losses` are per key."""
+    return _amounts(plan, _nanos(losses))
+
+
+def spent(plan: Plan, claim: Claim, outcome: Outcome) -> Spent:
+    """What a run cost, ex post, and what of it was revealed first where it continued earlier questions' noise."""
+    all_of_it = _spent(plan, claim, outcome.epsilon)
+    if claim.charge.continuing is None or outcome.fresh is None:
+        return all_of_it
+    return replace(all_of_it, fresh=_spent(plan, claim, outcome.fresh))
+
+
+def _spent(plan: Plan, claim: Claim, epsilon: Epsilons) -> Spent:
+    losses = _nanos(epsilon)
+    most = _amounts(plan, losses)
+    if int(losses.min()) == most.epsilon_nano:
+        return Spent.uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
+    in_order = _in_cell_order(losses, plan.question, claim.charge.cells)
+    return Spent.per_key(in_order, unit_epsilon_nano=most.unit_epsilon_nano)
+
+
+def _nanos(epsilon: Epsilons) -> NanoArray:
+    levels, level_of = np.unique(epsilon, return_inverse=True)
+    return np.array([nano(float(level)) for level in levels], dtype=np.int64)[level_of]
+
+
+def _amounts(plan: Plan, losses: NanoArray) -> Amounts:
+    unit = 0
+    if plan.question.table.unit:
+        groups = groups_that_add_up(plan)
+        unit = int(np.partition(losses, losses.size - groups)[losses.size - groups :].sum())
+    return Amounts(int(losses.max()), unit)
+
+
+def refused(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeError:
+    """The ledger's refusal in words, with what would fit. Depends on ledger, policy and question alone."""
+    needed, left = over.needed_nano / NANO, over.left_nano / NANO
+    keys = f"{over.short_keys} of {over.total_keys} groups"
+    amounts = f"(needs {needed:.2f}, left {left:.2f})"
+    code, message, detail = {
+        Scope.PER_QUERY: (
+            "KH302",
+            f"the question costs {needed:.2f} epsilon, one question may cost {left:.2f}",
+            "A wider tolerance or higher error rates make a question cheaper.",
+        ),
+        Scope.PER_PREDICATE: (
+            "KH301",
+            f"not enough budget for {keys} {amounts}",
+            "The budget of a group protects everyone in it; it does not grow back. New groups bring their own.",
+        ),
+        Scope.PER_UNIT: (
+            "KH305",
+            f"not enough budget for the privacy unit {amounts}",
+            f"One unit ({plan.question.table.unit_text}) may lose so much over all questions together.",
+        ),
+        Scope.PER_TABLE: (
+            "KH309",
+            f"not enough budget for the table {amounts}",
+            f"All questions on {plan.question.table.ledger.table} together may cost so much.",
+        ),
+        Scope.ANALYST_PER_PREDICATE: (
+            "KH306",
+            f"your own cap is reached for {keys} {amounts}",
+            "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
+        ),
+        Scope.ANALYST_PER_UNIT: (
+            "KH306",
+            f"your own cap for the privacy unit is reached {amounts}",
+            "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
+        ),
+    }[over.scope]
+    return KeyholeError(code, message, detail=detail, hint=hint)
+
+
+def unapproved(waiting: NotApproved) -> KeyholeError:
+    """The refusal of a question that is dear enough to need the owner's word, with what the owner runs."""
+    needed, above = waiting.needed_nano / NANO, waiting.above_nano / NANO
+    return KeyholeError(
+        "KH308",
+        f"the question waits for the owner's approval: it costs {needed:.2f} epsilon, more than {above:g}",
+        detail=f"The question's id is {waiting.question}. Nothing is spent.",
+        hint=f"Ask the data owner to run: keyhole approve {waiting.question}",
+    )
+
+
+def limits(catalog: Catalog, analyst: Analyst) -> Limits:
+    """The caps that hold for one analyst, whatever the question is about."""
+    budget = catalog.budget
+
+    return Limits(
+        per_predicate_nano=int(budget.per_predicate * NANO),
+        per_unit_nano=_optional_nano(budget.per_unit),
+        per_query_nano=int(budget.per_query * NANO),
+        analyst_per_predicate_nano=_optional_nano(analyst.per_predicate),
+        analyst_per_unit_nano=_optional_nano(analyst.per_unit),
+        per_table_nano=_optional_nano(budget.per_table),
+        approval_above_nano=_optional_nano(budget.approval_above),
+        apart=any(known.per_predicate is not None or known.per_unit is not None for known in catalog.analysts),
+        own_per_table_nano=tuple(
+            (caps.table, int(caps.per_table * NANO)) for caps in budget.tables if caps.per_table is not None
+        ),
+    )
+
+
+def _limits_on(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
+    """The caps that hold for one analyst's question about a table; about a join, the lowest line for approval."""
+    joined = tuple(member.table.name for member in table.members)
+    above = catalog.budget.approval_above_for(joined or (table.name,))
+    return replace(limits(catalog, analyst), approval_above_nano=_optional_nano(above))
+
+
+def _optional_nano(epsilon: float | None) -> int | None:
+    return None if epsilon is None else int(epsilon * NANO)
+
+
+def _own_cap(given: Limits, epsilon: float | None) -> Limits:
+    """The caps with the session's own `keyhole.max_epsilon` on one question."""
+    if epsilon is None:
+        return given
+    least = min(given.per_query_nano or MOST_NANO_PER_CHARGE, int(epsilon * NANO))
+    return replace(given, per_query_nano=least)
+
+
+def _cells(question: Question) -> tuple[Cells, Condition]:
+    """The charged cells, and what of the filter they do not express.
+
+    A question that leaves no groups costs nothing; that nothing stands on the whole domain.
+    """
+    columns = {
+        label(column): tuple(as_text(value) for value, _ in _members(column, values or column.domain or ()))
+        for column, values in zip(question.keys.columns, question.keys.values, strict=True)
+    }
+    conjuncts = question.where.conditions if isinstance(question.where, And) else (question.where,)
+    remaining: list[Condition] = []
+    for conjunct in conjuncts:
+        narrowed = _narrowed(question.table, conjunct)
+        if narrowed is None or narrowed[0] in columns:
+            remaining.append(conjunct)
+        else:
+            columns[narrowed[0]] = tuple(as_text(value) for value in narrowed[1])
+    return Cells(tuple(sorted(columns.items()))), remaining[0] if len(remaining) == 1 else And(tuple(remaining))
+
+
+def _members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:
+    """The charged values of a key, each with the place of the question's value that it belongs to.
+
+    A group of a class of key values is charged to each of them: however values are put together, their budget is one.
+    """
+    places = {value: index for index, value in enumerate(values)}
+    if isinstance(column.derivation, Lookup) and column.derivation.classes:
+        pairs = column.derivation.pairs
+        return tuple((value, places[first]) for value, first in pairs if first is not None and first in places)
+    return tuple(places.items())
+
+
+def _narrowed(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
+    """The key column's label, and the values of its public domain to which a conjunct restricts rows, if just that."""
+    match conjunct:
+        case Compare(column=name, operator="=", value=value):
+            wanted: tuple[Value, ...] = (value,)
+        case Within(column=name, values=wanted):
+            pass
+        case _:
+            return None
+    column = table.column(name)
+    if not (table.row_unit or table.determines(column)):
+        return None
+    domain = column.domain
+    values = tuple(value for value in wanted if domain is not None and value in domain)
+    # A value outside the public domain would be a cell that nobody charges: leave such a filter a filter.
+    return (label(column), values) if values and len(values) == len(wanted) else None
+
+
+def _in_cell_order(losses: NanoArray, question: Question, cells: Cells) -> NanoArray:
+    """Losses in the question's key order, rearranged and repeated to the order of the charged cells."""
+    names = tuple(label(column) for column in question.keys.columns)
+    shaped = losses.reshape(question.keys.shape)
+    for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):
+        if isinstance(column.derivation, Lookup) and column.derivation.classes:
+            shaped = shaped.take([place for _, place in _members(column, values)], axis=axis)
+    order = [names.index(name) for name, _ in cells.columns if name in names]
+    arranged = shaped.transpose(order)
+    index = tuple(slice(None) if name in names else None for name, _ in cells.columns)
+    return np.ascontiguousarray(np.broadcast_to(arranged[index], cells.shape)).reshape(-1)
+
+
+def denied(plan: Plan) -> KeyholeError:
+    """The refusal of a mechanism that looked at the data and then stopped: a function of noisy values, and paid."""
+    return KeyholeError(
+        "KH307",
+        f"the mechanism {plan.calibration.mechanism} stopped without an answer",
+        detail="To keep to its bounds on losses and wrong keys it would have had to look closer than it may. What it "
+        "had looked at until then is spent; asking again tells the same for nothing.",
+        hint=f"SET keyhole.mechanism = '{DEFAULT}';",
+    )

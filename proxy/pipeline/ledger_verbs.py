@@ -1,0 +1,231 @@
+"""The ledger's verbs as the pipeline uses them: reserve, commit, and answers that were released before.
+
+Whether a stored answer is served depends on the ledger and the public data version alone. A failure of the ledger is
+one message (KH502), whatever happened.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
+from accountant.model import NANO, Charge, Reservation, Spent, StoredAnswer
+from mechanisms.protocol import Outcome
+from planner.errors import KeyholeError
+from planner.explain.render import FIXED_BEFORE, shared_noise_sentence
+from planner.question.plan import Plan
+from proxy.pipeline import affordable
+from proxy.pipeline import claim as charging
+from proxy.pipeline.claim import Claim, denied, nano, refused, spent, unapproved
+from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
+from proxy.pipeline.noise_reuse import OnPaths, told
+from proxy.service.service import Service, ledger_unavailable
+
+ANEW = "SET keyhole.reuse = off;"
+
+
+@contextmanager
+def _ledger(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Iterator[None]:
+    try:
+        yield
+    except OverBudget as over:
+        left = affordable.left(service, claim, plan, asked)
+        refusal = refused(over, plan=plan, hint=affordable.hint(left.would_fit))
+    except NotApproved as waiting:
+        refusal = unapproved(waiting)
+    except LedgerError:
+        refusal = ledger_unavailable()
+    else:
+        return
+    raise refusal
+
+
+def stored_answer(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Answer | None:
+    """The released answer to the same question on the same data version, if there is one.
+
+    Whoever paid for it reads it again for nothing. Another analyst is charged on the own balances alone, at the loss
+    it was released with; without that a cap per analyst would be no privacy bound. Raises KH306, KH502, and KH307
+    where the mechanism had stopped without an answer; `Repeated` where the analyst's own question is under way.
+    """
+    name, longest = asked.analyst.name, _longest(service)
+    with _ledger(service, claim, plan, asked):
+        stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name, once_within=longest)
+        if stored is not None and not stored.held:
+            service.ledger.charge_reader(
+                stored.reading(name), claim.limits, answer=stored, attempt=asked.attempt, once_within=longest
+            )
+    return None if stored is None else _from_store(plan, stored, reused=True)
+
+
+def answer_again(service: Service, plan: Plan, asked: Asked, stored: StoredAnswer, *, reused: bool) -> Answer | None:
+    """The answer that a question came to before, on the data version of then. None where the policy has changed since,
+    so that the plan is another question's. Raises KH307."""
+    claim = charging.claim(plan, service.catalog, asked=asked, version=stored.charge.family.version)
+    return _from_store(plan, stored, reused=reused) if claim.charge.question == stored.charge.question else None
+
+
+def _from_store(plan: Plan, stored: StoredAnswer, *, reused: bool) -> Answer:
+    shares = stored.charge.continuing is not None or not stored.charge.shared
+    return answer_of(
+        _as_charged(plan, stored.charge),
+        from_bytes(stored.answer),
+        version=stored.charge.family.version,
+        reused=reused,
+        noise=f"Its noise is also that of earlier questions; {FIXED_BEFORE}." if shares else None,
+        stored=stored.reservation,
+    )
+
+
+def told_answer(service: Service, asked: Asked, on_paths: OnPaths | None) -> Answer | None:
+    """The answer on noisy values that are all publicly known to be there, charged to its analyst's own balances; no
+    data is touched. None where some may be missing, or where those balances do not cover what is read. Raises KH502,
+    and `Repeated`.
+    """
+    outcome = told(on_paths, noise=service.noise)
+    try:
+        return None if on_paths is None or outcome is None else _read(service, asked, on_paths, outcome)
+    except (OverBudget, NotApproved, PathTaken):
+        return None
+
+
+def _read(service: Service, asked: Asked, on_paths: OnPaths, outcome: Outcome) -> Answer:
+    claim, plan = on_paths.reading, on_paths.plan
+    released = KeySet.of(plan, outcome.passed)
+    try:
+        reservation = service.ledger.read(
+            claim.charge,
+            claim.limits,
+            spent=spent(plan, claim, outcome),
+            answer=released.to_bytes(),
+            reading=on_paths.states,
+            attempt=asked.attempt,
+            once_within=_longest(service),
+        )
+    except (OverBudget, NotApproved, PathTaken):
+        raise
+    except LedgerError:
+        raise _not_read() from None
+    noise = _capitalised(shared_noise_sentence(on_paths.noise(read=True)))
+    as_charged = _as_charged(plan, claim.charge)
+    return answer_of(as_charged, released, version=claim.version, reused=False, noise=noise, stored=reservation.id)
+
+
+def _not_read() -> KeyholeError:
+    """What an analyst reads when the ledger fails while noise is read, and nothing is reserved any more."""
+    return KeyholeError(
+        "KH502",
+        "the ledger is not available",
+        detail="No answer is released without a durable entry. Nothing is reserved; what reading costs a cap of "
+        "your own may be counted.",
+        hint="Ask again later, or tell the data owner.",
+    )
+
+
+def answer_of(
+    plan: Plan, released: KeySet | Denial, *, version: str, reused: bool, noise: str | None, stored: str
+) -> Answer:
+    """The answer with what was released. Raises KH307 where the mechanism stopped without one."""
+    if isinstance(released, Denial):
+        raise denied(plan)
+    return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise, stored=stored)
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """A question whose worst case is reserved: as it runs, on noise paths or (None) on noise of its own."""
+
+    reservation: Reservation
+    claim: Claim
+    plan: Plan
+    on_paths: OnPaths | None
+
+    @property
+    def noise(self) -> str | None:
+        """Who shares its noise, for the NOTICE."""
+        on_paths = self.on_paths
+        return None if on_paths is None else _capitalised(shared_noise_sentence(on_paths.noise(read=False)))
+
+    @property
+    def as_charged(self) -> Plan:
+        """The plan with the loss that its analyst is told of."""
+        return _as_charged(self.plan, self.claim.charge)
+
+
+def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: OnPaths | None) -> Paid:
+    """Pay the worst case durably; only then may data be touched. Raises KH301, KH302, KH305, KH306, KH308, KH309 and
+    KH502; and `Repeated`, so that a question that is asked twice at once is paid once.
+
+    A question that continues noise paths is refused where the balances do not cover that, rather than asked anew: what
+    it costs there follows from what was revealed. It is asked anew where another question took a path first, and where
+    analysts have caps, so that only public amounts count.
+    """
+    paid = _reserve(service, claim, plan, asked, on_paths)
+    charge = paid.claim.charge
+    service.telemetry.reserved(charge.family.table, epsilon=charge.known_amounts.epsilon_nano / NANO)
+    return paid
+
+
+def _reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: OnPaths | None) -> Paid:
+    if on_paths is not None and on_paths.continues:
+        try:
+            reservation = _reserved(service, on_paths.claim, asked)
+        except PathTaken:
+            pass
+        except OverBudget as over:
+            if on_paths.claim.limits.apart:  # what it costs there is public, and what is left follows from own outcomes
+                return _reserve_anew(service, claim, plan, asked)
+            left = affordable.left(service, claim, plan, asked)
+            hint = ANEW if plan.worst_case_epsilon <= left.epsilon else affordable.hint(left.would_fit)
+            raise refused(over, plan=on_paths.plan, hint=hint) from None
+        except NotApproved as waiting:
+            raise unapproved(waiting) from None
+        except LedgerError:
+            raise ledger_unavailable() from None
+        else:
+            return Paid(reservation, on_paths.claim, on_paths.plan, on_paths)
+    return _reserve_anew(service, claim, plan, asked)
+
+
+def _reserve_anew(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Paid:
+    with _ledger(service, claim, plan, asked):
+        return Paid(_reserved(service, claim, asked), claim, plan, None)
+
+
+def _reserved(service: Service, claim: Claim, asked: Asked) -> Reservation:
+    return service.ledger.reserve(claim.charge, claim.limits, attempt=asked.attempt, once_within=_longest(service))
+
+
+def _longest(service: Service) -> timedelta:
+    """For how long after its reservation a question may be at work."""
+    return timedelta(milliseconds=service.catalog.statement_timeout_ms)
+
+
+def commit(
+    service: Service, reservation: Reservation, lost: Spent, released: KeySet | Denial, *, paths: Mapping[str, bytes]
+) -> None:
+    """Replace the worst case by what the run cost and keep what is released and the noise paths, in one transaction.
+
+    Raises KH502 when the ledger is gone: the answer is withheld then, and the reservation stays spent.
+    """
+    try:
+        service.ledger.commit(reservation, lost, released.to_bytes(), paths=paths)
+    except LedgerError:
+        pass
+    else:
+        charge = reservation.charge
+        cost_nano = lost.to_everybody(charge).epsilon_nano
+        service.telemetry.charged(charge.family.table, epsilon=cost_nano / NANO)
+        return
+    raise ledger_unavailable()
+
+
+def _as_charged(plan: Plan, charge: Charge) -> Plan:
+    """The plan with the worst case that was reserved for the answer, where it was decided on noise paths."""
+    if nano(plan.worst_case_epsilon) == charge.epsilon_nano and charge.continuing is None and charge.shared:
+        return plan
+    return replace(plan, calibration=replace(plan.calibration, worst_case_epsilon=charge.epsilon_nano / NANO))
+
+
+def _capitalised(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

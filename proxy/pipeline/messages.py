@@ -1,0 +1,166 @@
+"""What goes into the pipeline and what comes out."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from threading import Event
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from accountant.store.attempts import Attempt
+from mechanisms.formula import Booleans, Cut, evaluate
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Analyst, Catalog, Value
+from planner.errors import KeyholeError
+from planner.explain.render import guarantee_json
+from planner.extract.outer_query import Asking
+from planner.parser.tree import parse
+from planner.question.plan import Plan
+from planner.scope.embedded import Embedded
+from planner.statements.classify import classify, split
+from proxy.concurrency.cancellable_work import cancelled
+
+KEY_SET_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as an analyst put it: where it stands, `keyhole.*` settings in force, parameter values, who asks,
+    the day that current_date means, and whether the session's TimeZone is UTC. With an `attempt` it can spend only
+    while nobody else answers the same request. `withdrawn` is set once nobody waits for the answer any more."""
+
+    question: Embedded
+    settings: Mapping[str, str | None]
+    parameters: Mapping[int, Value | None]
+    analyst: Analyst
+    today: date
+    utc: bool = False
+    attempt: Attempt | None = None
+    withdrawn: Event | None = None
+
+    def check_wanted(self) -> None:
+        """Raises KH409 if the question is withdrawn."""
+        if self.withdrawn is not None and self.withdrawn.is_set():
+            raise cancelled()
+
+
+def bare_question(sql: str, catalog: Catalog) -> Embedded:
+    """The question that a text is, for callers without a shadow to run anything around it. Raises KH1xx."""
+    statements = split(sql)
+    if len(statements) != 1:
+        raise KeyholeError("KH108", "one question is expected", hint="Send one SELECT keys ... HAVING ... statement.")
+    text, offset = statements[0].text, statements[0].offset
+    try:
+        match classify(text, catalog):
+            case Asking(embedded=(Embedded() as question,)) if question.is_all_of(text):
+                return question.moved(offset=offset)
+            case Asking(embedded=(Embedded() as question,)) if _behind_its_totals(text, question):
+                return question.moved(offset=offset)
+    except KeyholeError as error:
+        raise error.moved(offset=offset) from None
+    raise KeyholeError(
+        "KH106",
+        "this is not a question by itself",
+        detail="Without the PostgreSQL endpoint only the keys of one question are returned, in the key domain's order.",
+        hint="Ask SELECT keys FROM table GROUP BY keys HAVING ..., or use the PostgreSQL endpoint.",
+    )
+
+
+def _behind_its_totals(text: str, question: Embedded) -> bool:
+    """Whether a text is a question behind the one WITH query that adds up its units."""
+    tree = parse(text)
+    with_ = tree.args.get("with_")
+    ends = question.offset + len(question.text) == len(text)
+    alone = isinstance(tree, exp.Select) and with_ is not None and len(with_.expressions) == 1
+    return ends and alone and question.per_unit is not None
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """The only thing that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order."""
+
+    columns: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+
+    @staticmethod
+    def of(plan: Plan, passed: Booleans) -> "KeySet":
+        """The keys of the plan's key space where `passed` (one per key) holds."""
+        space = plan.question.keys
+        texts = [np.array([as_text(value) for value in values], dtype=object) for values in space.values]
+        coordinates = np.unravel_index(np.flatnonzero(passed), space.shape)
+        columns = [column[index].tolist() for column, index in zip(texts, coordinates, strict=True)]
+        return KeySet(columns=space.names, keys=tuple(zip(*columns, strict=True)))
+
+    @staticmethod
+    def constant(plan: Plan) -> "KeySet":
+        """The answer to a formula that is always or never true: all keys or none, without looking at data."""
+        size = plan.question.keys.size
+        return KeySet.of(plan, evaluate(plan.minimised.formula, _no_literal, keys=size))
+
+    @property
+    def arrays(self) -> tuple[tuple[str, ...], ...]:
+        """One tuple per key column, as they enter the shadow."""
+        return tuple(tuple(key[i] for key in self.keys) for i in range(len(self.columns)))
+
+    def to_bytes(self) -> bytes:
+        """The form in which the ledger keeps a released answer."""
+        document = {"format": KEY_SET_FORMAT, "columns": self.columns, "keys": self.keys}
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _no_literal(_: Cut) -> Booleans:
+    raise ValueError("a constant formula has no literals")
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """In the place of a key set: the mechanism looked and stopped without an answer."""
+
+    def to_bytes(self) -> bytes:
+        """The form in which the ledger keeps it, so that asking again tells the same for nothing."""
+        return json.dumps({"format": KEY_SET_FORMAT, "denied": True}, separators=(",", ":")).encode()
+
+
+def from_bytes(stored: bytes) -> KeySet | Denial:
+    """The inverse of `to_bytes` of both."""
+    document = json.loads(stored)
+    if document["format"] != KEY_SET_FORMAT:
+        raise ValueError("a stored answer of an unknown format")
+    if document.get("denied"):
+        return Denial()
+    return KeySet(columns=tuple(document["columns"]), keys=tuple(tuple(key) for key in document["keys"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A released key set with its plan and the public data version it is for.
+
+    `reused`: it had been released before, and nothing was spent on the shared balances this time. `noise` says who
+    shares its noise, if anybody does. `stored` is the reservation under which the ledger keeps the key set; None where
+    the question alone decides it.
+    """
+
+    plan: Plan
+    keys: KeySet
+    version: str
+    reused: bool
+    noise: str | None = None
+    stored: str | None = None
+
+    def head(self) -> dict[str, Any]:
+        """What is told beside the keys: what they promise, data version, whether it was a repetition, and who shares
+        its noise."""
+        return {
+            "guarantee": guarantee_json(self.plan),
+            "data_version": self.version,
+            "reused": self.reused,
+            "shared_noise": self.noise,
+        }
+
+    def document(self) -> dict[str, Any]:
+        """The answer for a program: columns, keys, and what is told beside them."""
+        columns, keys = list(self.keys.columns), [list(key) for key in self.keys.keys]
+        return {"columns": columns, "keys": keys, **self.head()}

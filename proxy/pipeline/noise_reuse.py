@@ -1,0 +1,274 @@
+"""Questions on noise that earlier ones have left: looking it up, laying a plan on it, keeping what a run adds.
+
+A question about functionals whose noisy values are in the store costs everybody the difference, and nothing where they
+settle it; its analyst's own balances are charged in full, whoever paid. Whether that is done depends on the ledger and
+the public data version alone, never on the values: the data are read unless everybody knows that all values are there.
+Where analysts have caps, levels that some keys may not have reached count as if they had.
+References: docs/proofs/reuse.md, docs/decisions/0010-reuse.md.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from accountant.errors import LedgerError
+from accountant.model import NANO, Amounts, Continuing, PathState, StoredPath
+from mechanisms.formula import Integers
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, Continuation, carry_on, continued, settle
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.protocol import Epsilons, FunctionalTest, Noise, NoisePath, Outcome
+from mechanisms.registry import MECHANISMS
+from mechanisms.threshold.joint_loss import joint_losses
+from mechanisms.threshold.one_shot import at_least
+from planner.errors import KeyholeError
+from planner.explain.render import SharedNoise
+from planner.plan.identity import path_identities
+from planner.question.plan import Plan
+from proxy.pipeline.claim import Claim, amounts, worst_amounts
+from proxy.pipeline.key_paths import KeyPath, UnknownPath, from_bytes
+from proxy.service.data_versions import lasting
+from proxy.service.service import Service, ledger_unavailable
+
+_MOST_IN_FULL = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """What the ledger knows of a question's functionals: their paths' names, in order (None: no path that another
+    question could use), and what is `stored`, by name."""
+
+    names: tuple[str | None, ...]
+    stored: Mapping[str, tuple[StoredPath, KeyPath]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnPaths:
+    """A question laid on noise paths. `claim` and `plan` are the question's as it runs there: its calibration, what it
+    costs its analyst (all that it reads), and what it costs everybody (`claim.charge.continuing`).
+
+    `paths` has what is continued, by functional; `here` says, for each of them, where the question's keys are on it.
+    `earlier` is how many questions drew or read that noise; `free` is false while another question continues some of
+    it, or died doing so. `told`: all that the question could read is known to be revealed, whatever the data. `anew` is
+    what noise of its own would cost.
+    """
+
+    claim: Claim
+    plan: Plan
+    continuation: Continuation
+    paths: Mapping[int, KeyPath]
+    here: Mapping[int, Integers]
+    earlier: int
+    free: bool
+    told: bool
+    anew: Amounts
+
+    @property
+    def everybody(self) -> Amounts:
+        """The most that it costs the shared balances, as far as the asking analyst may know."""
+        charge = self.claim.charge
+        return charge.known_amounts if self.claim.limits.apart else charge.shared_amounts
+
+    @property
+    def continues(self) -> bool:
+        """Whether to refine that noise rather than to draw it anew.
+
+        It follows from what was asked and reserved, never from what was revealed: were noise drawn anew just where the
+        values known so far leave a question open, the answers of both kinds together would be wrong too often. What
+        everybody may know that it costs has to be less than asking anew, and what its analyst is charged in full must
+        not be far more (`_MOST_IN_FULL` times, where that counts), nor more than one question may cost.
+        """
+        charge, limits = self.claim.charge, self.claim.limits
+        known, own, anew = charge.known_amounts, charge.own_amounts, self.anew
+        cheaper = known.epsilon_nano < anew.epsilon_nano and known.unit_epsilon_nano <= anew.unit_epsilon_nano
+        in_full = not limits.apart or own.epsilon_nano <= _MOST_IN_FULL * anew.epsilon_nano
+        allowed = limits.per_query_nano is None or own.epsilon_nano <= limits.per_query_nano
+        return self.free and cheaper and in_full and allowed
+
+    @property
+    def states(self) -> tuple[PathState, ...]:
+        """The paths as they were found."""
+        continuing = self.claim.charge.continuing
+        return () if continuing is None else continuing.paths
+
+    @property
+    def reading(self) -> Claim:
+        """The claim of a question whose values are all told: the analyst's own balances alone."""
+        return replace(self.claim, charge=replace(self.claim.charge, shared=False, continuing=None))
+
+    def noise(self, *, read: bool, fits: bool = True) -> SharedNoise:
+        """For EXPLAIN and the NOTICE. `read`: all values of the question are known, and the data are not read."""
+        return SharedNoise(
+            earlier=self.earlier,
+            fresh=0.0 if read else self.everybody.epsilon_nano / NANO,
+            own=self.plan.worst_case_epsilon,
+            fits=fits,
+        )
+
+
+def remembered(service: Service, plan: Plan, version: str) -> Memory:
+    """The noise paths of a plan's functionals on a data version. Raises KH502."""
+    if plan.calibration.mechanism not in CONTINUABLE or not lasting(version):
+        return Memory((None,) * len(plan.question.functionals), {})
+    names = path_identities(plan.question, digest=service.catalog.digest)
+    try:
+        found = service.ledger.find_paths([name for name in names if name is not None], version)
+    except LedgerError:
+        raise ledger_unavailable() from None
+    known: dict[str, tuple[StoredPath, KeyPath]] = {}
+    for identity, stored in found.items():
+        with suppress(UnknownPath):
+            known[identity] = (stored, from_bytes(stored.body))
+    return Memory(names, known)
+
+
+def renamed(memory: Memory, plan: Plan, service: Service) -> Memory:
+    """What is remembered, for a plan that differs in accuracy alone: what only it would need counts as unknown."""
+    return replace(memory, names=path_identities(plan.question, digest=service.catalog.digest))
+
+
+def laid(plan: Plan, claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths | None:
+    """The question on what is remembered; None where none of it is of use, or its analyst wants noise drawn anew.
+
+    `plan` and `claim` are those of the question on noise of its own.
+    """
+    if not (wanted and memory.stored):
+        return None
+    question, names, stored = plan.question, memory.names, memory.stored
+    here: dict[int, Integers] = {}
+    seen: list[NoisePath | None] = [None] * len(names)
+    for functional, name in enumerate(names):
+        if name is not None and name in stored:
+            places = stored[name][1].places(question.keys)
+            if places is not None:
+                here[functional] = places
+                seen[functional] = stored[name][1].read(question, functional, places)
+    continuation = continued(plan.calibration, tuple(seen)) if here else None
+    if continuation is None:
+        return None
+    used = {f: names[f] or "" for f, path in enumerate(continuation.paths) if path is not None}
+    paths = {functional: stored[name][1] for functional, name in used.items()}
+    here = {functional: here[functional] for functional in used}
+    on_paths = replace(plan, calibration=continuation.calibration)
+    own = worst_amounts(on_paths)
+    states = [stored[name][0] for name in used.values()]
+    continuing = Continuing(
+        paths=tuple(sorted(each.state for each in states)),
+        shared=amounts(on_paths, continuation.fresh_by_key),
+        known=amounts(on_paths, _unreserved(continuation, paths, here)),
+    )
+    charge = replace(
+        claim.charge,
+        epsilon_nano=own.epsilon_nano,
+        unit_epsilon_nano=own.unit_epsilon_nano,
+        continuing=continuing,
+    )
+    return OnPaths(
+        claim=replace(claim, charge=charge),
+        plan=on_paths,
+        continuation=continuation,
+        paths=paths,
+        here=here,
+        earlier=max(each.questions for each in states),
+        free=not any(each.taken for each in states),
+        anew=claim.charge.own_amounts,
+        told=_told(continuation, paths, here),
+    )
+
+
+def told(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | None:
+    """The outcome on values that are all publicly known to be there; None where some may be missing.
+
+    Whether the values known so far happen to settle a question is never asked before the data are read: they are noise,
+    and what a later question finds (rates, reservations, a path that is held after a failure) would follow from them.
+    """
+    if on_paths is None or not on_paths.told:
+        return None
+    return settle(on_paths.continuation, noise=noise)
+
+
+def check_same_data(on_paths: OnPaths | None, version: str) -> None:
+    """Refuse to refine noise on values that were read when the data version had changed: noise of the old values says
+    something else about the new ones. Depends on the clock and the owner's word alone. Raises KH501."""
+    if on_paths is not None and version != on_paths.claim.version:
+        raise KeyholeError(
+            "KH501",
+            "the data version changed while the question was answered",
+            detail="Noise of earlier questions is refined on the same data alone. What was reserved stays spent.",
+            hint="Ask again: it is another question now.",
+        )
+
+
+def decided(plan: Plan, on_paths: OnPaths | None, values: Integers, *, noise: Noise) -> Outcome:
+    """The outcome of a question that was reserved on paths, or on noise of its own (None)."""
+    if on_paths is not None:
+        return carry_on(on_paths.continuation, values, noise=noise, known_first=not on_paths.claim.limits.apart)
+    return MECHANISMS[plan.calibration.mechanism].decide(plan.calibration, values, noise=noise)
+
+
+def left_paths(plan: Plan, on_paths: OnPaths | None, outcome: Outcome, memory: Memory) -> Mapping[str, bytes]:
+    """The noise paths that a run left, to be kept with its answer, by identity.
+
+    A path that was continued is kept whole, with the keys that were not asked about. One that was drawn anew is kept
+    where there is none, or where it goes as far and has all keys of the one there and more.
+    """
+    kept: dict[str, bytes] = {}
+    for functional, path in enumerate(outcome.paths):
+        name = memory.names[functional]
+        if path is None or name is None:
+            continue
+        body = _path_after(plan, on_paths, functional, path, memory.stored.get(name))
+        packed = None if body is None else body.to_bytes()
+        if packed is not None:
+            kept[name] = packed
+    return kept
+
+
+def _path_after(
+    plan: Plan, on_paths: OnPaths | None, functional: int, path: NoisePath, before: tuple[StoredPath, KeyPath] | None
+) -> KeyPath | None:
+    used = plan if on_paths is None else on_paths.plan
+    test, all_told = used.calibration.tests[functional], used.calibration.mechanism == Keyhole.name
+    if on_paths is not None and functional in on_paths.paths:
+        return on_paths.paths[functional].grown(
+            used.question, functional, on_paths.here[functional], path, top=test.rate, all_told=all_told
+        )
+    drawn = KeyPath.drawn(used.question, functional, path, top=test.rate, all_told=all_told)
+    if before is None:
+        return drawn
+    old = before[1]
+    more = drawn.covers(old) and drawn.reserved.size > old.reserved.size
+    return drawn if more and path.rates[-1] >= old.path.rates[-1] else None
+
+
+def _unreserved(continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]) -> Epsilons:
+    """Per key, the loss of the levels above those that were reserved before: public, whatever was revealed of them."""
+    task = continuation.calibration.task
+    keys = next(iter(here.values())).size
+    left: dict[int, Epsilons] = {}
+    for functional, test in enumerate(continuation.calibration.tests):
+        if functional in paths:
+            reserved = paths[functional].reserved[here[functional]]
+            left[functional] = _above(test, paths[functional].path, task.sensitivities[functional])[reserved]
+        elif test.rate:
+            left[functional] = np.full(keys, test.epsilon)
+    by_key = joint_losses(left, task.exposures, keys=keys)
+    return np.minimum(by_key, continuation.calibration.worst_case_epsilon)
+
+
+def _above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Epsilons:
+    """By number of levels, epsilon of the test's last rate above them, rounded up."""
+    return np.array([at_least(max(test.rate - rate, 0 * rate) * sensitivity) for rate in (0 * test.rate, *path.rates)])
+
+
+def _told(continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]) -> bool:
+    """Whether every value that the question could read was revealed as far as everybody knows."""
+    tests = continuation.calibration.tests
+    if any(test.rate and functional not in paths for functional, test in enumerate(tests)):
+        return False
+    return all(
+        tests[functional].rate in path.path.rates
+        and int(path.told[here[functional]].min()) > path.path.rates.index(tests[functional].rate)
+        for functional, path in paths.items()
+    )

@@ -1,0 +1,33 @@
+"""How a question ended, for the operator, around the pipeline's last stage."""
+
+from collections.abc import Callable
+from functools import wraps
+
+from planner.errors import KeyholeError
+from planner.question.plan import Plan
+from proxy.observe.telemetry import Ending
+from proxy.pipeline.claim import identity
+from proxy.pipeline.messages import Answer, Asked
+from proxy.service.service import Service
+
+Answering = Callable[[Service, Plan, Asked], Answer]
+_PAID = ("KH307", "KH5", "KH9")
+
+
+def observed(answer: Answering) -> Answering:
+    """`answer`, which counts and logs how each question ended and changes nothing."""
+
+    @wraps(answer)
+    def observing(service: Service, plan: Plan, asked: Asked) -> Answer:
+        ending = Ending.FAILED
+        try:
+            told = answer(service, plan, asked)
+            ending = Ending.STORED if told.reused else Ending.ANSWERED
+        except KeyholeError as error:
+            ending = Ending.FAILED if error.code.startswith(_PAID) else Ending.REFUSED
+            raise
+        finally:
+            service.telemetry.question(ending, analyst=asked.analyst.name, question=identity(plan, service.catalog))
+        return told
+
+    return observing

@@ -1,0 +1,46 @@
+"""The rows of the relations under `keyhole.`: functions of the ledger, the policy and the session alone."""
+
+from collections.abc import Mapping
+
+from accountant.model import NANO
+from planner.errors import CATALOGUE
+from planner.statements import stored_parameters
+from planner.statements.settings import SETTINGS
+from proxy.report import budget
+from proxy.service.service import Service
+
+Row = tuple[str | None, ...]
+
+
+def virtual_rows(service: Service, name: str, *, analyst: str, settings: Mapping[str, str | None]) -> tuple[Row, ...]:
+    """The rows that `analyst` may see of `keyhole.name`, in the relation's column order."""
+    match name:
+        case "budget":
+            return tuple(line.texts() for line in budget.lines(service, analyst))
+        case "queries":
+            return _queries(service, analyst)
+        case "settings":
+            known = {each.name: (each.default(service.catalog.defaults), each.meaning) for each in SETTINGS}
+            told = stored_parameters.meanings(service.catalog)
+            known |= {
+                each: (usual, told[each]) for each, usual in stored_parameters.settings_of(service.catalog).items()
+            }
+            return tuple((each, settings.get(each) or usual, usual, said) for each, (usual, said) in known.items())
+        case "errors":
+            return tuple((entry.code, entry.sqlstate, entry.meaning) for entry in CATALOGUE.values())
+        case _:
+            raise ValueError("no such relation")
+
+
+def _queries(service: Service, analyst: str) -> tuple[Row, ...]:
+    return tuple(
+        (
+            asked.at.isoformat(sep=" "),
+            asked.charge.family.table,
+            asked.charge.question,
+            str(asked.charge.cells.size),
+            f"{asked.charge.epsilon_nano / NANO:.4f}",
+            asked.status,
+        )
+        for asked in service.questions(analyst)
+    )

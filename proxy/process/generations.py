@@ -1,0 +1,182 @@
+"""Open policies one after another, each with the shadow that shows its tables: sessions stay on that of their login.
+
+Guarantee: one generation answers at a time. From the moment another is taken, nothing is begun on those of before; a
+question that had its turn at the source there is committed. A generation is closed when nobody uses it any more.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import structlog
+
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.policy.file import Policy, ServerLimitsSection
+from proxy.endpoint.connection_limits import shadow_connections
+from proxy.endpoint.session_backend import Backing
+from proxy.observe.logs import fault
+from proxy.observe.telemetry import Telemetry
+from proxy.pipeline.answering import Answering
+from proxy.service.service import Service
+from proxy.shadow.address import ShadowAddress
+from proxy.shadow.embedded import EmbeddedShadow
+from proxy.shadow.guard import guarded
+from proxy.shadow.schema import build_schema
+
+log = structlog.get_logger("keyhole.generations")
+
+MOST = 3
+"""So many with sessions at once: each has a shadow, connections and balances of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """An open policy and the shadow that shows its tables. `close` gives up what was opened for them, and may block."""
+
+    number: int
+    service: Service
+    shadow: ShadowAddress
+    close: Callable[[], None]
+
+    @staticmethod
+    def lent(service: Service, shadow: ShadowAddress) -> "Generation":
+        """The only one, over what somebody else has opened and closes."""
+        return Generation(1, service, shadow, lambda: None)
+
+    @property
+    def backing(self) -> Backing:
+        """What sessions are opened on."""
+        return Backing(self.service.catalog, Answering(self.service), self.shadow, self.service.using)
+
+
+class Generations:
+    """Those of one process: the newest, and older ones until nobody uses them. For one event loop.
+
+    Leaving the block closes all, whoever uses them.
+    """
+
+    def __init__(self, first: Generation) -> None:
+        self._newest = first
+        self._older: list[Generation] = []
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def newest(self) -> Generation:
+        """The one that answers."""
+        return self._newest
+
+    @property
+    def open(self) -> tuple[Generation, ...]:
+        """All that are open, the oldest first."""
+        return (*self._older, self._newest)
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """What the operator sees of all of them."""
+        return self._newest.service.telemetry
+
+    @contextmanager
+    def using(self) -> Iterator[Service]:
+        """The service that answers now, which stays open while the block runs. From any thread."""
+        with ExitStack() as holding:
+            while True:
+                answering = self._newest.service
+                try:
+                    holding.enter_context(answering.using())
+                except KeyholeError:
+                    if answering is self._newest.service:
+                        raise
+                else:
+                    break
+            yield answering
+
+    def take(self, generation: Generation) -> None:
+        """Let another one answer from now on."""
+        before, self._newest = self._newest, generation
+        self._older.append(before)
+        loop = asyncio.get_running_loop()
+
+        def unused() -> None:
+            with suppress(RuntimeError):  # the loop has ended, and `close` has seen to it
+                loop.call_soon_threadsafe(self._part_with, before)
+
+        before.service.retire(unused)
+
+    async def __aenter__(self) -> "Generations":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        left, self._older = self.open, []
+        if self._closing:
+            await asyncio.wait(self._closing)
+        for generation in left:
+            await asyncio.to_thread(closed, generation)
+
+    def _part_with(self, generation: Generation) -> None:
+        if generation not in self._older:
+            return
+        self._older.remove(generation)
+        log.info("generation ended", generation=generation.number)
+        closing = asyncio.create_task(asyncio.to_thread(closed, generation))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+
+def closed(generation: Generation) -> None:
+    """Close a generation; what goes wrong is logged."""
+    try:
+        generation.close()
+    except Exception as error:
+        log.error("generation not closed", generation=generation.number, **fault(error))
+
+
+def oldest_of_few(numbers: Iterable[int]) -> int:
+    """The oldest generation, of those with these numbers, that may keep its sessions beside all newer ones."""
+    return sorted(numbers)[-MOST:][0]
+
+
+def first_generation(service: Service, policy: Policy) -> Generation:
+    """The generation of an open policy, with a shadow of its own. Raises KH002 and KH406."""
+    return _with_shadow(1, service, policy)
+
+
+def next_generation(policy: Policy, *, after: Generation) -> Generation:
+    """The same of a policy that follows an open one."""
+    return _with_shadow(after.number + 1, after.service.successor(policy), policy)
+
+
+def _with_shadow(number: int, service: Service, policy: Policy) -> Generation:
+    with ExitStack() as opened:
+        opened.enter_context(service)
+        shadow = opened.enter_context(prepared_shadow(service.catalog, limits=policy.server.limits))
+        return Generation(number, service, shadow, opened.pop_all().close)
+
+
+@contextmanager
+def prepared_shadow(
+    catalog: Catalog, *, limits: ServerLimitsSection | None = None, workers: int = 1
+) -> Iterator[ShadowAddress]:
+    """A shadow that shows `catalog` while the block runs, for so many workers with these limits each."""
+    limits = limits or ServerLimitsSection()
+    connections = workers * shadow_connections(limits)
+    # it holds no data, so it lives in a folder of its own that goes away with it
+    with tempfile.TemporaryDirectory(prefix="keyhole-") as folder, ExitStack() as opened:
+        directory = Path(folder) / "shadow"
+        opened.enter_context(guarded(directory))
+        shadow = opened.enter_context(
+            EmbeddedShadow(
+                directory,
+                connections=connections,
+                session_memory_mb=limits.session_memory_mb,
+                public_tables=len(catalog.public_tables),
+            )
+        )
+        build_schema(shadow.address, catalog)
+        yield shadow.address

@@ -1,0 +1,84 @@
+"""The operator's port: metrics for Prometheus, and whether the process is alive and ready. For loopback."""
+
+import asyncio
+from collections.abc import Mapping
+
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from proxy.endpoint.server import Endpoint
+from proxy.observe.telemetry import Reading, Telemetry
+from proxy.process.generations import Generations
+from proxy.service.readiness import Readiness, shadow_connections
+from proxy.service.service import Service
+
+MOST_AT_ONCE = 16
+
+
+def operations(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
+    """`/metrics`, `/healthz` and `/readyz`, for uvicorn. They answer everybody who reaches the port."""
+
+    async def metrics(_: Request) -> Response:
+        await ready.missing()
+        return Response(await asyncio.to_thread(telemetry.exposition), media_type=CONTENT_TYPE_LATEST)
+
+    async def alive(_: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def prepared(_: Request) -> Response:
+        missing = await ready.missing()
+        document = {"status": "not ready" if missing else "ready", "missing": list(missing)}
+        return JSONResponse(document, status_code=503 if missing else 200)
+
+    served = (("/metrics", metrics), ("/healthz", alive), ("/readyz", prepared))
+    return uvicorn.Config(
+        Starlette(routes=[Route(path, answer) for path, answer in served]),
+        lifespan="off",
+        ws="none",
+        log_level="warning",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=MOST_AT_ONCE,
+    )
+
+
+def readings(generations: Generations, endpoint: Endpoint, ready: Readiness) -> tuple[Reading, ...]:
+    """What is read at every scrape rather than counted as it happens."""
+
+    def sessions() -> Mapping[str, float]:
+        open_now = [one.session for one in endpoint.sessions]
+        busy = sum(session.busy for session in open_now)
+        waiting = sum(session.in_transaction and not session.busy for session in open_now)
+        return {"busy": busy, "idle_in_transaction": waiting, "idle": len(open_now) - busy - waiting}
+
+    def in_shadows() -> Mapping[str, float]:
+        return {"": sum(shadow_connections(one.shadow) for one in generations.open)}
+
+    def newest() -> Service:
+        return generations.newest.service
+
+    def rollups() -> Mapping[str, float]:
+        return newest().source.rollups()
+
+    return (
+        ready.reading,
+        Reading("keyhole_sessions", "Open sessions by what they do", "state", sessions),
+        Reading("keyhole_connections", "Open connections, logged in or not", "", lambda: {"": endpoint.connections}),
+        Reading("keyhole_shadow_connections", "The shadows' own count", "", in_shadows),
+        Reading(
+            "keyhole_generations", "Policies whose tables open sessions show", "", lambda: {"": len(generations.open)}
+        ),
+        Reading("keyhole_rollups", "Prepared copies of rows that count", "state", rollups),
+        Reading("keyhole_ledger_events", "Events in the ledger, as last seen", "", lambda: {"": newest().ledger.size}),
+        Reading(
+            "keyhole_ledger_open_seconds",
+            "How long opening the ledger took: its events since the last stored balances were read",
+            "",
+            lambda: {"": newest().ledger_open_s},
+        ),
+    )

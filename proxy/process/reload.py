@@ -1,0 +1,209 @@
+"""The policy read again while Keyhole serves: all of it takes effect, or nothing does.
+
+Where the shadow would show the same, another catalog takes the place of the last one, in sessions that are open too.
+Where it would not (tables, stored questions, pins, the source, room), a second generation is opened beside the first
+(`proxy/process/generations.py`), and everything that can fail has failed before it is taken. What is bound once, and
+the ledger, need a restart.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import structlog
+
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.policy.file import Policy, ServerLimitsSection, ServerSection
+from proxy.endpoint.connection_limits import shadow_connections
+from proxy.endpoint.server import Endpoint
+from proxy.observe.logs import fault, to_standard_error
+from proxy.process.generations import Generation, Generations, next_generation, oldest_of_few
+from proxy.service.pins import PinSource, pinned_catalog
+from proxy.service.service import ledger_url
+from proxy.shadow.schema import update_roles
+from proxy.sources.shared import same_source
+
+log = structlog.get_logger("keyhole.reload")
+T = TypeVar("T")
+
+_FREE = frozenset({"database", "limits", "log_level"})
+"""Of `[server]`: the others are bound, or read, once."""
+
+
+class RestartNeeded(Exception):
+    """A policy that a running Keyhole cannot take; `changed` are the sections that differ."""
+
+    def __init__(self, changed: tuple[str, ...]) -> None:
+        super().__init__("a restart is needed")
+        self.changed = changed
+
+
+class NotTaken(Exception):
+    """A worker process could not open what the policy says; `why` is what it said of it."""
+
+    def __init__(self, why: dict[str, object]) -> None:
+        super().__init__("a worker could not open it")
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What decides now: the accepted policy, its catalog's digest, and the limits that its shadow was started with."""
+
+    policy: Policy
+    digest: str
+    started_with: ServerLimitsSection
+
+    @staticmethod
+    def of(policy: Policy, digest: str) -> "InForce":
+        """That of a policy whose shadow was made for it."""
+        return InForce(policy, digest, policy.server.limits)
+
+    def insist_no_restart(self, new: Policy) -> None:
+        """Raises RestartNeeded where a policy changes what is bound once, or names another ledger: by another URL, or
+        beside another policy file that a link has led to."""
+        old = self.policy
+        bound = [name for name in ServerSection.model_fields if name not in _FREE]
+        changed = [f"server.{name}" for name in bound if getattr(new.server, name) != getattr(old.server, name)]
+        if (new.ledger, ledger_url(new)) != (old.ledger, ledger_url(old)):
+            changed.append("ledger")
+        if changed:
+            raise RestartNeeded(tuple(changed))
+
+    def catalog_of(self, new: Policy, source: PinSource) -> Catalog | None:
+        """The catalog of a policy that the shadow, and sessions on it, can go on with; None where they cannot.
+
+        `source` is that of the policy in force. Raises KH003 to KH007 and KH010.
+        """
+        old = self.policy
+        if not same_source(new, old) or (new.views, new.server.database) != (old.views, old.server.database):
+            return None
+        if not self._has_room(new.server.limits):
+            return None
+        catalog = pinned_catalog(new, source)
+        return catalog if catalog.digest == self.digest else None
+
+    def _has_room(self, limits: ServerLimitsSection) -> bool:
+        """Whether the shadow can be used within other limits."""
+        started = self.started_with
+        enough = shadow_connections(limits) <= shadow_connections(started)
+        return enough and limits.session_memory_mb == started.session_memory_mb
+
+    def with_catalog(self, policy: Policy) -> "InForce":
+        """Another policy over the same shadow."""
+        return InForce(policy, self.digest, self.started_with)
+
+
+class Taking:
+    """Puts a policy into force in the process that serves: an endpoint, and the generations behind it and REST."""
+
+    def __init__(self, generations: Generations, endpoint: Endpoint, *, log_level: str) -> None:
+        self._generations = generations
+        self._endpoint = endpoint
+        self._log_level = log_level
+
+    def catalog(self, policy: Policy, catalog: Catalog) -> None:
+        """Go on with another catalog that the shadow shows already, in all sessions."""
+        self._generations.newest.service.catalog = catalog
+        self._tell(policy, sessions_ended=self._take(policy))
+
+    def generation(self, policy: Policy, generation: Generation, *, oldest: int) -> None:
+        """Let another generation answer. Sessions of before stay on their own, unless that is older than `oldest`."""
+        self._generations.take(generation)
+        too_old = [one.shadow for one in self._generations.open if one.number < oldest]
+        ended = self._take(policy) + sum(map(self._endpoint.leave, too_old))
+        self._tell(policy, sessions_ended=ended, generation=generation.number)
+
+    def _tell(self, policy: Policy, **what: int) -> None:
+        log.info("policy reloaded", **what)
+        if policy.server.log_level != self._log_level:
+            self._log_level = policy.server.log_level
+            to_standard_error(self._log_level)
+
+    def _take(self, policy: Policy) -> int:
+        return self._endpoint.take(self._generations.newest.backing, policy.server.limits)
+
+
+class Reloading:
+    """A reload in a process that serves alone and keeps the shadows itself. For one event loop.
+
+    `policy` is the one that the newest generation was opened with.
+    """
+
+    def __init__(self, generations: Generations, endpoint: Endpoint, *, policy: Policy) -> None:
+        self._generations = generations
+        self._taking = Taking(generations, endpoint, log_level=policy.server.log_level)
+        self._now = InForce.of(policy, generations.newest.service.catalog.digest)
+
+    async def reload(self) -> None:
+        """Read the policy's file again, and its pins. What cannot be used is logged, and nothing changes.
+
+        Sessions of analysts who are gone, or who must log in in another way, end with 57P01; all others go on. Raises
+        nothing.
+        """
+        try:
+            policy = Policy.load(self._now.policy.path)
+            opened = await unless_cancelled(lambda: self._opened(policy), undo=_undo)
+        except Exception as error:
+            log_refusal(error)
+            return
+        if isinstance(opened, Generation):
+            self._now = InForce.of(policy, opened.service.catalog.digest)
+            oldest = oldest_of_few([opened.number, *(one.number for one in self._generations.open)])
+            self._taking.generation(policy, opened, oldest=oldest)
+        else:
+            self._now = self._now.with_catalog(policy)
+            self._taking.catalog(policy, opened)
+
+    def _opened(self, policy: Policy) -> Catalog | Generation:
+        self._now.insist_no_restart(policy)
+        newest = self._generations.newest
+        catalog = self._now.catalog_of(policy, newest.service.source)
+        if catalog is not None:
+            update_roles(newest.shadow, catalog)
+            return catalog
+        insist_on_source(newest, policy)
+        return next_generation(policy, after=newest)
+
+
+def insist_on_source(newest: Generation, policy: Policy) -> None:
+    """Raises RestartNeeded where the policy's source can be opened only when the open one is closed."""
+    if newest.service.clashes_with(policy):
+        raise RestartNeeded(("source",))
+
+
+def _undo(opened: Catalog | Generation) -> None:
+    if isinstance(opened, Generation):
+        opened.close()
+
+
+async def unless_cancelled(work: Callable[[], T], *, undo: Callable[[T], None]) -> T:
+    """What `work` returns, in a thread. Where nobody waits for it any more it is undone: nothing is left open."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait({doing})
+        if doing.exception() is None:
+            await asyncio.to_thread(undo, doing.result())
+        raise
+
+
+def why(error: Exception) -> dict[str, object]:
+    """Why a policy is not taken, for the log: by code where there is one, and never with a library's own words."""
+    match error:
+        case RestartNeeded(changed=changed):
+            return {"why": str(error), "changed": list(changed)}
+        case NotTaken():
+            return error.why
+        case KeyholeError():
+            return {"code": error.code, "why": error.message}
+        case _:
+            return dict(fault(error))
+
+
+def log_refusal(error: Exception) -> None:
+    """Say why the last policy stays."""
+    log.error("policy not reloaded", **why(error))

@@ -1,0 +1,357 @@
+"""Several processes that serve on the same ports, over one shadow and one ledger, and the one that keeps them running.
+
+The parent binds the ports, keeps the shadows, and serves nobody. Workers (`proxy/process/worker.py`) accept from the
+same sockets, so whoever is free takes the next connection, and what waits while a worker is started anew is taken by
+the others. A pipe tells a worker what to do; its end tells it that the parent is gone.
+"""
+
+import asyncio
+import multiprocessing
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, replace
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+import structlog
+
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.policy.file import Policy
+from proxy.concurrency.signals import Signals, unheard_by_children
+from proxy.observe.logs import fault, to_standard_error
+from proxy.process.generations import oldest_of_few, prepared_shadow
+from proxy.process.reload import InForce, NotTaken, log_refusal, unless_cancelled
+from proxy.process.single import Addresses, Place, Sockets, announce, each_time, say_goodbye
+from proxy.process.worker import Failed, Left, Open, Opened, Order, Ready, Reload, Shown, Stop, Take, Task, Word, work
+from proxy.security.mock_users import Strangers
+from proxy.service.login_secret import login_secret
+from proxy.service.pins import pinned_catalog
+from proxy.service.service import Service
+from proxy.shadow.schema import update_roles
+from proxy.sources.shared import open_policy_source
+
+log = structlog.get_logger("keyhole.workers")
+
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 10.0
+STEADY_S = 60.0
+"""A worker that lived so long did not die of how it starts: the next pause is the first one again."""
+VOTE_S = 300.0
+"""A worker that has not opened a generation by then is taken to have failed: it may be stopped."""
+_DIED: dict[str, object] = {"why": "a worker died while it opened it"}
+_LATE: dict[str, object] = {"why": "a worker did not open it in time"}
+
+
+def supervise(policy: Policy, *, accepting: Sockets, metrics: Place | None, workers: int, signals: Signals) -> None:
+    """Serve with so many processes until SIGINT or SIGTERM. The metrics of worker i are on the i-th port from
+    `metrics` on. Raises KeyholeError for what is wrong with the policy, and where a worker cannot start at first."""
+    with Service.over(policy) as service:  # checked once, and the ledger brought to this version by one process alone
+        catalog = service.catalog
+    strangers = Strangers(login_secret(policy))
+    signals.hold()
+    with signals.excusing(), tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
+        supervisor = _Supervisor(
+            policy,
+            catalog,
+            accepting=accepting,
+            metrics=metrics,
+            workers=workers,
+            folder=Path(folder),
+            strangers=strangers,
+        )
+        try:
+            asyncio.run(supervisor.run(signals))
+        finally:
+            supervisor.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A generation as workers are told of it, with a shadow that runs until `close`."""
+
+    shown: Shown
+    close: Callable[[], None]
+
+
+def _made(number: int, policy: Policy, catalog: Catalog, *, workers: int) -> _Made:
+    with ExitStack() as opened:
+        limits = policy.server.limits
+        shadow = opened.enter_context(prepared_shadow(catalog, limits=limits, workers=workers))
+        return _Made(Shown(number, policy, catalog.digest, shadow), opened.pop_all().close)
+
+
+class _Worker:
+    """A worker's process, as its parent sees it. `ready` is what becomes of its start; `uses` are the generations
+    whose shadows it may have sessions on. `left` is called whenever these become fewer."""
+
+    def __init__(self, task: Task, *, left: Callable[[], None]) -> None:
+        context = multiprocessing.get_context("spawn")  # no threads and no event loop of the parent's come along
+        self._pipe, theirs = context.Pipe()
+        self._process: SpawnProcess = context.Process(target=work, args=(task, theirs), daemon=True)
+        with unheard_by_children():
+            self._process.start()
+        theirs.close()
+        self._left = left
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._pipe.fileno(), self._hear)
+        self._vote: asyncio.Future[dict[str, object] | None] = self._loop.create_future()
+        self._asked = 0
+        self.ready: asyncio.Future[Ready | Failed] = self._loop.create_future()
+        self.uses = {task.shown.number}
+
+    def tell(self, order: Order) -> None:
+        """Tell it, if it still hears."""
+        with suppress(OSError):
+            self._pipe.send(order)
+
+    async def opened(self, shown: Shown) -> dict[str, object] | None:
+        """Have it open a generation; why it cannot, if so. One that dies before it has ever served is of no account."""
+        self._vote, self._asked = self._loop.create_future(), shown.number
+        if self._pipe.closed:  # it is ending, or has ended
+            self._vote.set_result(None)
+        else:
+            self.uses.add(shown.number)
+            self.tell(Open(shown))
+        return await self._vote
+
+    async def ended(self) -> int | None:
+        """Wait until the process is gone; its exit status."""
+        await _readable(self._process.sentinel)
+        self._process.join()
+        if not self._pipe.closed:
+            self._hung_up()
+        return self._process.exitcode
+
+    def _hear(self) -> None:
+        try:
+            word: Word = self._pipe.recv()
+        except (EOFError, OSError):
+            self._hung_up()
+            return
+        match word:
+            case Ready() | Failed():
+                if not self.ready.done():  # it may fail at its very end
+                    self.ready.set_result(word)
+            case Opened(number=number, why=why):
+                if number == self._asked and not self._vote.done():
+                    self._vote.set_result(why)
+            case Left(number=number):
+                self.uses.discard(number)
+                self._left()
+
+    def _hung_up(self) -> None:
+        self._loop.remove_reader(self._pipe.fileno())
+        self._pipe.close()
+        if not self._vote.done():
+            self._vote.set_result(_DIED if self._has_served else None)
+        if not self.ready.done():
+            self.ready.set_result(Failed("KH406", "a worker could not be started"))
+        self.uses.clear()
+        self._left()
+
+    @property
+    def _has_served(self) -> bool:
+        return self.ready.done() and isinstance(self.ready.result(), Ready)
+
+
+class _Supervisor:
+    """The parent's event loop, and the shadows of all generations that a worker may use."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        catalog: Catalog,
+        *,
+        accepting: Sockets,
+        metrics: Place | None,
+        workers: int,
+        folder: Path,
+        strangers: Strangers,
+        vote_s: float = VOTE_S,
+    ) -> None:
+        self._accepting = accepting
+        self._vote_s = vote_s
+        self._metrics = metrics
+        self._number = workers
+        self._folder = folder
+        self._strangers = strangers
+        self._newest = _made(1, policy, catalog, workers=workers)
+        self._made = {1: self._newest}
+        self._opening: set[int] = set()
+        self._now = InForce.of(policy, catalog.digest)
+        self._last_number = 1
+        self._workers: dict[int, _Worker] = {}
+        self._changing = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._told = asyncio.Event()
+        self._again = asyncio.Event()
+
+    async def run(self, signals: Signals) -> None:
+        """Start the workers, keep them running, stop them and the shadows."""
+        signals.hand_over(end=self._told, reload=self._again)
+        keeping: list[asyncio.Task[None]] = []
+        try:
+            for number in () if self._told.is_set() else range(self._number):
+                self._start(number)
+            reports = await asyncio.gather(*(worker.ready for worker in self._workers.values()))
+            if self._told.is_set():  # maybe they were, too
+                return
+            ready = [_insisted(report) for report in reports]
+            keeping = [asyncio.create_task(self._keep(number)) for number in self._workers]
+            async with each_time(self._again, self._reload):
+                announce(ready[0], metrics_ports=[one.metrics_port for one in ready])
+                await self._told.wait()
+                say_goodbye()
+        finally:
+            self._told.set()
+            for worker in self._workers.values():
+                worker.tell(Stop())
+            await asyncio.gather(*keeping)
+            await asyncio.gather(*(worker.ended() for worker in self._workers.values()))
+            if self._closing:
+                await asyncio.wait(self._closing)
+            await asyncio.to_thread(self.close)  # while signals are still seen to
+
+    def close(self) -> None:
+        """Stop the shadows that are left."""
+        while self._made:
+            _closed(self._made.popitem()[1])
+
+    def _start(self, number: int) -> None:
+        place = self._metrics
+        if place is not None and place.port:
+            place = Place(place.host, place.port + number)
+        task = Task(
+            worker=number,
+            workers=self._number,
+            shown=self._newest.shown,
+            accepting=self._accepting,
+            metrics=place,
+            folder=self._folder,
+            strangers=self._strangers,
+        )
+        self._workers[number] = _Worker(task, left=self._close_unused)
+
+    async def _keep(self, number: int) -> None:
+        """Start a worker anew whenever it ends, after pauses that grow, until everything ends."""
+        loop, pause_s = asyncio.get_running_loop(), FIRST_PAUSE_S
+        while True:
+            started, status = loop.time(), None
+            if (worker := self._workers.get(number)) is not None:
+                status = await worker.ended()
+                del self._workers[number]
+            if self._told.is_set():
+                return
+            pause_s = FIRST_PAUSE_S if loop.time() - started > STEADY_S else pause_s
+            log.error("worker ended", worker=number, status=status, pause_s=pause_s)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._told.wait(), pause_s)
+                return
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            async with self._changing:
+                if self._told.is_set():
+                    return
+                with suppress(OSError):  # the system has no process left: it is tried again
+                    self._start(number)
+
+    async def _reload(self) -> None:
+        level = self._now.policy.server.log_level
+        try:
+            policy = Policy.load(self._now.policy.path)
+            found = await unless_cancelled(lambda: self._found(policy), undo=_undo)
+            if isinstance(found, _Made):
+                await self._take(found)
+        except Exception as error:
+            log_refusal(error)
+            return
+        if isinstance(found, Catalog):
+            self._now = self._now.with_catalog(policy)
+            self._newest = replace(self._newest, shown=replace(self._newest.shown, policy=policy))
+            for worker in self._workers.values():
+                worker.tell(Reload(policy))
+        if policy.server.log_level != level:
+            to_standard_error(policy.server.log_level)
+
+    def _found(self, policy: Policy) -> Catalog | _Made:
+        """The catalog of a policy that the newest shadow can go on with, which has its analysts then; or a new one."""
+        self._now.insist_no_restart(policy)
+        with closing(open_policy_source(self._now.policy)) as source:
+            catalog = self._now.catalog_of(policy, source)
+        if catalog is not None:
+            update_roles(self._newest.shown.shadow, catalog)
+            return catalog
+        with closing(open_policy_source(policy)) as source:
+            catalog = pinned_catalog(policy, source)
+        self._last_number += 1
+        return _made(self._last_number, policy, catalog, workers=self._number)
+
+    async def _take(self, made: _Made) -> None:
+        """Let all workers open a generation, and take it when all have. Raises NotTaken, and none has it then."""
+        number = made.shown.number
+        self._made[number] = made
+        self._opening.add(number)  # it is needed, whoever dies meanwhile
+        async with self._changing:  # no worker is started meanwhile, who would know of neither
+            asked = tuple(self._workers.values())
+            try:
+                async with asyncio.timeout(self._vote_s):
+                    votes = await asyncio.gather(*(worker.opened(made.shown) for worker in asked))
+                for vote in votes:
+                    if vote is not None:
+                        raise NotTaken(vote)
+            except TimeoutError:
+                self._give_up(number, asked)
+                raise NotTaken(_LATE) from None
+            except BaseException:
+                self._give_up(number, asked)
+                raise
+            self._opening.discard(number)
+            self._newest, self._now = made, InForce.of(made.shown.policy, made.shown.digest)
+            for worker in asked:
+                worker.tell(Take(number, oldest=oldest_of_few(self._made)))
+        self._close_unused()
+
+    def _give_up(self, number: int, asked: tuple[_Worker, ...]) -> None:
+        """Nobody is to have a generation that was opened."""
+        for worker in asked:
+            worker.tell(Take(number, oldest=None))
+            worker.uses.discard(number)
+        self._opening.discard(number)
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        """Stop the shadows of generations that nobody uses any more."""
+        used = self._opening.union({self._newest.shown.number}, *(worker.uses for worker in self._workers.values()))
+        for number in self._made.keys() - used:
+            stopping = asyncio.create_task(asyncio.to_thread(_closed, self._made.pop(number)))
+            self._closing.add(stopping)
+            stopping.add_done_callback(self._closing.discard)
+
+
+def _closed(made: _Made) -> None:
+    try:
+        made.close()
+    except Exception as error:
+        log.error("generation not closed", generation=made.shown.number, **fault(error))
+
+
+def _undo(found: Catalog | _Made) -> None:
+    if isinstance(found, _Made):
+        found.close()
+
+
+def _insisted(report: Ready | Failed) -> Addresses:
+    if isinstance(report, Failed):
+        raise KeyholeError(report.code, report.message)
+    return report.addresses
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait until a descriptor has something to read, or has ended."""
+    loop, there = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, there.set)
+    try:
+        await there.wait()
+    finally:
+        loop.remove_reader(descriptor)

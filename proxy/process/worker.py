@@ -1,0 +1,282 @@
+"""One of several processes that serve on the same ports: what it is told, what it says, and its whole life.
+
+It has a service of its own (connections to source and ledger, threads, counters, metrics); the ports and the shadows
+are its parent's. Another generation is opened when the parent says so, and taken only when all workers have opened it.
+"""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import structlog
+
+from planner.errors import KeyholeError
+from planner.policy.file import Policy, RestSection
+from proxy.concurrency.signals import heard_by_parent_alone
+from proxy.endpoint.cancel_requests import Siblings
+from proxy.observe.logs import fault, to_standard_error
+from proxy.observe.telemetry import Telemetry
+from proxy.process.generations import Generation, Generations, closed
+from proxy.process.reload import RestartNeeded, Taking, insist_on_source, log_refusal, unless_cancelled, why
+from proxy.process.single import Addresses, Place, Sockets, running
+from proxy.security.mock_users import Strangers
+from proxy.security.tls import Tls
+from proxy.service.pins import pinned_catalog
+from proxy.service.service import Service
+from proxy.shadow.address import ShadowAddress
+
+log = structlog.get_logger("keyhole.workers")
+
+_DIVIDED = (
+    "requests_per_minute",
+    "requests_per_minute_per_address",
+    "failed_logins_per_minute",
+    "concurrent_requests",
+    "concurrent_requests_per_analyst",
+    "connections",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A generation as the parent made it: its number, the accepted policy (whatever its file says now), the digest of
+    its catalog, and the shadow that shows that."""
+
+    number: int
+    policy: Policy
+    digest: str
+    shadow: ShadowAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a worker is started with."""
+
+    worker: int
+    workers: int
+    shown: Shown
+    accepting: Sockets
+    metrics: Place | None
+    folder: Path
+    strangers: Strangers
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """To a worker: go on with another policy over the same shadow."""
+
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """To a worker: open another generation beside the one that answers, and say whether that went well."""
+
+    shown: Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """To a worker: let the generation that was opened answer, as all have opened it, and end the sessions on those
+    before `oldest`; or (None) close it again."""
+
+    number: int
+    oldest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """To a worker: end, as gracefully as one process alone would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """From a worker: it serves."""
+
+    addresses: Addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """From a worker: it could not start."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """From a worker: the generation is open, or (with `why`, as it is logged) cannot be opened."""
+
+    number: int
+    why: dict[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """From a worker: nobody here uses that generation's shadow any more."""
+
+    number: int
+
+
+Order = Reload | Open | Take | Stop
+Word = Ready | Failed | Opened | Left
+
+
+class _Parent:
+    """The pipe to the parent. It may be spoken into from any thread."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self.pipe = pipe
+        self._lock = threading.Lock()
+
+    def say(self, word: Word) -> None:
+        """Tell it, if it is still there."""
+        with self._lock, suppress(OSError):
+            self.pipe.send(word)
+
+
+def work(task: Task, pipe: Connection) -> None:
+    """A worker's whole life, in its own process."""
+    parent = _Parent(pipe)
+    heard_by_parent_alone()
+    policy = task.shown.policy
+    to_standard_error(policy.server.log_level)
+    structlog.contextvars.bind_contextvars(worker=task.worker)
+    seen = Telemetry(log=structlog.get_logger())
+    try:
+        tls = Tls.of(policy)
+        service = Service.over(policy, telemetry=seen, workers=task.workers)
+        asyncio.run(_serve(task, parent, _generation(task.shown, service, parent), tls=tls))
+    except KeyholeError as error:
+        log.error("worker failed", code=error.code, why=error.message)
+        parent.say(Failed(error.code, error.message))
+        raise SystemExit(1) from None
+    except Exception as error:
+        log.error("worker failed", **fault(error))
+        parent.say(Failed("KH406", "a worker could not be started"))
+        raise SystemExit(1) from None
+
+
+def _generation(shown: Shown, service: Service, parent: _Parent) -> Generation:
+    """An open service as the generation that the parent has made; it says so when it is closed. Raises RestartNeeded
+    where the pinned data or the source's tables are others by now."""
+    if service.catalog.digest != shown.digest:
+        service.close()
+        raise RestartNeeded(("tables",))
+
+    def close() -> None:
+        try:
+            service.close()
+        finally:
+            parent.say(Left(shown.number))
+
+    return Generation(shown.number, service, shown.shadow, close)
+
+
+async def _serve(task: Task, parent: _Parent, first: Generation, *, tls: Tls | None) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stopping.set)
+    policy = task.shown.policy
+    async with (
+        Generations(first) as generations,
+        running(
+            generations,
+            accepting=task.accepting,
+            tls=tls,
+            limits=policy.server.limits,
+            rest=divided(policy.server.rest, task.workers),
+            metrics=task.metrics,
+            siblings=Siblings(task.worker, task.folder),
+            strangers=task.strangers,
+        ) as up,
+    ):
+        orders: asyncio.Queue[Order] = asyncio.Queue()
+        loop.add_reader(parent.pipe.fileno(), lambda: _hear(parent.pipe, orders.put_nowait, stopping.set))
+        taking = Taking(generations, up.endpoint, log_level=policy.server.log_level)
+        obeying = asyncio.create_task(_obey(orders, parent, generations, taking, tls=tls))
+        parent.say(Ready(up.addresses))
+        await stopping.wait()
+        loop.remove_reader(parent.pipe.fileno())
+        obeying.cancel()
+        await asyncio.wait({obeying})
+
+
+async def _obey(
+    orders: "asyncio.Queue[Order]", parent: _Parent, generations: Generations, taking: Taking, *, tls: Tls | None
+) -> None:
+    """Do what the parent says, one after the other, until cancelled. A generation that was not taken is closed."""
+    opened: tuple[Policy, Generation] | None = None
+    try:
+        while True:
+            order = await orders.get()
+            match order:
+                case Reload(policy=policy):
+                    if tls is not None:
+                        tls.reload()
+                    await _change(policy, generations, taking)
+                case Open(shown=shown):
+                    if tls is not None:
+                        tls.reload()
+                    opened = await _opened(shown, generations, parent)
+                case Take(number=number, oldest=oldest) if opened is not None and opened[1].number == number:
+                    policy, generation = opened
+                    opened = None
+                    if oldest is None:
+                        await asyncio.to_thread(closed, generation)
+                    else:
+                        taking.generation(policy, generation, oldest=oldest)
+    finally:
+        if opened is not None:
+            await asyncio.to_thread(closed, opened[1])
+
+
+async def _change(policy: Policy, generations: Generations, taking: Taking) -> None:
+    """Go on with another policy over the same shadow, which has its analysts already."""
+    service = generations.newest.service
+    try:
+        catalog = await asyncio.to_thread(pinned_catalog, policy, service.source)
+        if catalog.digest != service.catalog.digest:
+            raise RestartNeeded(("tables",))
+    except Exception as error:
+        log_refusal(error)
+        return
+    taking.catalog(policy, catalog)
+
+
+async def _opened(shown: Shown, generations: Generations, parent: _Parent) -> tuple[Policy, Generation] | None:
+    newest = generations.newest
+
+    def opening() -> Generation:
+        insist_on_source(newest, shown.policy)
+        return _generation(shown, newest.service.successor(shown.policy), parent)
+
+    try:
+        generation = await unless_cancelled(opening, undo=lambda generation: generation.close())
+    except Exception as error:
+        parent.say(Opened(shown.number, why(error)))
+        return None
+    parent.say(Opened(shown.number, None))
+    return shown.policy, generation
+
+
+def _hear(pipe: Connection, take: Callable[[Order], None], stop: Callable[[], None]) -> None:
+    try:
+        message = pipe.recv()
+    except (EOFError, OSError):
+        message = Stop()  # the parent is gone
+    if isinstance(message, Stop):
+        stop()
+    else:
+        take(message)
+
+
+def divided(limits: RestSection, workers: int) -> RestSection:
+    """One worker's part of what REST admits, rounded up."""
+    return limits.model_copy(update={name: -(-getattr(limits, name) // workers) for name in _DIVIDED})

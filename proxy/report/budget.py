@@ -1,0 +1,216 @@
+"""What is spent and left, for people and programs: `keyhole budget`, `GET /v1/budget`, `SELECT * FROM keyhole.budget`.
+
+Owners read exact losses, of everybody together. Analysts read "at most" and "at least", a function of the ledger alone:
+what is spent is their own, and what is left is less by what others spent, as far as that is no secret.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from rich.table import Table as Printed
+
+from accountant.model import NANO
+from accountant.reports.report import BudgetReport, FamilyBalance
+from proxy.pipeline.claim import column_of
+from proxy.report.heat_map import HeatMap, heat_maps
+from proxy.service.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of the budget: a family's group, or the privacy unit over everything. Amounts in epsilon, as text.
+
+    `budget` is the cap with what was granted, for an analyst the own one where it is lower. What is spent on a group is
+    everything that answers tell about it, those about overlapping groups included.
+    """
+
+    table: str
+    unit: str
+    scope: str
+    family: str
+    condition: str
+    version: str
+    budget: str
+    spent: str
+    left: str
+
+    def texts(self) -> tuple[str, ...]:
+        """The row in the order of the columns of `keyhole.budget`."""
+        return (
+            self.table,
+            self.unit,
+            self.scope,
+            self.family,
+            self.condition,
+            self.version,
+            self.budget,
+            self.spent,
+            self.left,
+        )
+
+
+def lines(service: Service, analyst: str | None) -> tuple[Line, ...]:
+    """Every group that was ever charged, and the privacy unit; one analyst's own charges if named."""
+    report = service.balances(analyst)
+    return (*_unit_lines(service, report), *_group_lines(report))
+
+
+def _unit_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
+    if report.unit_cap_nano is None or report.unit_left_nano is None:
+        return
+    units = sorted({table.unit_text for table in service.catalog.tables if table.unit})
+    yield Line(
+        table="",
+        unit="; ".join(units),
+        scope="unit",
+        family="over all questions",
+        condition="",
+        version="",
+        budget=_cap(report.unit_cap_nano),
+        spent=_epsilon(report.unit_spent_nano),
+        left=_epsilon(report.unit_left_nano),
+    )
+
+
+def _group_lines(report: BudgetReport) -> Iterator[Line]:
+    for balance in report.families:
+        for key, spent, left in zip(balance.keys(), balance.lost_nano, balance.left_nano, strict=True):
+            named = ", ".join(
+                f"{column_of(label)} = {value}" for label, value in zip(balance.family.columns, key, strict=True)
+            )
+            yield Line(
+                table=balance.family.table,
+                unit=balance.family.unit,
+                scope="group",
+                family=named or "the whole table",
+                condition=balance.family.filter,
+                version=balance.family.version,
+                budget=_cap(balance.cap_nano),
+                spent=_epsilon(spent),
+                left=_epsilon(left),
+            )
+
+
+def maps(service: Service, analyst: str | None, *, table: str | None) -> tuple[HeatMap, ...]:
+    """Which groups' budget is used up, for every table and set of grouping columns; of one table if named."""
+    families = [item for item in service.balances(analyst).families if table in (None, item.family.table)]
+    return heat_maps(families)
+
+
+def document(service: Service, analyst: str | None) -> dict[str, Any]:
+    """The budget for a program: the policy's caps; then, with the caps that hold, the unit's balance, the tables' and a
+    summary per family of groups."""
+    report = service.balances(analyst)
+    caps = service.catalog.budget
+    return {
+        "epsilon_per_predicate": caps.per_predicate,
+        "epsilon_per_unit": caps.per_unit,
+        "epsilon_per_query": caps.per_query,
+        "unit": {
+            "cap": None if report.unit_cap_nano is None else report.unit_cap_nano / NANO,
+            "spent_at_most": report.unit_spent_nano / NANO,
+            "left": None if report.unit_left_nano is None else report.unit_left_nano / NANO,
+        },
+        "epsilon_per_table": caps.per_table,
+        "tables": [
+            {
+                "table": table.table,
+                "cap": None if table.cap_nano is None else table.cap_nano / NANO,
+                "spent": table.spent_nano / NANO,
+                "left": None if table.left_nano is None else table.left_nano / NANO,
+            }
+            for table in report.tables
+        ],
+        "windows": report.windows,
+        "families": [_family_document(balance) for balance in report.families],
+        "analysts": [
+            {
+                "analyst": own.analyst,
+                "questions": own.questions,
+                "most_spent_on_a_group": own.most_spent_nano / NANO,
+                "spent_on_a_unit": own.unit_spent_nano / NANO,
+            }
+            for own in report.analysts
+        ],
+        "open_reservations": len(report.open),
+    }
+
+
+def _family_document(balance: FamilyBalance) -> dict[str, Any]:
+    return {
+        "table": balance.family.table,
+        "grouped_by": [column_of(label) for label in balance.family.columns],
+        "filter": balance.family.filter,
+        "data_version": balance.family.version,
+        "groups": len(balance.spent_nano),
+        "cap": balance.cap_nano / NANO,
+        "spent_at_most": max(balance.lost_nano, default=0) / NANO,
+        "left_at_least": min(balance.left_nano, default=0) / NANO,
+    }
+
+
+def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
+    """The budget for a terminal: families of groups with the most spent and the least left, then units and analysts."""
+    report = service.balances(analyst)
+    groups = Printed(title="Groups, in epsilon", title_justify="left")
+    for heading in ("table", "grouped by", "filter", "data version"):
+        groups.add_column(heading)
+    for heading in ("groups", "each may lose", "spent at most", "left at least"):
+        groups.add_column(heading, justify="right")
+    for balance in report.families:
+        groups.add_row(
+            balance.family.table,
+            ", ".join(column_of(label) for label in balance.family.columns),
+            balance.family.filter,
+            balance.family.version,
+            f"{len(balance.spent_nano):,}",
+            _cap(balance.cap_nano),
+            _epsilon(max(balance.lost_nano, default=0)),
+            _epsilon(min(balance.left_nano, default=0)),
+        )
+    units = Printed(title="Privacy unit, over all questions", title_justify="left", min_width=34)
+    for heading in ("may lose", "spent at most", "left at least"):
+        units.add_column(heading, justify="right")
+    units.add_row(_cap(report.unit_cap_nano), _epsilon(report.unit_spent_nano), _left(report.unit_left_nano))
+    analysts = Printed(title="Analysts", title_justify="left")
+    for heading in ("analyst", "questions", "most spent on a group", "spent on a unit"):
+        analysts.add_column(heading, justify="left" if heading == "analyst" else "right")
+    for own in report.analysts:
+        analysts.add_row(own.analyst, str(own.questions), _epsilon(own.most_spent_nano), _epsilon(own.unit_spent_nano))
+    shown = [groups, units]
+    if any(table.cap_nano is not None for table in report.tables):
+        shown.append(_whole_tables(report))
+    shown.append(analysts)
+    if report.open:
+        waiting = Printed(title="Reserved and never committed: stays spent", title_justify="left")
+        for heading in ("reserved at", "analyst", "table", "epsilon"):
+            waiting.add_column(heading)
+        for item in report.open:
+            charge = item.charge
+            when = item.reserved_at.isoformat(sep=" ", timespec="seconds")
+            waiting.add_row(when, charge.analyst, charge.family.table, _epsilon(charge.epsilon_nano))
+        shown.append(waiting)
+    return tuple(shown)
+
+
+def _whole_tables(report: BudgetReport) -> Printed:
+    whole = Printed(title="Tables, over all questions", title_justify="left")
+    for heading in ("table", "may lose", "spent at most", "left at least"):
+        whole.add_column(heading, justify="left" if heading == "table" else "right")
+    for table in report.tables:
+        whole.add_row(table.table, _cap(table.cap_nano), _epsilon(table.spent_nano), _left(table.left_nano))
+    return whole
+
+
+def _epsilon(nanos: int) -> str:
+    return f"{nanos / NANO:.4f}"
+
+
+def _cap(nanos: int | None) -> str:
+    return "no cap" if nanos is None else f"{Decimal(nanos) / NANO:f}"
+
+
+def _left(nanos: int | None) -> str:
+    return "no cap" if nanos is None else _epsilon(nanos)

@@ -1,0 +1,188 @@
+"""Which groups' budget is used up: key values against key values, each cell a share of the budget. For owners."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from rich.style import Style
+from rich.table import Table as Printed
+from rich.text import Text
+
+from accountant.model import NanoArray
+from accountant.reports.report import FamilyBalance
+from proxy.pipeline.claim import column_of
+from proxy.report.psql_table import visible
+
+Shares = npt.NDArray[np.int64]
+
+NEVER = -1
+# Fills from light to dark, so that a copy in black and white shows the same order.
+STEPS: tuple[tuple[int, str], ...] = (
+    (0, "#ffffe5"),
+    (25, "#fee391"),
+    (50, "#fe9929"),
+    (75, "#cc4c02"),
+    (100, "#3d1502"),
+)
+DARK_FROM = 75
+NEVER_FILL = "#ffffff"
+_CELL_WIDTH = 5
+_LABEL_WIDTH = 24
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A table's groups as rows and columns. With more than two keys, a cell shows the worst over the others' values.
+
+    `percent` has shape (rows, columns): the share of its budget that the group has lost, in percent rounded down
+    (but at least 1 where anything is lost); `NEVER` where it was never asked about. `left_out` says how many rows and
+    columns are not shown, `left_out_percent` the largest share among them.
+    """
+
+    table: str
+    keys: tuple[str, ...]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    percent: Shares
+    left_out: tuple[int, int] = (0, 0)
+    left_out_percent: int = NEVER
+
+    @property
+    def title(self) -> str:
+        """Table and keys."""
+        by = f" by {self.keys[0]}" if self.keys else ""
+        across = f" (down) and {self.keys[1]} (across)" if len(self.keys) > 1 else ""
+        rest = f", the worst over {', '.join(self.keys[2:])}" if len(self.keys) > 2 else ""
+        return f"{self.table}{by}{across}{rest}"
+
+    def at_most(self, *, rows: int, columns: int) -> "HeatMap":
+        """The map cut to the rows and columns that have lost most, in their old order."""
+        if len(self.rows) <= rows and len(self.columns) <= columns:
+            return self
+        down = _dearest(self.percent.max(axis=1), rows)
+        across = _dearest(self.percent.max(axis=0), columns)
+        gone = self.percent.copy()
+        gone[np.ix_(down, across)] = NEVER
+        return replace(
+            self,
+            rows=tuple(self.rows[place] for place in down),
+            columns=tuple(self.columns[place] for place in across),
+            percent=self.percent[np.ix_(down, across)],
+            left_out=(len(self.rows) - len(down), len(self.columns) - len(across)),
+            left_out_percent=int(gone.max()),
+        )
+
+    @property
+    def remark(self) -> str:
+        """What was left out, or nothing."""
+        down, across = self.left_out
+        if not down and not across:
+            return ""
+        most = "none of them was asked about" if self.left_out_percent < 0 else f"at most {self.left_out_percent} %"
+        parts = [f"{count:,} {what}" for count, what in ((down, "rows"), (across, "columns")) if count]
+        return f"Left out: {' and '.join(parts)}, {most}."
+
+
+def _dearest(percent: Shares, most: int) -> list[int]:
+    return sorted(np.argsort(-percent, kind="stable")[:most].tolist())
+
+
+def heat_maps(families: Iterable[FamilyBalance]) -> tuple[HeatMap, ...]:
+    """One map for each table and set of grouping columns.
+
+    Filters and data versions share a map: a cell shows what a question about the group would find lost in the worst of
+    them. Families of one table have one cap.
+    """
+    together: dict[tuple[str, tuple[str, ...]], list[FamilyBalance]] = {}
+    for balance in families:
+        together.setdefault((balance.family.table, balance.family.columns), []).append(balance)
+    return tuple(_map(table, columns, found) for (table, columns), found in together.items())
+
+
+def _map(table: str, labels: tuple[str, ...], families: Sequence[FamilyBalance]) -> HeatMap:
+    axes = [
+        tuple(sorted({value for item in families for value in item.cells.columns[axis][1]}, key=_in_order))
+        for axis in range(len(labels))
+    ]
+    places = [{value: place for place, value in enumerate(axis)} for axis in axes]
+    lost: NanoArray = np.full([len(axis) for axis in axes], NEVER, dtype=np.int64)
+    for item in families:
+        index = [[places[axis][value] for value in values] for axis, (_, values) in enumerate(item.cells.columns)]
+        grid = np.ix_(*index)
+        lost[grid] = np.maximum(lost[grid], np.array(item.lost_nano, dtype=np.int64).reshape(item.cells.shape))
+    order = sorted(range(len(labels)), key=lambda axis: -len(axes[axis]))
+    lost = lost.transpose(order)
+    lost = lost.max(axis=tuple(range(2, lost.ndim))) if lost.ndim > 2 else lost.reshape((*lost.shape, 1, 1)[:2])
+    return HeatMap(
+        table=table,
+        keys=tuple(column_of(labels[axis]) for axis in order),
+        rows=axes[order[0]] if order else ("the whole table",),
+        columns=axes[order[1]] if len(order) > 1 else ("spent",),
+        percent=_percent(lost, families[0].cap_nano),
+    )
+
+
+def _percent(lost: NanoArray, cap_nano: int) -> Shares:
+    # nine digits of epsilon times a hundred stay below 2^63 for a hundred million epsilon
+    share = np.maximum(lost * 100 // max(cap_nano, 1), (lost > 0).astype(np.int64))
+    return np.where(lost < 0, NEVER, share)
+
+
+def _in_order(value: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(value), value
+    except ValueError:
+        pass
+    try:
+        return 1, date.fromisoformat(value).toordinal(), value
+    except ValueError:
+        return 2, 0.0, value
+
+
+def fill(percent: int) -> str:
+    """The colour of a share."""
+    return NEVER_FILL if percent < 0 else [colour for least, colour in STEPS if least <= percent][-1]
+
+
+def figure(percent: int) -> str:
+    """The number in a cell."""
+    return "." if percent < 0 else str(percent)
+
+
+def legend() -> tuple[tuple[int, str], ...]:
+    """The least share of each step, with its words."""
+    steps = [(least, f"{least}-{end - 1} %") for (least, _), (end, _) in pairwise(STEPS)]
+    return ((NEVER, ". never asked"), *steps, (STEPS[-1][0], f"{STEPS[-1][0]} % used up"))
+
+
+def printed(maps: Sequence[HeatMap], *, width: int, most_rows: int) -> Iterator[Printed | Text]:
+    """The maps for a terminal of `width` characters: every cell has its number, and a colour where there are any."""
+    columns = max(1, (width - _LABEL_WIDTH - 4) // (_CELL_WIDTH + 2))
+    for whole in maps:
+        shown = whole.at_most(rows=most_rows, columns=columns)
+        yield Text(visible(shown.title))
+        grid = Printed()
+        grid.add_column("", max_width=_LABEL_WIDTH, overflow="fold")
+        for name in shown.columns:
+            grid.add_column(visible(name), width=_CELL_WIDTH, justify="right", overflow="fold")
+        for name, row in zip(shown.rows, shown.percent.tolist(), strict=True):
+            grid.add_row(Text(visible(name)), *(_cell(percent) for percent in row))
+        yield grid
+        yield Text(f"{shown.remark}\n" if shown.remark else "")
+    if maps:
+        yield Text("Percent of a group's budget spent: ").append_text(
+            Text("  ").join(Text(words, style=_style(percent)) for percent, words in legend())
+        )
+
+
+def _cell(percent: int) -> Text:
+    return Text(figure(percent), style=_style(percent))
+
+
+def _style(percent: int) -> Style:
+    if percent < 0:
+        return Style()
+    return Style(color="#ffffff" if percent >= DARK_FROM else "#000000", bgcolor=fill(percent))

@@ -1,0 +1,109 @@
+"""Where everything stands in a picture of heat maps: one layout, which is written as SVG or drawn as PNG."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from proxy.report.heat_map import DARK_FROM, HeatMap, figure, fill, legend
+from proxy.report.psql_table import visible
+
+MOST_ROWS = 120
+MOST_COLUMNS = 120
+FONT = 12
+EDGE = "#888888"
+INK = "#111111"
+CHARACTER = 7.3  # the most that a letter is wide on average, in pixels at the font size above
+_HIGH = 20
+_WIDE = 32
+_MARGIN = 16
+_LABEL = 30
+_LEGEND = 134
+_SAMPLE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A line of text; `x` and `y` are where its baseline starts, in pixels. `turned`: written upwards."""
+
+    x: float
+    y: float
+    text: str
+    ink: str = INK
+    bold: bool = False
+    turned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A filled rectangle with an edge, `x` and `y` its upper left corner; `told` is its tooltip."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    label: Label | None = None
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All of it, in the order of drawing, on white."""
+
+    title: str
+    width: float
+    height: float
+    parts: tuple[Label | Box, ...]
+
+
+def laid_out(maps: Sequence[HeatMap], *, title: str) -> Picture:
+    """The maps one below the other, with a legend. Names are cut after 30 characters, and visible whatever they hold.
+
+    Of a map with more than 120 rows or columns the most spent are drawn, and it says so.
+    """
+    parts: list[Label | Box] = [Label(_MARGIN, _MARGIN + FONT, visible(title), bold=True)]
+    top, width = _MARGIN + 2.0 * _HIGH, _MARGIN * 2 + len(title) * CHARACTER
+    for whole in maps:
+        shown = whole.at_most(rows=MOST_ROWS, columns=MOST_COLUMNS)
+        drawn, right, bottom = _map(shown, top)
+        parts += drawn
+        top, width = bottom + _HIGH, max(width, right)
+    parts += _legend(top)
+    width = max(width, _MARGIN * 2 + _LEGEND * len(legend()))
+    return Picture(title=title, width=width, height=top + 2 * _HIGH, parts=tuple(parts))
+
+
+def _map(shown: HeatMap, top: float) -> tuple[list[Label | Box], float, float]:
+    """A map's parts, its right edge and its bottom."""
+    heading = f"{shown.title}. {shown.remark}".strip() if shown.remark else shown.title
+    parts: list[Label | Box] = [Label(_MARGIN, top, visible(heading), bold=True)]
+    left = _MARGIN + max(len(_short(name)) for name in shown.rows) * CHARACTER + 8
+    # column headings are written upwards
+    body = top + 8 + max(len(_short(name)) for name in shown.columns) * CHARACTER + 8
+    for number, name in enumerate(shown.columns):
+        parts.append(Label(left + number * _WIDE + _WIDE / 2 + 4, body - 6, _short(name), turned=True))
+    for down, (row, shares) in enumerate(zip(shown.rows, shown.percent.tolist(), strict=True)):
+        y = body + down * _HIGH
+        parts.append(Label(_MARGIN, y + 14, _short(row)))
+        parts += _row(row, shown.columns, shares, left=left, y=y)
+    right = max(left + _WIDE * len(shown.columns), _MARGIN + len(heading) * CHARACTER) + _MARGIN
+    return parts, right, body + _HIGH * len(shown.rows) + _HIGH
+
+
+def _row(row: str, columns: Sequence[str], shares: Sequence[int], *, left: float, y: float) -> Iterator[Box]:
+    for number, (column, percent) in enumerate(zip(columns, shares, strict=True)):
+        x = left + number * _WIDE
+        told = "never asked" if percent < 0 else f"{percent} % spent"
+        number_in_it = Label(x + 5, y + 14, figure(percent), ink="#ffffff" if percent >= DARK_FROM else INK)
+        yield Box(x, y, _WIDE, _HIGH, fill(percent), label=number_in_it, told=visible(f"{row}, {column}: {told}"))
+
+
+def _legend(top: float) -> Iterator[Label | Box]:
+    for number, (percent, words) in enumerate(legend()):
+        x = float(_MARGIN + number * _LEGEND)
+        yield Box(x, top, _SAMPLE, _SAMPLE, fill(percent))
+        yield Label(x + 22, top + 13, words)
+
+
+def _short(name: str) -> str:
+    told = visible(name)
+    return told if len(told) <= _LABEL else f"{told[: _LABEL - 3]}..."

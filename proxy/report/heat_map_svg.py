@@ -1,0 +1,53 @@
+"""Heat maps as one picture: SVG text, every cell with its number, so that it reads in black and white as well."""
+
+from collections.abc import Sequence
+from xml.sax.saxutils import escape
+
+from proxy.report.heat_map import HeatMap
+from proxy.report.heat_map_layout import EDGE, FONT, Box, Label, laid_out
+from proxy.report.psql_table import visible
+
+
+def heat_map_svg(maps: Sequence[HeatMap], *, title: str) -> str:
+    """The maps one below the other, with a legend.
+
+    Guarantee: well-formed XML whatever the key values are; every value stands in it, escaped, cut after 30 characters
+    with the whole one in the cell's tooltip; nothing is loaded from elsewhere and nothing runs. Of a map with more than
+    120 rows or columns the most spent are drawn, and it says so.
+    """
+    picture = laid_out(maps, title=title)
+    size = f'width="{picture.width:.0f}" height="{picture.height:.0f}"'
+    view = f'viewBox="0 0 {picture.width:.0f} {picture.height:.0f}"'
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view} role="img" font-family="monospace" '
+            f'font-size="{FONT}">',
+            f"<title>{_escaped(title)}</title>",
+            '<rect width="100%" height="100%" fill="#ffffff"/>',
+            *(_box(part) if isinstance(part, Box) else _text(part) for part in picture.parts),
+            "</svg>\n",
+        )
+    )
+
+
+def _box(box: Box) -> str:
+    drawn = (
+        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:g}" height="{box.height:g}" fill="{box.fill}" '
+        f'stroke="{EDGE}"/>'
+    )
+    if box.label is None:
+        return drawn
+    return f"<g><title>{_escaped(box.told)}</title>{drawn}{_text(box.label)}</g>"
+
+
+def _text(label: Label) -> str:
+    weight = ' font-weight="bold"' if label.bold else ""
+    turn = f' transform="rotate(-90 {label.x:.1f} {label.y:.1f})"' if label.turned else ""
+    return (
+        f'<text x="{label.x:.1f}" y="{label.y:.1f}" fill="{label.ink}"{weight}{turn} xml:space="preserve">'
+        f"{_escaped(label.text)}</text>"
+    )
+
+
+def _escaped(text: str) -> str:
+    return escape(visible(text), {'"': "&quot;", "'": "&apos;"})

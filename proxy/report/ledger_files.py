@@ -1,0 +1,94 @@
+"""A ledger's log and its copies as files: JSON lines, parquet, a checked copy of an SQLite ledger."""
+
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from shlex import quote
+
+import duckdb
+from sqlalchemy import make_url
+from sqlalchemy.engine import URL
+
+from accountant.events.export import Exported
+from accountant.ledger import Ledger
+
+_KINDS = {"int": "BIGINT", "bool": "BOOLEAN", "str": "VARCHAR"}
+
+
+def write_json_lines(events: Iterable[Exported], path: Path) -> int:
+    """Write one JSON object a line; returns the number of events. The file is there whole or not at all."""
+    with _whole(path) as part, part.open("w", encoding="utf-8") as file:
+        return sum(1 for event in events if file.write(json.dumps(asdict(event), ensure_ascii=False) + "\n"))
+
+
+def write_parquet(events: Iterable[Exported], path: Path) -> int:
+    """Write the same records as parquet, a column for each field; returns the number of events."""
+    with tempfile.TemporaryDirectory() as directory, _whole(path) as part:
+        lines = Path(directory) / "events.jsonl"
+        count = write_json_lines(events, lines)
+        columns = {field.name: _KINDS[_kind(field.type)] for field in fields(Exported)}
+        with duckdb.connect() as connection:
+            records = connection.read_json(str(lines), columns=columns, format="newline_delimited")
+            records.write_parquet(str(part))
+    return count
+
+
+def _kind(annotation: object) -> str:
+    name = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    return name.removesuffix(" | None")
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A path beside the wanted one that takes its place when the block ends, or vanishes when it raises."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def backup_sqlite(url: str, path: Path) -> tuple[int, str]:
+    """Copy an SQLite ledger while it is in use, and verify the copy; number and hash of its newest event.
+
+    Raises `LedgerUnavailable` when the copy does not verify, and leaves no file then.
+    """
+    database = make_url(url).database or ""
+    with _whole(path) as part:
+        part.unlink(missing_ok=True)
+        with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(part)) as target:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")
+        with Ledger.open(f"sqlite:///{part.resolve()}", clock=lambda: datetime.now(UTC)) as copy:
+            copy.verify()
+            newest = copy.owner.newest()
+        with closing(sqlite3.connect(part)) as target:
+            target.execute("PRAGMA journal_mode = DELETE")  # one file, with nothing beside it
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+    return newest
+
+
+def is_sqlite(url: str) -> bool:
+    """Whether a ledger's URL names an SQLite file."""
+    return make_url(url).get_backend_name() == "sqlite"
+
+
+def pg_dump_command(url: str, path: Path) -> str:
+    """What backs up a PostgreSQL ledger, to be run in a shell: no password stands in it."""
+    return f"pg_dump --format=custom --file={quote(str(path))} --dbname={quote(_libpq(make_url(url)))}"
+
+
+def _libpq(url: URL) -> str:
+    query = {name: value for name, value in url.query.items() if "password" not in name.lower()}
+    bare = URL.create(
+        "postgresql", username=url.username, host=url.host, port=url.port, database=url.database, query=query
+    )
+    return bare.render_as_string(hide_password=False)

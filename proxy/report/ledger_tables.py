@@ -1,0 +1,182 @@
+"""The log as an owner reads it: one line a question, one question in full. Losses are exact."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from accountant.model import NANO, ROW_UNIT, Spent
+from accountant.reports.report import Question
+from proxy.pipeline.claim import column_of
+from proxy.report.psql_table import psql_table, visible
+
+SHORT_ID = 12
+SHOWN_LOSSES = 12
+SHOWN_KEYS = 3
+
+_HEADINGS = ("when", "reservation", "analyst", "question", "about", "groups", "worst case", "cost", "status", "reuse")
+
+
+def listed(questions: Sequence[Question]) -> Iterator[str]:
+    """One line a question, as psql prints tables."""
+    yield from psql_table(_HEADINGS, [_line(question) for question in questions])
+
+
+def _line(question: Question) -> tuple[str, ...]:
+    charge = question.charge
+    return (
+        question.at.isoformat(sep=" ", timespec="seconds"),
+        question.reservation[:SHORT_ID],
+        charge.analyst,
+        charge.question[:SHORT_ID],
+        about(question),
+        f"{charge.cells.size:,}",
+        epsilon(charge.epsilon_nano),
+        epsilon(cost_nano(question)),
+        question.status,
+        reuse(question),
+    )
+
+
+def about(question: Question) -> str:
+    """Table, grouping columns and filter, in one phrase."""
+    family = question.charge.family
+    keys = ", ".join(column_of(label) for label in family.columns)
+    return f"{family.table}{f' by {keys}' if keys else ''}{f' where {family.filter}' if family.filter else ''}"
+
+
+def cost_nano(question: Question) -> int:
+    """What the key that lost most has lost: the worst case while it is open, and nothing once it is released."""
+    if question.spent is not None:
+        return question.spent.epsilon_nano
+    return 0 if question.status == "released" else question.charge.epsilon_nano
+
+
+def reuse(question: Question) -> str:
+    """What was known before and is read again, or continued."""
+    charge = question.charge
+    if question.reads is not None:
+        return f"the answer of {question.reads[:SHORT_ID]}"
+    if not charge.shared:
+        return "noise paths, nothing new"
+    if charge.continuing is not None:
+        news = charge.continuing.shared if question.spent is None else question.spent.to_everybody(charge).most
+        paths = len(charge.continuing.paths)
+        return f"{paths} noise path{'' if paths == 1 else 's'}, new {epsilon(news.epsilon_nano)}"
+    return ""
+
+
+def shown(question: Question) -> Iterator[str]:
+    """One question in full, with its losses per key from the largest down."""
+    charge = question.charge
+    family = charge.family
+    unit = "each row by itself" if family.unit == ROW_UNIT else f"each ({family.unit.replace(',', ', ')})"
+    facts = [
+        ("reservation", question.reservation),
+        ("reserved at", question.at.isoformat(sep=" ", timespec="seconds")),
+        ("window", str(question.window)),
+        ("analyst", charge.analyst),
+        ("question", charge.question),
+        ("about", about(question)),
+        ("data version", family.version),
+        ("protects", unit),
+        ("groups", f"{charge.cells.size:,}"),
+        ("worst case", _amounts(charge.epsilon_nano, charge.unit_epsilon_nano, unit=family.unit)),
+        ("status", question.status),
+    ]
+    if question.spent is not None:
+        spent = question.spent
+        facts.append(("cost", _amounts(spent.epsilon_nano, spent.unit_epsilon_nano, unit=family.unit)))
+        news = spent.to_everybody(charge)
+        if news is not spent:
+            facts.append(("new to all", _amounts(news.epsilon_nano, news.unit_epsilon_nano, unit=family.unit)))
+    if reuse(question):
+        facts.append(("reuses", reuse(question)))
+    if question.settled_by is not None:
+        facts.append(("settled by", f"{question.settled_by}: {question.settled_why}"))
+    wide = max(len(name) for name, _ in facts)
+    yield from (f"{name.ljust(wide)}  {visible(told)}" for name, told in facts)
+    if question.spent is not None:
+        yield ""
+        yield from _losses(question, question.spent)
+
+
+def _losses(question: Question, spent: Spent) -> Iterator[str]:
+    levels = loss_levels(question, spent)
+    rows = [
+        (epsilon(loss), f"{count:,}", "; ".join(names) + (" ..." if count > len(names) else ""))
+        for loss, count, names in levels[:SHOWN_LOSSES]
+    ]
+    yield from psql_table(("loss of a group", "groups", "such as"), rows)
+    if len(levels) > SHOWN_LOSSES:
+        rest = sum(count for _, count, _ in levels[SHOWN_LOSSES:])
+        yield f"and {rest:,} groups with {len(levels) - SHOWN_LOSSES:,} smaller losses"
+
+
+def loss_levels(question: Question, spent: Spent) -> list[tuple[int, int, tuple[str, ...]]]:
+    """The distinct losses from the largest down, how many keys have each, and the first few of those keys."""
+    cells = question.charge.cells
+    losses = np.broadcast_to(spent.amounts(cells), cells.shape).reshape(-1)
+    levels = []
+    for loss, count in reversed(list(zip(*np.unique(losses, return_counts=True), strict=True))):
+        places = islice(np.flatnonzero(losses == loss).tolist(), SHOWN_KEYS)
+        levels.append((int(loss), int(count), tuple(_key(question, place) for place in places)))
+    return levels
+
+
+def _key(question: Question, place: int) -> str:
+    cells = question.charge.cells
+    if not cells.columns:
+        return "the whole table"
+    indices = np.unravel_index(place, cells.shape)
+    return ", ".join(values[int(index)] for (_, values), index in zip(cells.columns, indices, strict=True))
+
+
+def document(question: Question) -> dict[str, Any]:
+    """One question for a program, amounts in epsilon."""
+    charge, family, spent = question.charge, question.charge.family, question.spent
+    found: dict[str, Any] = {
+        "reservation": question.reservation,
+        "reserved_at": question.at.isoformat(),
+        "window": question.window,
+        "analyst": charge.analyst,
+        "question": charge.question,
+        "table": family.table,
+        "grouped_by": [column_of(label) for label in family.columns],
+        "filter": family.filter,
+        "data_version": family.version,
+        "privacy_unit": family.unit,
+        "groups": charge.cells.size,
+        "status": question.status,
+        "reads": question.reads,
+        "continues_paths": 0 if charge.continuing is None else len(charge.continuing.paths),
+        "worst_case_epsilon": charge.epsilon_nano / NANO,
+        "worst_case_unit_epsilon": charge.unit_epsilon_nano / NANO,
+        "epsilon": None if spent is None else spent.epsilon_nano / NANO,
+        "unit_epsilon": None if spent is None else spent.unit_epsilon_nano / NANO,
+        "new_epsilon": None if spent is None else spent.to_everybody(charge).epsilon_nano / NANO,
+        "settled_by": question.settled_by,
+        "settled_why": question.settled_why,
+    }
+    return found
+
+
+def losses_document(question: Question) -> list[dict[str, Any]] | None:
+    """The distinct losses of a question's keys for a program."""
+    if question.spent is None:
+        return None
+    return [
+        {"epsilon": loss / NANO, "groups": count, "such_as": list(names)}
+        for loss, count, names in loss_levels(question, question.spent)
+    ]
+
+
+def epsilon(nanos: int) -> str:
+    """An amount in epsilon, to four places."""
+    return f"{nanos / NANO:.4f}"
+
+
+def _amounts(epsilon_nano: int, unit_nano: int, *, unit: str) -> str:
+    per_key = f"{epsilon(epsilon_nano)} epsilon a group"
+    return per_key if unit == ROW_UNIT else f"{per_key}, {epsilon(unit_nano)} a unit"

@@ -1,0 +1,238 @@
+"""What has been promised so far, over all windows, in words that an owner can put into a report.
+
+The numbers are exact and for the owner. They bound every answer ever released, and follow from the ledger alone.
+Reference: docs/proofs/accounting.md, theorems 1 to 3; docs/decisions/0005-cells.md.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from accountant.events.owner_events import WindowOpened
+from accountant.ledger import Ledger
+from accountant.model import NANO, ROW_UNIT, Limits
+from accountant.reports.report import BudgetReport
+from planner.policy.file import Policy
+
+_MOST_FACTOR = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class TableReading:
+    """One table. `epsilon` is what the unit that lost most has lost in any one cell, over everything ever answered;
+    `unit` is "row" or names columns."""
+
+    table: str
+    unit: str
+    questions: int
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystReading:
+    """What one analyst alone can have learned: in any one cell, and about one unit over everything."""
+
+    analyst: str
+    questions: int
+    epsilon: float
+    unit_epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The odometer. `unit_epsilon` is what one unit has lost over all tables with units of several rows.
+
+    Caps are the policy's, for one window and without grants.
+    """
+
+    windows: int
+    since: str | None
+    until: str | None
+    questions: int
+    open_reservations: int
+    tables: tuple[TableReading, ...]
+    analysts: tuple[AnalystReading, ...]
+    unit_epsilon: float
+    epsilon_per_predicate: float
+    epsilon_per_unit: float | None
+    granted: int
+
+    def document(self) -> dict[str, Any]:
+        """The reading for a program, each epsilon with its factor."""
+        found = asdict(self)
+        for item in (*found["tables"], *found["analysts"]):
+            item["factor"] = math.exp(item["epsilon"])
+        return found | {"unit_factor": math.exp(self.unit_epsilon), "statements": list(self.lines())}
+
+    def lines(self) -> Iterator[str]:
+        """The reading in words."""
+        if not self.questions:
+            yield "No question has spent anything: nothing was told about anybody."
+            return
+        yield (
+            f"{self.questions:,} question{_s(self.questions)} from {self.since} to {self.until}, "
+            f"in {self.windows} budget window{_s(self.windows)}, all counted together."
+        )
+        for table in self.tables:
+            yield ""
+            yield from _about_table(table)
+        if any(table.unit != ROW_UNIT for table in self.tables):
+            yield ""
+            yield f"Over all tables: {_unit_statement(self.unit_epsilon)}"
+        yield ""
+        yield "Each analyst alone, without what the others were told:"
+        for one in self.analysts:
+            unit = f", a whole unit {one.unit_epsilon:.4f}" if one.unit_epsilon else ""
+            yield (
+                f"  {one.analyst}: {one.questions:,} question{_s(one.questions)}; of a group epsilon "
+                f"{one.epsilon:.4f} ({factor(one.epsilon)}){unit}."
+            )
+        yield ""
+        yield from self._what_may_come()
+
+    def _what_may_come(self) -> Iterator[str]:
+        cap = self.epsilon_per_predicate
+        yield (
+            f"The policy lets a group lose epsilon {cap:g} in one window ({factor(cap)}); over {self.windows} "
+            f"window{_s(self.windows)} that is {cap * self.windows:g} ({factor(cap * self.windows)})."
+        )
+        if self.epsilon_per_unit is not None:
+            whole = self.epsilon_per_unit * self.windows
+            yield f"A whole unit may lose epsilon {self.epsilon_per_unit:g} in one window, {whole:g} over all."
+        if self.granted:
+            yield f"{self.granted} grant{_s(self.granted)} in force let some balances lose more than that."
+        if self.open_reservations:
+            yield (
+                f"{self.open_reservations} reservation{_s(self.open_reservations)} never finished "
+                f"{'is' if self.open_reservations == 1 else 'are'} counted in full."
+            )
+
+
+def _about_table(table: TableReading) -> Iterator[str]:
+    head = f"{table.table} ({table.questions:,} question{_s(table.questions)}):"
+    if table.unit == ROW_UNIT:
+        yield (
+            f"{head} All answers together can have changed anybody's odds on whether a certain row is in the data by "
+            f"at most {factor(table.epsilon)} (epsilon {table.epsilon:.4f})."
+        )
+        yield "  Compared are the data as they are, and the same data with that one row added or left out."
+        yield f"  {belief(table.epsilon, of='that a row')}"
+        return
+    unit = f"({table.unit.replace(',', ', ')})"
+    yield (
+        f"{head} All answers together can have changed anybody's odds on whether a certain {unit} is in a certain "
+        f"group by at most {factor(table.epsilon)} (epsilon {table.epsilon:.4f})."
+    )
+    yield (
+        f"  Compared are the data as they are, and the same data with all that one {unit} has in that group, the "
+        "finest that questions distinguish, added or left out."
+    )
+    yield f"  {belief(table.epsilon, of=f'that a {unit} is in a group')}"
+
+
+def _unit_statement(epsilon: float) -> str:
+    return (
+        "all answers together can have changed anybody's odds on whether a certain privacy unit is in the data at "
+        f"all, in whatever groups, by at most {factor(epsilon)} (epsilon {epsilon:.4f})."
+    )
+
+
+def factor(epsilon: float) -> str:
+    """`a factor of 4.5`: e to the epsilon, rounded up to two digits."""
+    if epsilon > math.log(_MOST_FACTOR):
+        return "a factor of more than a million"
+    value = math.exp(epsilon)
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    up = math.ceil(value / step - 1e-9) * step
+    return f"a factor of {up:.1f}" if up < 10 else f"a factor of {up:,.0f}"
+
+
+def belief(epsilon: float, *, of: str) -> str:
+    """What the bound means for somebody who would have bet even money."""
+    percent = math.ceil(1000 / (1 + math.exp(-epsilon)) - 1e-9) / 10
+    subject = f"{of} is in the data" if of.endswith("row") else of
+    return f"Whoever thought it as likely as not {subject} can now be at most {percent:.1f} % sure of it."
+
+
+def risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
+    """What opening window number `windows` risks, in plain words."""
+    total = windows * per_predicate
+    return (
+        f"This opens window {windows}: all balances start at nothing, for everybody.",
+        "What was answered before is known and stays known; new answers add to it.",
+        f"Each window lets a group lose epsilon {per_predicate:g} ({factor(per_predicate)}). Over all {windows} that "
+        f"is epsilon {total:g}: {factor(total)}.",
+        "Do it only where nobody in the data relies on the cap for all time, say because all rows are new.",
+        "It cannot be undone. Noise kept from earlier questions is not continued across it.",
+    )
+
+
+def windows(ledger: Ledger) -> int:
+    """How many windows there are: one more than were opened."""
+    return 1 + sum(isinstance(event, WindowOpened) for event in ledger.owner.events())
+
+
+def read(policy: Policy, ledger: Ledger) -> Reading:
+    """The reading of a ledger. Raises `LedgerUnavailable`."""
+    budget = policy.budget
+    report = ledger.balances(_limits(policy), all_windows=True)
+    asked = [question for question in ledger.history() if question.status != "released"]
+    counts = Counter((question.charge.family.table, question.charge.family.unit) for question in asked)
+    return Reading(
+        windows=report.windows,
+        since=None if not asked else asked[0].at.date().isoformat(),
+        until=None if not asked else asked[-1].at.date().isoformat(),
+        questions=len(asked),
+        open_reservations=len(report.open),
+        tables=tuple(
+            TableReading(
+                table=table,
+                unit=unit,
+                questions=count,
+                epsilon=_worst(report, table, unit) / NANO,
+            )
+            for (table, unit), count in sorted(counts.items())
+        ),
+        analysts=tuple(
+            AnalystReading(
+                analyst=one.analyst,
+                questions=sum(question.charge.analyst == one.analyst for question in asked),
+                epsilon=one.most_spent_nano / NANO,
+                unit_epsilon=one.unit_spent_nano / NANO,
+            )
+            for one in report.analysts
+        ),
+        unit_epsilon=report.unit_spent_nano / NANO,
+        epsilon_per_predicate=budget.epsilon_per_predicate,
+        epsilon_per_unit=budget.epsilon_per_unit,
+        granted=len(ledger.owner.grants()),
+    )
+
+
+def _worst(report: BudgetReport, table: str, unit: str) -> int:
+    return max(
+        (
+            max(balance.lost_nano, default=0)
+            for balance in report.families
+            if (balance.family.table, balance.family.unit) == (table, unit)
+        ),
+        default=0,
+    )
+
+
+def _limits(policy: Policy) -> Limits:
+    budget = policy.budget
+    return Limits(
+        per_predicate_nano=int(budget.epsilon_per_predicate * NANO),
+        per_unit_nano=None if budget.epsilon_per_unit is None else int(budget.epsilon_per_unit * NANO),
+        per_query_nano=None,
+        analyst_per_predicate_nano=None,
+        analyst_per_unit_nano=None,
+        apart=False,
+    )
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -1,0 +1,220 @@
+"""An answer as JSON, as lines of JSON or as CSV: whole, or a page of it, in slices that no large answer outgrows."""
+
+import asyncio
+import csv
+import io
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+from accountant.errors import LedgerError
+from accountant.model import StoredAnswer
+from planner.catalog.model import Analyst
+from planner.errors import KeyholeError
+from proxy.pipeline.messages import Answer, KeySet, from_bytes
+from proxy.rest.page_cache import KeptKeys
+from proxy.rest.problems import HttpRefusal
+from proxy.service.service import Service, ledger_unavailable
+
+JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
+FORMS = (JSON, LINES, CSV)
+SLICE_KEYS = 2_000
+MOST_PAGE_KEYS = 100_000
+_CURSOR = re.compile(r"([0-9a-f]{32})-([0-9]{1,9})")
+_WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is told of an answer beside its keys (`head`), its keys, and under which reservation they are stored (None:
+    nowhere, as the question alone decides them)."""
+
+    head: Mapping[str, Any]
+    keys: KeySet
+    stored: str | None
+
+    @staticmethod
+    def of(answer: Answer) -> "Reply":
+        """An answer that was just given."""
+        return Reply(head=answer.head(), keys=answer.keys, stored=answer.stored)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Which keys are wanted: from the one numbered `start` on, all or `size` of them."""
+
+    start: int = 0
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page starts: in the answer that a reservation stored, from a key on.
+
+    It is no secret: whoever sends it must have paid for that answer, or have read it.
+    """
+
+    reservation: str
+    start: int
+
+    @staticmethod
+    def read(text: str) -> "Cursor":
+        """The cursor that a text is. Raises KH408."""
+        match = _CURSOR.fullmatch(text)
+        if match is None:
+            raise no_such_answer()
+        return Cursor(match[1], int(match[2]))
+
+    def __str__(self) -> str:
+        return f"{self.reservation}-{self.start}"
+
+
+def no_such_answer() -> KeyholeError:
+    """What every cursor gets that leads nowhere, or to an answer of somebody else."""
+    return HttpRefusal("KH408", "there is no such cursor", hint="Ask the question again.", status=404)
+
+
+def held(service: Service, cursor: Cursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
+    """The stored answer in which a cursor stands. Raises KH408 unless the analyst has paid for it or read it, KH502."""
+    stored = _stored(service, cursor.reservation, analyst)
+    keys = None if stored is None else kept.of(stored)
+    if stored is None or keys is None or not 0 < cursor.start < len(keys.keys):
+        raise no_such_answer()
+    return Reply(head={"data_version": stored.charge.family.version}, keys=keys, stored=stored.reservation)
+
+
+def stored_keys(service: Service, reservation: str, analyst: Analyst) -> KeySet | None:
+    """The key set that a reservation stored, if the analyst has paid for it or read it. Raises KH502."""
+    stored = _stored(service, reservation, analyst)
+    return None if stored is None else _keys_of(stored)
+
+
+def _stored(service: Service, reservation: str, analyst: Analyst) -> StoredAnswer | None:
+    try:
+        return service.ledger.idempotency.stored(reservation, analyst=analyst.name)
+    except LedgerError:
+        raise ledger_unavailable() from None
+
+
+def _keys_of(stored: StoredAnswer) -> KeySet | None:
+    released = from_bytes(stored.answer)
+    return released if isinstance(released, KeySet) else None
+
+
+def form_of(accept: Sequence[str]) -> str:
+    """The media type to answer in, of those that Accept headers name: the one that is wanted most, and then the one
+    that is named most exactly. Raises KH408 where there is none."""
+    ranges = [part for header in accept or ("*/*",) for part in header.split(",")]
+    wanted = [(_weight(form, ranges), form) for form in FORMS]
+    (weight, _), form = max(wanted, key=lambda one: one[0])
+    if weight == 0:
+        hint = f"Accept one of {', '.join(FORMS)}."
+        raise HttpRefusal("KH408", "an answer has no such form", hint=hint, status=406)
+    return form
+
+
+def _weight(form: str, ranges: Sequence[str]) -> tuple[float, int]:
+    """What the most exact range that covers the form says of it (RFC 9110, 12.5.1), and how exact that is."""
+    weight, exactness = 0.0, -1
+    for part in ranges:
+        media, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        covers = {form: 2, f"{form.partition('/')[0]}/*": 1, "*/*": 0}
+        if covers.get(media, -1) > exactness:
+            said = [float(match[1]) for one in parameters if (match := _WEIGHT.fullmatch(one))]
+            weight, exactness = said[0] if said else 1.0, covers[media]
+    return weight, exactness
+
+
+def response(reply: Reply, *, form: str, cut: Cut, headers: Mapping[str, str]) -> Response:
+    """The keys that are wanted, in a form.
+
+    Guarantee: beside the key set itself, memory holds `SLICE_KEYS` keys as text at a time, and what the client has not
+    read; a short answer has a Content-Length, a long one is sent in chunks.
+    """
+    count = len(reply.keys.keys)
+    end = count if cut.size is None else min(count, cut.start + cut.size)
+    # a reply that is stored nowhere cannot be continued, and comes whole
+    paged = cut.size is not None and reply.stored is not None
+    end = end if paged else count
+    following = Cursor(reply.stored, end) if paged and reply.stored is not None and end < count else None
+    head = {**reply.head, "count": count, "next": None if following is None else str(following)}
+    pieces = _WRITERS[form](head, reply.keys, cut.start, end)
+    own = dict(headers)
+    if following is not None:
+        own["Link"] = f'</v1/answer?cursor={following}&page_size={cut.size}>; rel="next"'
+    if form == CSV:
+        own |= {f"Keyhole-{name}": value for name, value in _as_headers(head).items()}
+        form = "text/csv; charset=utf-8; header=present"
+    if end - cut.start <= SLICE_KEYS:
+        return Response(b"".join(pieces), media_type=form, headers=own)
+    return StreamingResponse(_handed(pieces), media_type=form, headers=own)
+
+
+async def _handed(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+        await asyncio.sleep(0)  # what is sent to nobody, or read at once, waits for nothing: let others have their turn
+
+
+def _slices(keys: KeySet, start: int, end: int) -> Iterator[tuple[tuple[str, ...], ...]]:
+    for first in range(start, end, SLICE_KEYS):
+        yield keys.keys[first : min(first + SLICE_KEYS, end)]
+
+
+def _compact(document: Any) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def _json(head: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterator[bytes]:
+    yield f'{{"columns":{_compact(keys.columns)},"keys":['.encode()
+    before = ""
+    for slice_ in _slices(keys, start, end):
+        yield (before + ",".join(map(_compact, slice_))).encode()
+        before = ","
+    yield f"],{_compact(head)[1:]}".encode()
+
+
+def _lines(head: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterator[bytes]:
+    yield _unbroken(f"{_compact({'columns': keys.columns, **head})}\n").encode()
+    for slice_ in _slices(keys, start, end):
+        yield _unbroken("".join(f"{_compact(key)}\n" for key in slice_)).encode()
+
+
+def _unbroken(lines: str) -> str:
+    """Lines of JSON in which nothing but a line feed ends a line, whatever a reader takes for one."""
+    if lines.isascii():
+        return lines
+    return lines.replace("\x85", "\\u0085").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _csv(_: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterator[bytes]:
+    yield _csv_lines((keys.columns,))
+    for slice_ in _slices(keys, start, end):
+        yield _csv_lines(slice_)
+
+
+def _csv_lines(rows: tuple[tuple[str, ...], ...]) -> bytes:
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\r\n").writerows(rows)
+    return written.getvalue().encode()
+
+
+_WRITERS: Mapping[str, Callable[[Mapping[str, Any], KeySet, int, int], Iterator[bytes]]] = {
+    JSON: _json,
+    LINES: _lines,
+    CSV: _csv,
+}
+
+
+def _as_headers(head: Mapping[str, Any]) -> dict[str, str]:
+    """What CSV has no place for, as ASCII: texts are JSON strings, so that nothing in them ends a header."""
+    told = {"Count": str(head["count"]), "Data-Version": json.dumps(head["data_version"])}
+    if head["next"] is not None:
+        told["Next"] = head["next"]
+    if "guarantee" in head:
+        told |= {"Reused": json.dumps(head["reused"]), "Guarantee": json.dumps(head["guarantee"]["sentence"])}
+    return told

@@ -1,0 +1,247 @@
+"""The REST face of the pipeline: the same questions, refusals and ledger as the PostgreSQL endpoint.
+
+A request passes the shell (`http_shell`: sizes, times, headers) and the gate (`rest_gate`: who, how often, how many at
+once), is read (`rest_json`, `rest_models`), asked once (`rest_idempotency`) and answered (`rest_answers`). Answers wait
+in worker threads, so a slow source does not stop the loop.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Annotated, Any
+
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import Depends, FastAPI, Header, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi_offline import FastAPIOffline
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
+from starlette.types import Scope
+
+from planner.catalog.model import Analyst
+from planner.errors import KeyholeError
+from planner.policy.file import RestSection
+from proxy.concurrency.long_statements import alone
+from proxy.pipeline.answering import explained_document
+from proxy.report import budget
+from proxy.report.refusals import internal_error
+from proxy.rest import answers as rest_answers
+from proxy.rest import idempotency as rest_idempotency
+from proxy.rest import strict_json as rest_json
+from proxy.rest.answers import MOST_PAGE_KEYS, Cursor, Cut
+from proxy.rest.gate import Gate
+from proxy.rest.middleware import LEAVING, Shell
+from proxy.rest.models import AnswerOut, Health, PageOut, QuestionIn
+from proxy.rest.page_cache import KeptKeys
+from proxy.rest.problems import (
+    ASKING,
+    MOST_BODY_BYTES,
+    READING,
+    UnreadableBody,
+    announced,
+    problem_response,
+    response_to,
+)
+from proxy.service.readiness import Readiness, readiness
+from proxy.service.service import Service, Serving
+
+_OPEN = ("/healthz", "/readyz", "/metrics")  # a balancer's and a scraper's: nobody's limits
+_OTHER_THREADS = 40  # for pages; of the others each request at work has one
+_PAGES = ("/docs", "/static-offline-docs")
+_STREAMS: dict[str, Any] = {
+    rest_answers.LINES: {"schema": {"type": "string", "description": "the answer without keys; then one key a line"}},
+    rest_answers.CSV: {"schema": {"type": "string", "description": "one key a line, under the columns' names"}},
+}
+
+PageSize = Annotated[
+    int | None, Query(ge=1, le=MOST_PAGE_KEYS, description="the most keys to return; `next` leads to the others")
+]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern=rest_idempotency.KEY_PATTERN,
+        description="Asks once, however often it is sent: a UUID, the same when the same question is repeated.",
+    ),
+]
+
+
+def create_app(serving: Serving, limits: RestSection | None = None, ready: Readiness | None = None) -> FastAPI:
+    """The application over the service that answers when a request is read; /readyz asks `ready`.
+
+    Serve it on loopback, over TLS, or behind a proxy.
+    """
+    limits = limits or RestSection()
+    gate = Gate(limits)
+    app = FastAPIOffline(
+        title="Keyhole",
+        summary="Which groups cross a threshold? Answered with differential privacy.",
+        version=version("keyhole"),
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would repeat the Host header
+    )
+    app.router.route_class = _route_class(serving, gate, threads=_OTHER_THREADS + limits.concurrent_requests)
+    _add_routes(app, serving, limits)
+    _add_health(app, ready or readiness(serving, None))
+    if limits.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(limits.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
+            expose_headers=["Idempotency-Replayed", "Link", "Retry-After", "X-Request-Id"],
+        )
+    app.add_middleware(
+        Shell,
+        most_bytes=MOST_BODY_BYTES,
+        receive_timeout_ms=limits.receive_timeout_ms,
+        pages=_PAGES,
+        paths=frozenset(route.path for route in app.routes if isinstance(route, Route)),
+        admitted=lambda scope: _admitted(gate, scope),
+        refused=response_to,
+        failed=lambda: problem_response(internal_error()),
+        finished=serving.telemetry.request,
+    )
+    for refusal in (KeyholeError, RequestValidationError, HTTPException):
+        app.add_exception_handler(refusal, _refused)
+    return app
+
+
+def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
+    bearer = HTTPBearer(auto_error=False, description="One token per analyst; `keyhole passwd --token` makes one.")
+
+    async def analyst(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> str:
+        """The analyst whom the gate has let in; the parameter is there for the documentation."""
+        name: str = request.state.analyst
+        return name
+
+    kept = KeptKeys()
+    answered: dict[int | str, dict[str, Any]] = {200: {"content": _STREAMS}}
+
+    @app.post("/v1/question", response_model=AnswerOut, responses=answered | announced(*ASKING, 406, 409))
+    def question(
+        request: Request,
+        body: QuestionIn,
+        who: Annotated[str, Depends(analyst)],
+        page_size: PageSize = None,
+        key: Key = None,
+    ) -> Response:
+        """Answer a question: the keys that pass, and what they promise. Spends budget unless it is a repetition."""
+        form = rest_answers.form_of(request.headers.getlist("accept"))
+        with serving.using() as service:
+            keep_days = limits.idempotency_days
+            told = rest_idempotency.ask(service, body, _known(service, who), key=key, keep_days=keep_days)
+        if isinstance(told.outcome, KeyholeError):
+            return problem_response(told.outcome, headers=told.headers)
+        return rest_answers.response(told.outcome, form=form, cut=Cut(size=page_size), headers=told.headers)
+
+    @app.get("/v1/answer", response_model=PageOut, responses=answered | announced(*READING, 400, 404, 406))
+    def page(
+        request: Request,
+        who: Annotated[str, Depends(analyst)],
+        cursor: Annotated[str, Query(max_length=100, description="`next` of the page before")],
+        page_size: PageSize = None,
+    ) -> Response:
+        """More keys of an answer, from where a cursor stands. Spends nothing."""
+        form = rest_answers.form_of(request.headers.getlist("accept"))
+        place = Cursor.read(cursor)
+        with serving.using() as service:
+            reply = rest_answers.held(service, place, _known(service, who), kept=kept)
+        return rest_answers.response(reply, form=form, cut=Cut(start=place.start, size=page_size), headers={})
+
+    @app.post("/v1/explain", responses=announced(*ASKING))
+    def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
+        """The plan of a question and what it would cost. Spends nothing."""
+        with serving.using() as service, alone(body.sql, analyst=who):
+            asked = body.asked_by(_known(service, who), service, today=datetime.now(UTC).date())
+            return explained_document(service, asked)
+
+    @app.get("/v1/budget", responses=announced(*READING))
+    def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
+        """What the analyst has spent at most, and what is left."""
+        with serving.using() as service:
+            return budget.document(service, _known(service, who).name)
+
+
+def _add_health(app: FastAPI, ready: Readiness) -> None:
+    @app.get("/healthz")
+    async def healthy() -> Health:
+        """Liveness."""
+        return Health(status="ok")
+
+    @app.get("/readyz", responses={503: {"description": "it cannot", "model": Health}})
+    async def prepared(response: Response) -> Health:
+        """Whether questions can be answered now. What is missing is for the operator alone."""
+        missing = await ready.missing()
+        response.status_code = 503 if missing else 200
+        return Health(status="not ready" if missing else "ready")
+
+
+class _StrictRequest(Request):
+    """A request whose body is read as JSON of one meaning."""
+
+    async def json(self) -> Any:
+        try:
+            return rest_json.read(await self.body())
+        except KeyholeError as refusal:
+            raise UnreadableBody(refusal) from None
+
+
+def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute]:
+    """Routes below /v1 let analysts in before they read anything, and have so many threads to answer in."""
+
+    class Guarded(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handler = super().get_route_handler()
+            asks = self.path.startswith("/v1/")
+
+            async def guarded(request: Request) -> Response:
+                if asks:
+                    _let_in(serving, gate, request)
+                    current_default_thread_limiter().total_tokens = threads
+                return await handler(_StrictRequest(request.scope, request.receive))
+
+            return guarded
+
+    return Guarded
+
+
+def _known(service: Service, name: str) -> Analyst:
+    """Who was let in, as the policy has them now. Raises KH401 where it has not, as it was read again meanwhile."""
+    found = service.catalog.analyst(name)
+    if found is None:
+        raise KeyholeError("KH401", "authentication failed")
+    return found
+
+
+def _let_in(serving: Serving, gate: Gate, request: Request) -> None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    sent = token.strip() if scheme.lower() == "bearer" else ""
+    with serving.using() as service:
+        analyst = gate.login(service.catalog.analysts, sent, address=_address(request.scope))
+    request.state.analyst = analyst.name
+    # counted from here on: whoever has no token can occupy nobody's place
+    request.scope[LEAVING].enter_context(gate.together_of(analyst))
+
+
+@contextmanager
+def _admitted(gate: Gate, scope: Scope) -> Iterator[None]:
+    """One request of whoever sends it. Raises KH430."""
+    if scope["path"] not in _OPEN:
+        gate.arrive(_address(scope))
+    yield
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else "local"
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == 405 and request.method == "OPTIONS":
+        return Response(status_code=204, headers=error.headers)
+    return response_to(error) or problem_response(internal_error())

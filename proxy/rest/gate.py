@@ -1,0 +1,107 @@
+"""Who may come in, how often, and how many at once. Everything is decided before a body is read or SQL is looked at.
+
+A bearer token names the analyst; the policy holds only its SHA-256. What is counted is in the memory of this process.
+"""
+
+import hashlib
+import hmac
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import structlog
+
+from planner.catalog.model import Analyst
+from planner.errors import KeyholeError
+from planner.policy.file import RestSection
+from proxy.rest.problems import HttpRefusal
+from proxy.rest.rate_limit import MOST_NAMES, Rates
+from proxy.security.networks import network
+
+log = structlog.get_logger("keyhole.rest")
+
+EVERYBODY = ""
+SHORT_TOKEN = 32  # characters; what keyhole passwd makes has 43
+ALL_ADDRESSES = 10  # the failed logins of all addresses together, in those of one
+_TOGETHER_HINT = "Ask again in a moment."
+
+
+class Gate:
+    """The counters of one process. For one event loop: nothing here waits or locks."""
+
+    def __init__(self, limits: RestSection) -> None:
+        self._limits = limits
+        self._addresses = Rates(limits.requests_per_minute_per_address)
+        self._analysts = Rates(limits.requests_per_minute)
+        self._failures = Rates(limits.failed_logins_per_minute)
+        self._all_failures = Rates(limits.failed_logins_per_minute * ALL_ADDRESSES)
+        self._welcome: OrderedDict[str, None] = OrderedDict()
+        self._working: Counter[str] = Counter()
+        self._short: set[str] = set()
+
+    def arrive(self, address: str) -> None:
+        """Count a request from an address. Raises KH430."""
+        _wait(self._addresses.take(network(address)), "too many requests from this address")
+
+    def login(self, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
+        """The analyst whose token it is, one request of whom is counted. Raises KH401, KH430.
+
+        Guarantee: from an address with too many failures no token is looked at, right or wrong; with too many failures
+        from all addresses only those from which a login succeeded lately are heard.
+        """
+        place = network(address)
+        _wait(self._failures.wait_s(place), "too many failed logins from this address")
+        if place not in self._welcome:
+            _wait(self._all_failures.wait_s(EVERYBODY), "too many failed logins")
+        try:
+            analyst = authenticated(analysts, token)
+        except KeyholeError:
+            self._failures.take(place)
+            self._all_failures.take(EVERYBODY)
+            raise
+        if len(token) < SHORT_TOKEN and analyst.name not in self._short:
+            self._short.add(analyst.name)
+            log.warning("a short token", analyst=analyst.name)
+        self._welcome[place] = None
+        self._welcome.move_to_end(place)
+        while len(self._welcome) > MOST_NAMES:
+            self._welcome.popitem(last=False)
+        _wait(self._analysts.take(analyst.name), "too many requests of this analyst")
+        return analyst
+
+    @contextmanager
+    def together_of(self, analyst: Analyst) -> Iterator[None]:
+        """One of the requests of analysts that are worked on at a time, of this one and of all. Raises KH406, KH430."""
+        if self._working[EVERYBODY] >= self._limits.concurrent_requests:
+            raise HttpRefusal("KH406", "too many requests at a time", wait_s=1, hint=_TOGETHER_HINT)
+        if self._working[analyst.name] >= self._limits.concurrent_requests_per_analyst:
+            raise HttpRefusal("KH430", "too many requests of this analyst at a time", wait_s=1, hint=_TOGETHER_HINT)
+        with self._counted(EVERYBODY), self._counted(analyst.name):
+            yield
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        self._working[name] += 1
+        try:
+            yield
+        finally:
+            self._working[name] -= 1
+            if not self._working[name]:
+                del self._working[name]
+
+
+def _wait(wait_s: int, message: str) -> None:
+    if wait_s:
+        raise HttpRefusal("KH430", message, wait_s=wait_s, hint=f"Ask again in {wait_s} s.")
+
+
+def authenticated(analysts: Sequence[Analyst], token: str) -> Analyst:
+    """The analyst a bearer token belongs to; every stored hash is compared, in constant time. Raises KH401."""
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    found = None
+    for analyst in analysts:
+        if hmac.compare_digest((analyst.token_hash or "").lower(), digest) and token:
+            found = analyst
+    if found is None:
+        raise KeyholeError("KH401", "authentication failed", hint="Send: Authorization: Bearer TOKEN")
+    return found

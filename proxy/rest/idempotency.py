@@ -1,0 +1,220 @@
+"""A question that is asked once, however often it is sent under one `Idempotency-Key`.
+
+Guarantee: whatever dies in between, on whichever data version a repetition arrives, the requests under one key of one
+analyst spend once. A repetition gets the answer of the first, the refusal that the first met after it had spent, or
+KH432 where neither is known. A refusal that spent nothing frees the key. Key sets are in the ledger's store, or follow
+from the question alone: nothing long is kept under an idempotency key.
+References: accountant/verbs/idempotency.py, docs/rest.md.
+"""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+
+import structlog
+
+from accountant.errors import LedgerError
+from accountant.store.attempts import Attempt, AttemptTaken
+from accountant.verbs.idempotency import Earlier, OtherRequest, State, TooManyKeys
+from planner.catalog.model import Analyst
+from planner.errors import KeyholeError
+from planner.question.plan import Plan
+from proxy.concurrency.long_statements import alone
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.ledger_verbs import answer_again
+from proxy.pipeline.messages import Answer, Asked, KeySet
+from proxy.report.refusals import internal_error
+from proxy.rest import answers as rest_answers
+from proxy.rest.answers import Reply
+from proxy.rest.models import QuestionIn
+from proxy.rest.problems import HttpRefusal
+from proxy.service.service import Service, ledger_unavailable
+
+log = structlog.get_logger("keyhole.rest")
+
+_CHARACTERS = "[A-Za-z0-9._~:/+=-]{1,128}"
+KEY_PATTERN = f'^(?:"{_CHARACTERS}"|{_CHARACTERS})$'
+_MARGIN = timedelta(seconds=60)  # what an attempt may take before it reserves, beside waiting for the source
+_REPLAYED: Mapping[str, str] = MappingProxyType({"Idempotency-Replayed": "true"})
+_SOON_S = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a question came to, and the headers that say so."""
+
+    outcome: Reply | KeyholeError
+    headers: Mapping[str, str]
+
+
+def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None, keep_days: int) -> Told:
+    """The answer to a question, once for each key. Raises KeyholeError: KH431, KH432, KH430, and whatever the pipeline
+    refuses with."""
+    if key is None:
+        return Told(Reply.of(_answer(service, body, analyst, today=_now().date(), attempt=None)), {})
+    lease = 2 * timedelta(milliseconds=service.catalog.statement_timeout_ms) + _MARGIN
+    try:
+        begun = service.ledger.idempotency.begin(
+            analyst.name, key.strip('"'), request=_request(body), lease=lease, keep=timedelta(days=keep_days)
+        )
+    except OtherRequest:
+        raise _other_request() from None
+    except TooManyKeys:
+        raise _too_many_keys() from None
+    except LedgerError:
+        raise ledger_unavailable() from None
+    if isinstance(begun, Earlier):
+        return Told(_outcome_of(service, body, analyst, begun), _REPLAYED)
+    return Told(_first(service, body, analyst, begun), {})
+
+
+def _answer(service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None) -> Answer:
+    asked, plan = _planned(service, body, analyst, today=today, attempt=attempt)
+    return pipeline.answer(service, plan, asked)
+
+
+def _planned(
+    service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None = None
+) -> tuple[Asked, Plan]:
+    with alone(body.sql, analyst=analyst.name):
+        asked = body.asked_by(analyst, service, today=today, attempt=attempt)
+        return asked, pipeline.prepare(service, asked)
+
+
+def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attempt) -> Reply:
+    """Answer, and keep what is told. Where that fails nothing is lost: a repetition finds the answer in the ledger."""
+    try:
+        reply = Reply.of(_answer(service, body, analyst, today=attempt.begun_at.date(), attempt=attempt))
+    except AttemptTaken:
+        raise _running() from None
+    except Exception as error:
+        refusal = error if isinstance(error, KeyholeError) else internal_error()
+        with suppress(LedgerError):
+            service.ledger.idempotency.fail(attempt, response=_kept({"refusal": _as_document(refusal)}))
+        raise
+    own = {} if reply.stored is not None else {"keys": _digest(reply.keys)}
+    try:
+        service.ledger.idempotency.end(attempt, response=_kept({"head": reply.head, **own}), answer=reply.stored)
+    except LedgerError:
+        log.warning("an idempotency key was not ended")
+    return reply
+
+
+def _outcome_of(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier) -> Reply | KeyholeError:
+    """What the first request under the key came to. Raises KH432 where that is not known, KH502."""
+    match earlier.state:
+        case State.ENDED if earlier.response is not None:
+            return _told_before(service, body, analyst, earlier, json.loads(zlib.decompress(earlier.response)))
+        case State.ANSWERED if earlier.answer is not None:
+            return _answered_before(service, body, analyst, earlier, earlier.answer)
+        case State.RUNNING:
+            raise _running()
+    raise _unknown(
+        "The first attempt may have spent: it died after it had reserved its worst case, and stored no answer."
+    )
+
+
+def _told_before(
+    service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, document: Mapping[str, Any]
+) -> Reply | KeyholeError:
+    if "refusal" in document:
+        return _refusal_of(document["refusal"])
+    if earlier.answer is None:
+        keys: KeySet | None = _constant_again(service, body, analyst, earlier, digest=document["keys"])
+    else:
+        keys = rest_answers.stored_keys(service, earlier.answer, analyst)
+    if keys is None:
+        raise ledger_unavailable()
+    return Reply(head=document["head"], keys=keys, stored=earlier.answer)
+
+
+def _constant_again(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, *, digest: str) -> KeySet:
+    """The keys that the question alone decided, if it still decides the same ones."""
+    _, plan = _planned(service, body, analyst, today=earlier.begun_at.date())
+    keys = None if plan.question.functionals else KeySet.constant(plan)
+    if keys is None or _digest(keys) != digest:
+        raise _unknown("The first attempt spent nothing, and was answered under another policy.")
+    return keys
+
+
+def _answered_before(
+    service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, reservation: str
+) -> Reply | KeyholeError:
+    """The answer that the first request stored before it died."""
+    try:
+        stored = service.ledger.idempotency.stored(reservation, analyst=analyst.name)
+    except LedgerError:
+        raise ledger_unavailable() from None
+    if stored is None:
+        raise ledger_unavailable()
+    try:
+        reused = earlier.reservation != reservation
+        asked, plan = _planned(service, body, analyst, today=earlier.begun_at.date())
+        answer = answer_again(service, plan, asked, stored, reused=reused)
+    except KeyholeError as refusal:
+        return refusal
+    if answer is None:
+        raise _unknown("The first attempt may have spent: it was answered under another policy, and was not told.")
+    return Reply.of(answer)
+
+
+def _request(body: QuestionIn) -> str:
+    """What makes two requests the same: every field, as it was sent. How the answer is wanted is no part of it."""
+    fields = body.model_dump(exclude_none=True)
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _digest(keys: KeySet) -> str:
+    return hashlib.sha256(keys.to_bytes()).hexdigest()
+
+
+def _kept(document: Mapping[str, Any]) -> bytes:
+    return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), 1)
+
+
+def _as_document(refusal: KeyholeError) -> dict[str, Any]:
+    return {name: getattr(refusal, name) for name in ("code", "message", "detail", "hint", "position")}
+
+
+def _refusal_of(document: Mapping[str, Any]) -> KeyholeError:
+    return KeyholeError(
+        document["code"],
+        document["message"],
+        detail=document["detail"],
+        hint=document["hint"],
+        position=document["position"],
+    )
+
+
+def _other_request() -> KeyholeError:
+    return KeyholeError(
+        "KH431", "this idempotency key belongs to another request", hint="Make a new key for every question."
+    )
+
+
+def _too_many_keys() -> KeyholeError:
+    return KeyholeError("KH430", "too many idempotency keys", hint="Ask without one, or wait until older ones expire.")
+
+
+def _running() -> KeyholeError:
+    message = "the first request under this idempotency key is still being answered"
+    return HttpRefusal("KH432", message, hint="Send it again in a moment.", wait_s=_SOON_S)
+
+
+def _unknown(detail: str) -> KeyholeError:
+    return KeyholeError(
+        "KH432",
+        "what the first request under this idempotency key came to is not known",
+        detail=detail,
+        hint="Ask under a new key: that is a new question.",
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,232 @@
+"""What surrounds every HTTP request, in plain ASGI: limits on what comes in, headers on what goes out, and silence
+about anything unforeseen."""
+
+import asyncio
+import re
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from proxy.observe.logs import fault
+
+log = structlog.get_logger("keyhole.rest")
+
+MOST_HEAD_BYTES = 16_384
+MOST_HEADERS = 100
+DRAIN_S = 1.0  # how long the rest of a refused body is read, so that its sender gets to reading the refusal
+CODE = "code"  # in the state of the scope: what a refusal is called
+LEAVING = "keyhole.leaving"  # in the scope: what ends with the request, once its answer is sent
+_ONCE = (b"host", b"authorization", b"content-type", b"idempotency-key", b"origin")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_METHODS = ("GET", "HEAD", "OPTIONS", "POST")
+_HEADERS = {
+    b"cache-control": b"no-store",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"x-frame-options": b"DENY",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+}
+# the page at /docs runs scripts of its own, from this server alone
+_PAGE_HEADERS = _HEADERS | {
+    b"cache-control": b"no-cache",
+    b"content-security-policy": b"default-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A request that has been answered, as the operator may know it. `code` is the catalogue's, of a refusal."""
+
+    method: str | None
+    path: str | None
+    status: int | None
+    analyst: str | None
+    code: str | None
+
+
+class Shell:
+    """Around an application. `admitted` decides, by a request's scope, whether it is served at all (it raises then),
+    and is entered while it is; `refused` is the answer to what it raises, `failed` to anything unforeseen. `pages` are
+    the paths below which HTML lives, `paths` those that the log may name, `finished` is told of every request.
+
+    Guarantee: whatever goes wrong inside, client and log learn the exception's type at most, never its text, which
+    might quote data. A body that is declared or turns out to be larger than `most_bytes` is refused with 413 before it
+    is kept, one that takes longer than `receive_timeout_ms` with 408. Every answer has a request id, the client's own
+    if it is short and plain, and headers that keep browsers from storing or embedding it.
+    """
+
+    def __init__(
+        self,
+        inner: ASGIApp,
+        *,
+        most_bytes: int,
+        receive_timeout_ms: int,
+        pages: tuple[str, ...],
+        paths: frozenset[str],
+        admitted: Callable[[Scope], AbstractContextManager[None]],
+        refused: Callable[[Exception], Response | None],
+        failed: Callable[[], Response],
+        finished: Callable[[Finished], None],
+    ) -> None:
+        self._inner = inner
+        self._most_bytes = most_bytes
+        self._receive_timeout_ms = receive_timeout_ms
+        self._pages = pages
+        self._paths = paths
+        self._admitted = admitted
+        self._refused = refused
+        self._failed = failed
+        self._finished = finished
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, as ASGI calls it."""
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        request = _request_id(scope)
+        incoming = _Incoming(scope, receive, most_bytes=self._most_bytes, timeout_s=self._receive_timeout_ms / 1000)
+        headers = _PAGE_HEADERS if _is_page(scope, self._pages) else _HEADERS
+        outgoing = _Outgoing(send, incoming, {**headers, b"x-request-id": request.encode()}, head=_is_head(scope))
+        state = scope.setdefault("state", {})
+        with ExitStack() as leaving, structlog.contextvars.bound_contextvars(request=request):
+            scope[LEAVING] = leaving
+            try:
+                if response := self._turned_away(scope, leaving):
+                    await response(scope, incoming.receive, outgoing.send)
+                else:
+                    await self._inner(_as_get(scope), incoming.receive, outgoing.send)
+            except Exception as error:
+                log.error("internal error", **fault(error))
+                if outgoing.status is None:
+                    await self._failed()(scope, incoming.receive, outgoing.send)
+            self._finished(
+                Finished(
+                    method=scope["method"] if scope["method"] in _METHODS else None,
+                    path=scope["path"] if scope["path"] in self._paths else None,
+                    status=outgoing.status,
+                    analyst=state.get("analyst"),
+                    code=state.get(CODE),
+                )
+            )
+
+    def _turned_away(self, scope: Scope, leaving: ExitStack) -> Response | None:
+        try:
+            _check_head(scope)
+            leaving.enter_context(self._admitted(scope))
+        except Exception as error:
+            if response := self._refused(error):
+                return response
+            raise
+        return None
+
+
+class _Incoming:
+    """A request's body as it comes in: no larger and no slower than it may be."""
+
+    def __init__(self, scope: Scope, receive: Receive, *, most_bytes: int, timeout_s: float) -> None:
+        headers = dict(scope["headers"])
+        declared = headers.get(b"content-length", b"0")
+        self._declared = int(declared) if declared.isdigit() else 0
+        # its sender waits for leave to send the body; or two readers would end it at different bytes
+        self._unread = b"expect" in headers or (b"content-length" in headers and b"transfer-encoding" in headers)
+        self._most_bytes = most_bytes
+        self._receive = receive
+        self._timeout_s = timeout_s
+        self._deadline: float | None = None
+        self._taken = 0
+        self.complete = self._declared == 0 and b"transfer-encoding" not in headers
+
+    async def receive(self) -> Message:
+        """The next message. Raises HTTPException: 413, 408."""
+        if self._declared > self._most_bytes:
+            raise HTTPException(413)
+        if self.complete:
+            return await self._receive()
+        now = asyncio.get_running_loop().time()
+        self._deadline = self._deadline or now + self._timeout_s
+        try:
+            message = await asyncio.wait_for(self._receive(), self._deadline - now)
+        except TimeoutError:
+            raise HTTPException(408) from None
+        self.complete = message["type"] != "http.request" or not message.get("more_body", False)
+        self._taken += len(message.get("body", b""))
+        if self._taken > self._most_bytes:
+            raise HTTPException(413)
+        return message
+
+    async def drained(self) -> bool:
+        """Whether nothing more comes, once the little that may come is read and forgotten."""
+        if self._unread and not self._taken:
+            return False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_S):
+                while not self.complete and self._taken <= 2 * self._most_bytes:
+                    message = await self._receive()
+                    self.complete = message["type"] != "http.request" or not message.get("more_body", False)
+                    self._taken += len(message.get("body", b""))
+        return self.complete
+
+
+class _Outgoing:
+    """The answer as it goes out, with the headers that every answer has."""
+
+    def __init__(self, send: Send, incoming: _Incoming, own: Mapping[bytes, bytes], *, head: bool) -> None:
+        self._send = send
+        self._incoming = incoming
+        self._own = own
+        self._head = head
+        self.status: int | None = None
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on. Where the request was not read to its end the connection ends with the answer."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            own = dict(self._own)
+            if not await self._incoming.drained():
+                own[b"connection"] = b"close"
+            told = {name.lower() for name, _ in message["headers"]}
+            added = [(name, value) for name, value in own.items() if name not in told]
+            message = {**message, "headers": [*message["headers"], *added]}
+        elif self._head:
+            message = {**message, "body": b""}
+        await self._send(message)
+
+
+def _check_head(scope: Scope) -> None:
+    """Raise HTTPException for a head of another HTTP, that is too large, or that says one thing twice."""
+    if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
+        raise HTTPException(505)
+    headers = scope["headers"]
+    size = sum(len(name) + len(value) for name, value in headers) + len(scope.get("query_string", b""))
+    if len(headers) > MOST_HEADERS or size + len(scope.get("raw_path") or b"") > MOST_HEAD_BYTES:
+        raise HTTPException(431)
+    often = Counter(name for name, _ in headers)
+    if any(often[name] > 1 for name in _ONCE) or (often[b"content-length"] and often[b"transfer-encoding"]):
+        raise HTTPException(400)
+
+
+def _request_id(scope: Scope) -> str:
+    """The client's own id of the request where it can neither break a header nor a log line, else a random one."""
+    sent = dict(scope["headers"]).get(b"x-request-id", b"")
+    return sent.decode("ascii") if _REQUEST_ID.fullmatch(sent) else secrets.token_hex(8)
+
+
+def _is_page(scope: Scope, pages: tuple[str, ...]) -> bool:
+    return any(scope["path"] == page or scope["path"].startswith(f"{page}/") for page in pages)
+
+
+def _is_head(scope: Scope) -> bool:
+    return str(scope["method"]) == "HEAD"
+
+
+def _as_get(scope: Scope) -> Scope:
+    """HEAD is GET whose body is not sent."""
+    return {**scope, "method": "GET"} if _is_head(scope) else scope

@@ -1,0 +1,148 @@
+"""What REST takes and gives, as types: requests are strict, answers say what they promise."""
+
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from math import isfinite
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WrapValidator
+from pydantic_core import PydanticCustomError
+
+from accountant.store.attempts import Attempt
+from planner.catalog.model import Analyst, Value
+from planner.statements.settings import setting
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.service.service import Service
+
+MOST_SQL_CHARACTERS = 100_000
+MOST_PARAMETERS = 1_000
+
+
+def _storable(text: str) -> str:
+    """Text that PostgreSQL could hold: no NUL, no lone half of a surrogate pair."""
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("not text that a database can hold")
+    return text
+
+
+def _one_of(kinds: str) -> WrapValidator:
+    """A value of several types, refused as a whole: a single type would be told by pydantic's name of it."""
+
+    def check(sent: Any, read: Callable[[Any], Any]) -> Any:
+        if isinstance(sent, str):
+            _storable(sent)
+        if isinstance(sent, float) and not isfinite(sent):
+            raise ValueError("not a number that a database can hold")
+        try:
+            return read(sent)
+        except ValidationError:
+            raise PydanticCustomError("kind", "Input should be {kinds}", {"kinds": kinds}) from None
+
+    return WrapValidator(check)
+
+
+Text: TypeAlias = Annotated[str, AfterValidator(_storable)]
+Parameter: TypeAlias = Annotated[
+    str | int | float | bool | None, _one_of("text, a number, true, false or null; an array is sent as its text, {a,b}")
+]
+
+
+def _described(name: str) -> Any:
+    return Field(default=None, description=setting(f"keyhole.{name}").meaning)
+
+
+class QuestionIn(BaseModel):
+    """A question and, optionally, the accuracy to answer it with (the policy's defaults otherwise)."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        json_schema_extra={
+            "examples": [{"sql": "SELECT month FROM sales GROUP BY month HAVING count(*) > $1", "parameters": [1000]}]
+        },
+    )
+
+    sql: Annotated[
+        str,
+        Field(max_length=MOST_SQL_CHARACTERS, description="SELECT keys ... HAVING ..., one statement"),
+        AfterValidator(_storable),
+    ]
+    parameters: Annotated[list[Parameter], Field(max_length=MOST_PARAMETERS, description="values of $1, $2, ...")] = []
+    fnr: float | None = _described("fnr")
+    fpr: float | None = _described("fpr")
+    tolerance: Annotated[str | int | float | None, _one_of("text, a number or null")] = _described("tolerance")
+    min_rows: int | None = _described("min_rows")
+    mechanism: Text | None = _described("mechanism")
+    most_positives: int | None = _described("most_positives")
+    public_knowledge: Text | None = _described("public_knowledge")
+    max_epsilon: float | None = _described("max_epsilon")
+    reuse: Text | None = _described("reuse")
+
+    def asked_by(self, analyst: Analyst, service: Service, *, today: date, attempt: Attempt | None = None) -> Asked:
+        """The request as the pipeline takes it; `today` is the day that current_date means. With an `attempt` it can
+        spend only while nobody else answers the same request."""
+        named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
+        return Asked(
+            question=bare_question(self.sql, service.catalog),
+            settings={f"keyhole.{name}": str(value) for name, value in named.items()},
+            parameters={number: _value(value) for number, value in enumerate(self.parameters, start=1)},
+            analyst=analyst,
+            today=today,
+            utc=True,
+            attempt=attempt,
+        )
+
+
+def _value(sent: Parameter) -> Value | None:
+    return Decimal(str(sent)) if isinstance(sent, float) else sent
+
+
+class Guarantee(BaseModel):
+    """What the answer promises, for the analyst: loss is always "at most"."""
+
+    sentence: str
+    fnr: Annotated[float | None, Field(description="null: no bound")]
+    fpr: Annotated[float | None, Field(description="null: no bound")]
+    tolerance: Annotated[dict[str, float], Field(description="by aggregate, in the unit of its threshold")]
+    epsilon_at_most: float
+    most_groups: Annotated[int | None, Field(description="the most keys that are returned; null: no limit")] = None
+
+
+class PageOut(BaseModel):
+    """Some keys of a released key set."""
+
+    columns: list[str]
+    keys: Annotated[list[list[str]], Field(description="one list per group, as PostgreSQL's text")]
+    data_version: str
+    count: Annotated[int, Field(ge=0, description="the keys of the whole answer")]
+    next: Annotated[str | None, Field(description="the cursor of the next page; null: there is none")]
+
+
+class AnswerOut(PageOut):
+    """A released key set, or its first page."""
+
+    guarantee: Guarantee
+    reused: Annotated[bool, Field(description="released before: nothing was spent this time")]
+    shared_noise: Annotated[str | None, Field(description="which earlier questions' noise it shares; null: none")]
+
+
+class Health(BaseModel):
+    """Whether the process answers. Says nothing about data."""
+
+    status: str
+
+
+class Problem(BaseModel):
+    """A refusal as a problem document (RFC 9457)."""
+
+    type: Annotated[str, Field(examples=["urn:keyhole:error:KH101"])]
+    title: str
+    status: int
+    code: Annotated[str, Field(description="stable; docs/errors.md has them all")]
+    sqlstate: str
+    meaning: str
+    detail: str | None = None
+    hint: str | None = None
+    position: Annotated[int | None, Field(description="1-based character in sql")] = None

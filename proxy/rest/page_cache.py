@@ -1,0 +1,45 @@
+"""Key sets that pages were read from lately, so that the next page need not decode the whole answer again.
+
+What is kept was released, and is handed out only for a stored answer that the ledger has just given to its analyst.
+"""
+
+from collections import OrderedDict
+from threading import Lock
+
+from accountant.model import StoredAnswer
+from proxy.pipeline.messages import KeySet, from_bytes
+
+MOST_KEPT_KEYS = 250_000  # some 50 MB
+
+
+class KeptKeys:
+    """The key sets of the answers used last, by reservation. Safe to share between threads.
+
+    Guarantee: those of the answers before the last one have `most_keys` keys at most, together with its own. However
+    many pages of one answer are read at a time, it is decoded once and there once in memory.
+    """
+
+    def __init__(self, *, most_keys: int = MOST_KEPT_KEYS) -> None:
+        self._most_keys = most_keys
+        self._lock = Lock()
+        self._kept: OrderedDict[str, KeySet] = OrderedDict()
+        self._keys = 0
+
+    def of(self, stored: StoredAnswer) -> KeySet | None:
+        """The key set that a stored answer is; None for a denial."""
+        with self._lock:
+            found = self._kept.get(stored.reservation)
+            if found is None:
+                released = from_bytes(stored.answer)
+                if not isinstance(released, KeySet):
+                    return None
+                found = self._kept[stored.reservation] = released
+                self._keys += len(found.keys)
+            self._kept.move_to_end(stored.reservation)
+            while self._keys > self._most_keys and len(self._kept) > 1:
+                _, oldest = self._kept.popitem(last=False)
+                self._keys -= len(oldest.keys)
+            return found
+
+    def __len__(self) -> int:
+        return self._keys

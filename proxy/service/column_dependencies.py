@@ -1,0 +1,201 @@
+"""What is publicly known of the ledger's columns: which follow from others through pinned tables or the calendar.
+
+Guarantee: a dependency holds for every row of every data version, for as long as the ledger has the columns' labels:
+these name the pinned data by its digest, or the derivation and what it is derived from. Labels that the catalog in
+force does not account for (older pins, columns that are gone) are in no dependency.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+
+from accountant.balances.dependencies import Dependency, Knowledge
+from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Catalog, Column, Derivation, Lookup, PublicTable, SqlType, Table, Value
+from planner.values.date_parts import extracted, truncated
+
+_TRUNCATIONS = ("hour", "day", "week", "month", "quarter", "year")
+# what is the same for all times that one truncation puts together
+_TRUNCATED_FURTHER: Mapping[str, tuple[str, ...]] = {
+    "hour": ("day", "week", "month", "quarter", "year"),
+    "day": ("week", "month", "quarter", "year"),
+    "month": ("quarter", "year"),
+    "quarter": ("year",),
+}
+_EXTRACTED: Mapping[str, tuple[str, ...]] = {
+    "hour": ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour"),
+    "day": ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy"),
+    "week": ("week",),
+    "month": ("year", "quarter", "month"),
+    "quarter": ("year", "quarter"),
+    "year": ("year",),
+}
+
+
+def dependencies(catalog: Catalog) -> Knowledge:
+    """What the catalog says of the labels in each table of the ledger."""
+
+    @lru_cache(maxsize=256)
+    def among(table: str, columns: frozenset[str]) -> Sequence[Dependency]:
+        members = [one for one in catalog.tables if one.ledger.table == table]
+        known = [column for member in members for column in member.columns]
+        calendar = tuple(one for member in members for one in _from_the_calendar(member, columns))
+        pinned = tuple(
+            one for label in sorted(columns) for member in members for one in _from_pins(label, member, catalog)
+        )
+        unique = {(one.determined, one.by): one for one in (*calendar, *pinned, *_one_by_one(pinned, calendar))}
+        own = {column.label for column in known}
+        return tuple(one for one in unique.values() if one.by in columns or one.by in own)
+
+    return among
+
+
+def _one_by_one(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) -> Iterator[Dependency]:
+    """What is looked up by a derived column, as a function of what that is derived from."""
+    for last in pinned:
+        for first in calendar:
+            if last.by == first.determined:
+                values = {base: None if via is None else last.values.get(via) for base, via in first.values.items()}
+                yield Dependency(last.determined, first.by, values, complete=False)
+
+
+def _from_pins(label: str, table: Table, catalog: Catalog) -> Iterator[Dependency]:
+    """The looked-up column of that label, if the pinned data in force has it."""
+    for public in catalog.public_tables:
+        at = label.find(f"={public.name}.")
+        if at < 0 or public.digest not in label:
+            continue
+        for column, base in _of_source(label[at + 1 :], table, catalog):
+            if column.label == label and isinstance(column.derivation, Lookup):
+                values = {
+                    as_text(known): None if value is None else as_text(value)
+                    for known, value in column.derivation.pairs
+                }
+                yield Dependency(label, base.label, values, complete=True)
+                return
+
+
+def _of_source(source: str, table: Table, catalog: Catalog) -> Iterator[tuple[Column, Column]]:
+    """Columns that are looked up as `source` says, each with the private column at the beginning."""
+    for public in catalog.public_tables:
+        for found in public.columns:
+            for key in public.columns:
+                head = f"{public.name}.{found.name} by {key.name} {public.digest} of "
+                if not source.startswith(head):
+                    continue
+                own = (
+                    (replace(column, ledger=ledger), column) for column in table.columns for ledger in _names(column)
+                )
+                for base, first in (*own, *_of_source(source.removeprefix(head), table, catalog)):
+                    made = _joined(public, found.name, key=key, base=base, table=table)
+                    if made is not None:
+                        yield made, first
+
+
+def _names(column: Column) -> tuple[str, ...]:
+    """What the ledger may call a base: as it is, or, in a join of tables that renames it, by its label."""
+    return tuple(dict.fromkeys((column.ledger, column.label)))
+
+
+def _joined(public: PublicTable, found: str, *, key: Column, base: Column, table: Table) -> Column | None:
+    if key.sql_type is not base.sql_type or key.sql_type not in JOINED_TYPES:
+        return None
+    try:
+        return looked_up(found, public, found, key=key.name, base=base, table=table)
+    except NotUnique:
+        return None
+
+
+def _from_the_calendar(table: Table, columns: frozenset[str]) -> Iterator[Dependency]:
+    """Derived columns as functions of keys that are finer, or that they are derived from."""
+    for base in table.columns:
+        if base.domain is None or base.label not in columns:
+            continue
+        for determined in table.columns:
+            derived = determined.derivation
+            if determined.label not in columns or not isinstance(derived, Derivation) or not _follows(derived, base):
+                continue
+            found = {value: _derived(derived, _moment(value)) for value in base.domain if isinstance(value, date)}
+            values = {as_text(value): as_text(part) for value, part in found.items()}
+            counts = Counter(found.values())
+            closed = frozenset(
+                as_text(value) for value, count in counts.items() if count == _times(derived, value, step=_step(base))
+            )
+            yield Dependency(determined.label, base.label, values, complete=False, closed=closed)
+
+
+def _follows(derived: Derivation, base: Column) -> bool:
+    """Whether the derivation is a function of the base."""
+    if base.derivation is None:
+        return derived.column == base.name
+    step = _step(base)
+    if not isinstance(base.derivation, Derivation) or base.derivation.column != derived.column or step is None:
+        return False
+    match derived.function:
+        case "date_trunc":
+            return derived.part in _TRUNCATED_FURTHER.get(step, ())
+        case "extract":
+            return derived.part in _EXTRACTED[step]
+        case _:
+            return step == "hour"
+
+
+def _step(base: Column) -> str | None:
+    """How far the values of a column lie apart; None where it is not told by their calendar."""
+    match base.derivation:
+        case None:
+            return "day" if base.sql_type is SqlType.DATE else None
+        case Derivation(function="date"):
+            return "day"
+        case Derivation(function="date_trunc", part=part) if part in _TRUNCATIONS:
+            return part
+        case _:
+            return None
+
+
+def _moment(value: date) -> datetime:
+    return value if isinstance(value, datetime) else datetime.combine(value, time())
+
+
+def _derived(derivation: Derivation, moment: datetime) -> Value:
+    match derivation.function:
+        case "date":
+            return moment.date()
+        case "extract":
+            return extracted(derivation.part, moment)
+        case _:
+            start = truncated(derivation.part, moment)
+            return start if derivation.part == "hour" else start.date()
+
+
+def _times(derivation: Derivation, value: Value, *, step: str | None) -> int | None:
+    """How many times that lie a step apart have that value; None where that is not told."""
+    part = "day" if derivation.function == "date" else derivation.part
+    if derivation.function == "extract":
+        if part != "year" or not isinstance(value, int):
+            return None
+        value = date(value, 1, 1)
+    if not isinstance(value, date) or step is None:
+        return None
+    start = _moment(value)
+    if start.year == datetime.max.year:
+        return None
+    long = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}.get(part)
+    if long is None:
+        return None
+    days = (truncated(part, start + timedelta(days=long)) - start).days if part not in ("day", "week") else long
+    months = {"month": 1, "quarter": 3, "year": 12}.get(part)
+    match step:
+        case "hour":
+            return 24 * days
+        case "day":
+            return days
+        case "month" if months is not None:
+            return months
+        case "quarter" if months is not None and months >= 3:
+            return months // 3
+        case _:
+            return None

@@ -1,0 +1,74 @@
+"""The public data version of a table, from the policy's `refresh` and the owner's word alone."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from planner.catalog.model import Table
+from planner.catalog.pins import Pins
+from planner.catalog.refresh import parse_refresh
+from planner.errors import KeyholeError
+from proxy.service.pins import read_pins
+
+_LIVE = "live "
+
+
+def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
+    """The name of the data version that a question asked at the moment `now` is answered on.
+
+    Guarantee: depends on the policy, the clock and `keyhole refresh`, never on the data, so that asking again tells
+    nothing about whether a row arrived. A live table's version is another one at every call: nothing is reused.
+
+    Raises:
+        KeyholeError: KH007 if an explicitly refreshed table was never pinned.
+    """
+    if table.members:
+        return _together(table, now=now, pins=pins)
+    refresh = parse_refresh(table.refresh)
+    tick = refresh.tick(now)
+    if tick is not None:
+        return tick
+    if refresh.kind == "live":
+        return f"{_LIVE}{uuid4().hex}"
+    declared = dict(pins.refreshes).get(table.name)
+    if declared is None:
+        message = f'table "{table.name}" has no data version yet'
+        raise KeyholeError("KH007", message, hint="Run keyhole check, or keyhole refresh.")
+    return declared.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
+
+
+def _together(table: Table, *, now: datetime, pins: Pins) -> str:
+    """The version of joined tables: those of all of them by name, or another one at every call if one is live."""
+    versions = {member.table.name: data_version(member.table, now=now, pins=pins) for member in table.members}
+    live = next((version for version in versions.values() if not lasting(version)), None)
+    return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+
+
+def lasting(version: str) -> bool:
+    """Whether a question asked later may have the same data version: not on live tables."""
+    return not version.startswith(_LIVE)
+
+
+class Versions:
+    """Data versions as the pin file gives them, read again when `keyhole refresh` has replaced it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int] | None = None
+        self._pins = Pins()
+
+    def version(self, table: Table, *, now: datetime) -> str:
+        """The data version of `table` at the moment `now`. Raises KH007."""
+        tables = [member.table for member in table.members] or [table]
+        if any(parse_refresh(one.refresh).kind == "explicit" for one in tables):
+            self._read()
+        return data_version(table, now=now, pins=self._pins)
+
+    def _read(self) -> None:
+        try:
+            state = self._path.stat()
+        except FileNotFoundError:
+            return
+        seen = (state.st_mtime_ns, state.st_ino)
+        if seen != self._seen:
+            self._pins, self._seen = read_pins(self._path), seen

@@ -1,0 +1,260 @@
+"""The pin file beside the policy: public tables and key domains as the owner confirmed them.
+
+`pin` is what `keyhole check` does: read the public tables from the source, compare with what was confirmed, and write
+the file when nothing differs or the owner confirms. Public data alone is read here.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Protocol
+
+from planner.catalog.domains import encoded
+from planner.catalog.fault import Fault
+from planner.catalog.model import Catalog, SqlType, Value
+from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table
+from planner.catalog.sql_types import SourceColumn, sql_type
+from planner.errors import KeyholeError
+from planner.policy.compile import compile_catalog, key_domains, relation
+from planner.policy.file import Policy
+
+MAX_PUBLIC_ROWS = 1_000_000
+_FORMAT = 1
+
+
+class PinSource(Protocol):
+    """What pinning needs of a source."""
+
+    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+        """The columns of a relation. Raises KH006 if there is none."""
+
+    def table_rows(self, relation: str, columns: tuple[str, ...]) -> Sequence[Sequence[object]]:
+        """All rows of a public table. Raises KH006."""
+
+    def is_view(self, relation: str) -> bool:
+        """Whether the relation is computed from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between the pin file and what the policy and the source say now; `kind` is new, changed, gone."""
+
+    kind: str
+    name: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.name} ({self.detail})"
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """What a check found: the catalog that now answers, its pins, and every difference that it wrote."""
+
+    catalog: Catalog
+    pins: Pins
+    changes: tuple[Change, ...]
+
+
+def pins_path(policy: Policy) -> Path:
+    """The pin file of a policy: keyhole.pins.json beside keyhole.toml."""
+    return policy.path.with_suffix(".pins.json")
+
+
+def source_schema(policy: Policy, source: PinSource) -> Mapping[str, tuple[SourceColumn, ...]]:
+    """The columns that the source has for every table of the policy, by the policy's names. Raises KH006."""
+    return {
+        name: source.schema(relation(name, table, directory=policy.directory)) for name, table in policy.tables.items()
+    }
+
+
+def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
+    """The catalog on what is pinned already; for serving. Raises KH003 to KH007 and KH010."""
+    pins = read_pins(pins_path(policy))
+    return compile_catalog(policy, schema=source_schema(policy, source), pins=pins, directory=policy.directory)
+
+
+def pin(policy: Policy, source: PinSource, *, confirm: bool, now: datetime) -> Pinning:
+    """Check a policy against the source, and pin.
+
+    What was never pinned is pinned. A public table or key domain that differs from what was pinned is refused with
+    KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
+    """
+    path = pins_path(policy)
+    before = read_pins(path)
+    schema = source_schema(policy, source)
+    after = _taken(policy, source, schema, before, now)
+    changes = differences(before, after)
+    changed = [change for change in changes if change.kind == "changed"]
+    if changed and not confirm:
+        raise KeyholeError(
+            "KH007",
+            f"{policy.path.name}: {', '.join(change.name for change in changed)} differs from what was pinned",
+            detail="; ".join(str(change) for change in changed),
+            hint="If the change is meant, let it take effect with keyhole check --confirm.",
+        )
+    catalog = compile_catalog(policy, schema=schema, pins=after, directory=policy.directory)
+    if after != before:
+        write_pins(path, after)
+    return Pinning(catalog=catalog, pins=after, changes=changes)
+
+
+def refresh(policy: Policy, table: str, *, now: datetime) -> str:
+    """Declare the data of a table with `refresh = "explicit"` new; the moment is its version. Raises KH002, KH007."""
+    section = policy.private_tables.get(table)
+    if section is None or section.refresh != "explicit":
+        hint = f'Write refresh = "explicit" into [tables.{table}].'
+        raise policy.refuse(("tables", table), Fault("KH002", "is not refreshed explicitly", hint=hint))
+    path = pins_path(policy)
+    write_pins(path, read_pins(path).refreshed(table, at=now.astimezone(UTC)))
+    return now.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
+
+
+def _taken(
+    policy: Policy,
+    source: PinSource,
+    schema: Mapping[str, tuple[SourceColumn, ...]],
+    before: Pins,
+    now: datetime,
+) -> Pins:
+    tables = tuple(_copied(policy, name, source, schema[name]) for name in policy.public_tables)
+    pins = replace(before, tables=tables)
+    pins = replace(pins, domains=tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins)))
+    for name, section in policy.private_tables.items():
+        if section.refresh == "explicit" and name not in dict(pins.refreshes):
+            pins = pins.refreshed(name, at=now.astimezone(UTC))
+    return pins
+
+
+def _copied(policy: Policy, name: str, source: PinSource, columns: tuple[SourceColumn, ...]) -> PinnedTable:
+    place = ("tables", name, "public")
+    text = relation(name, policy.tables[name], directory=policy.directory)
+    if source.is_view(text):
+        hint = "Name a table: a view may be computed from private rows. Copy it into a table of its own."
+        raise policy.refuse(place, Fault("KH002", "is a view, which cannot be public", hint=hint))
+    policy.at(("tables", name), lambda: pinned_table(name, columns, ()))  # the types, before any row is read
+    rows = source.table_rows(text, tuple(column.name for column in columns))
+    if len(rows) > MAX_PUBLIC_ROWS:
+        hint = "Copy only what analysts join or browse."
+        fault = Fault("KH002", f"has {len(rows):,} rows; at most {MAX_PUBLIC_ROWS:,} are copied", hint=hint)
+        raise policy.refuse(place, fault)
+    return policy.at(("tables", name), lambda: pinned_table(name, columns, rows))
+
+
+def differences(before: Pins, after: Pins) -> tuple[Change, ...]:
+    """Every public table and key domain that is new, changed or gone."""
+    found: list[Change] = []
+    old_tables = {table.name: table for table in before.tables}
+    for table in after.tables:
+        old = old_tables.pop(table.name, None)
+        if old is None:
+            found.append(Change("new", table.name, f"{len(table.rows):,} rows"))
+        elif old.digest != table.digest:
+            found.append(Change("changed", table.name, _difference(old, table)))
+    old_domains = {(domain.table, domain.column): domain for domain in before.domains}
+    for domain in after.domains:
+        name = f"{domain.table}.{domain.column}"
+        known = old_domains.pop((domain.table, domain.column), None)
+        if known is None:
+            found.append(Change("new", name, f"{domain.count:,} key values"))
+        elif known.digest != domain.digest:
+            found.append(Change("changed", name, f"{known.count:,} key values -> {domain.count:,}"))
+    found += [Change("gone", name, "no longer public") for name in old_tables]
+    found += [Change("gone", ".".join(place), "no longer a key") for place in old_domains]
+    return tuple(found)
+
+
+def _difference(old: PinnedTable, new: PinnedTable) -> str:
+    if old.columns != new.columns:
+        return "other columns"
+    added, removed = set(new.rows) - set(old.rows), set(old.rows) - set(new.rows)
+    return f"{len(old.rows):,} rows -> {len(new.rows):,}; {len(added):,} added, {len(removed):,} removed"
+
+
+def read_pins(path: Path) -> Pins:
+    """The pin file at `path`; nothing is pinned where there is none. Raises KH007 for a file that was edited."""
+    if not path.exists():
+        return Pins()
+    try:
+        pins = _decoded(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, KeyholeError, Fault):
+        pins = None
+    if pins is None:
+        hint = "Restore the file, or delete it and run keyhole check."
+        raise KeyholeError("KH007", f"{path.name} is not what keyhole check wrote", hint=hint)
+    return pins
+
+
+def write_pins(path: Path, pins: Pins) -> None:
+    """Write the pin file, whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(_encoded(pins), file, indent=1, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _encoded(pins: Pins) -> dict[str, object]:
+    domains: dict[str, dict[str, object]] = {}
+    for domain in pins.domains:
+        domains.setdefault(domain.table, {})[domain.column] = {"count": domain.count, "digest": domain.digest}
+    return {
+        "format": _FORMAT,
+        "tables": {
+            table.name: {
+                "digest": table.digest,
+                "columns": [[column.name, column.declared, column.nullable] for column in table.columns],
+                "rows": [[None if value is None else encoded(value) for value in row] for row in table.rows],
+            }
+            for table in pins.tables
+        },
+        "domains": domains,
+        "refreshes": {name: at.isoformat() for name, at in pins.refreshes},
+    }
+
+
+def _decoded(written: Mapping[str, Any]) -> Pins | None:
+    tables = tuple(_decoded_table(name, table) for name, table in written["tables"].items())
+    edited = any(table.digest != written["tables"][table.name]["digest"] for table in tables)
+    if edited or written["format"] != _FORMAT:
+        return None
+    return Pins(
+        tables=tables,
+        domains=tuple(
+            PinnedDomain(table=table, column=column, count=pinned["count"], digest=pinned["digest"])
+            for table, columns in written["domains"].items()
+            for column, pinned in columns.items()
+        ),
+        refreshes=tuple((name, datetime.fromisoformat(str(at))) for name, at in written["refreshes"].items()),
+    )
+
+
+def _decoded_table(name: str, written: Mapping[str, Any]) -> PinnedTable:
+    columns = tuple(SourceColumn(name=each[0], declared=each[1], nullable=each[2]) for each in written["columns"])
+    kinds = [sql_type(column.declared) for column in columns]
+    rows = [tuple(_value(text, kind) for text, kind in zip(row, kinds, strict=True)) for row in written["rows"]]
+    return pinned_table(name, columns, rows)
+
+
+def _value(text: str | None, kind: SqlType) -> Value | None:
+    if text is None:
+        return None
+    match kind:
+        case SqlType.BOOLEAN:
+            return text == "true"
+        case SqlType.INTEGER:
+            return int(text)
+        case SqlType.NUMERIC | SqlType.DOUBLE:
+            return Decimal(text)
+        case SqlType.DATE:
+            return date.fromisoformat(text)
+        case SqlType.TIMESTAMP:
+            return datetime.fromisoformat(text)
+        case _:
+            return text

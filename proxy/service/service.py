@@ -1,0 +1,242 @@
+"""An open policy: catalog, source, ledger, data versions and noise, as the pipeline needs them."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.errors import LedgerError
+from accountant.ledger import Ledger
+from accountant.reports.report import BudgetReport
+from accountant.reports.report import Question as AskedBefore
+from mechanisms.noise.exact import system_noise
+from mechanisms.protocol import Noise
+from planner.catalog.model import Analyst, Catalog, Table
+from planner.errors import KeyholeError
+from planner.policy.file import Policy
+from proxy.concurrency.lease import GivenUp, Usage
+from proxy.observe.telemetry import Stage, Telemetry
+from proxy.pipeline.claim import limits
+from proxy.service.column_dependencies import dependencies
+from proxy.service.data_versions import Versions
+from proxy.service.pins import pinned_catalog, pins_path
+from proxy.sources.failures import SourceFailures
+from proxy.sources.shared import SharedSource
+
+OWNER = Analyst(name="owner", verifier="", token_hash=None, per_predicate=None, per_unit=None)
+
+
+class Serving(Protocol):
+    """Knows which open service answers now."""
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """What the operator sees of all of them."""
+
+    def using(self) -> "AbstractContextManager[Service]":
+        """That service, which stays open while the block runs."""
+
+
+class Service:
+    """Everything that answering needs, open; safe to share between threads. Close it, or use `with`.
+
+    Another may follow it (`successor`): then it is retired, begins nothing more, and ends what it has begun.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: Catalog,
+        source: SharedSource,
+        ledger: Ledger,
+        versions: Versions,
+        noise: Noise,
+        telemetry: Telemetry,
+        failures: SourceFailures,
+        ledger_open_s: float = 0.0,
+    ) -> None:
+        self.catalog = catalog
+        self.source = source.source
+        self.ledger = ledger
+        self.noise = noise
+        self.telemetry = telemetry
+        self.ledger_open_s = ledger_open_s
+        self.failures = failures
+        self._shared = source
+        self._versions = versions
+        self._usage = Usage()
+
+    @classmethod
+    def open(cls, policy_path: Path, *, telemetry: Telemetry | None = None) -> "Service":
+        """Open what a policy file names, on what was pinned, watched by `telemetry` or not. Raises KH001 to KH010."""
+        return cls.over(Policy.load(policy_path), telemetry=telemetry)
+
+    @classmethod
+    def over(cls, policy: Policy, *, telemetry: Telemetry | None = None, workers: int = 1) -> "Service":
+        """The same over a policy that was read already, in one of so many `workers`. Raises KH003 to KH010."""
+        source = SharedSource(policy)
+        try:
+            return cls._on(source, policy, telemetry=telemetry or Telemetry(), failures=SourceFailures(workers=workers))
+        except BaseException:
+            source.leave()
+            raise
+
+    @classmethod
+    def _on(cls, source: SharedSource, policy: Policy, *, telemetry: Telemetry, failures: SourceFailures) -> "Service":
+        catalog = pinned_catalog(policy, source.source)
+        started = time.monotonic()
+        ledger = open_ledger(policy, knowledge=dependencies(catalog))
+        return cls(
+            catalog=catalog,
+            source=source,
+            ledger=ledger,
+            versions=Versions(pins_path(policy)),
+            noise=system_noise(),
+            telemetry=telemetry,
+            failures=failures,
+            ledger_open_s=time.monotonic() - started,
+        )
+
+    def successor(self, policy: Policy) -> "Service":
+        """Another one over a policy that follows this one's, with the same ledger; close both.
+
+        They share the source where both policies name it alike: an engine in this process opens its file once. What
+        failed in the source before counts on. Raises KH003 to KH010.
+        """
+        source = self._shared.following(policy)
+        try:
+            return self._on(source, policy, telemetry=self.telemetry, failures=self.failures)
+        except BaseException:
+            source.leave()
+            raise
+
+    def clashes_with(self, policy: Policy) -> bool:
+        """Whether the source of `policy` can be opened once this one's is closed, and not before."""
+        return self._shared.clashes_with(policy)
+
+    def retire(self, then: Callable[[], None]) -> None:
+        """Let nobody begin anything here, as another service answers from now on. Call `then` when nobody uses this
+        one, in the thread of whoever is last.
+
+        A question that has its turn at the source goes on and is committed; one that waits for it is refused unspent.
+        """
+        self._usage.give_up(then)
+
+    @contextmanager
+    def using(self) -> "Iterator[Service]":
+        """It stays open while the block runs. Raises KH411 where another one answers by now."""
+        with ExitStack() as holding:
+            try:
+                holding.enter_context(self._usage.using())
+            except GivenUp:
+                raise superseded() from None
+            yield self
+
+    def close(self) -> None:
+        """Close ledger and, unless another service uses it, source. What is open in the ledger stays reserved."""
+        self._shared.leave()
+        self.ledger.close()
+
+    def __enter__(self) -> "Service":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def version(self, table: Table) -> str:
+        """The public data version on which a question about `table` is answered now."""
+        return self._versions.version(table, now=datetime.now(UTC))
+
+    def stage(self, stage: Stage) -> AbstractContextManager[None]:
+        """Measure the block as one stage of a question."""
+        return self.telemetry.stage(stage)
+
+    @contextmanager
+    def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
+        """The source's `turn`, which says what it raises; how many wait for one is counted. Raises KH411 too."""
+        with self.telemetry.turn(self.source.turn(analyst=analyst, timeout_ms=timeout_ms)):
+            if self._usage.is_given_up:
+                raise superseded()
+            yield
+
+    def analyst(self, name: str | None) -> Analyst:
+        """The analyst of that name; without a name the policy's first, or the owner where there is none."""
+        if name is None:
+            return self.catalog.analysts[0] if self.catalog.analysts else OWNER
+        found = self.catalog.analyst(name)
+        if found is None:
+            known = ", ".join(analyst.name for analyst in self.catalog.analysts) or "none"
+            raise KeyholeError("KH401", f'there is no analyst "{name}"', detail=f"The policy has: {known}.")
+        return found
+
+    def balances(self, name: str | None) -> BudgetReport:
+        """What is spent and left, over everybody or for one analyst. Raises KH401, KH502."""
+        analyst = OWNER if name is None else self.analyst(name)
+        try:
+            return self.ledger.balances(limits(self.catalog, analyst), analyst=name)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+    def is_approved(self, question: str) -> bool:
+        """Whether the owner approved the question of this fingerprint. Raises KH502."""
+        try:
+            return self.ledger.is_approved(question)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+    def questions(self, name: str) -> tuple[AskedBefore, ...]:
+        """What an analyst asked, oldest first. Raises KH502."""
+        try:
+            return self.ledger.history(analyst=name)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+
+def superseded() -> KeyholeError:
+    """What is told where an earlier policy's tables are asked about."""
+    return KeyholeError(
+        "KH411",
+        "the data owner has changed the tables",
+        detail="This session began before, and still shows the tables of then. Nothing was spent.",
+        hint="Connect again and ask there.",
+    )
+
+
+def open_ledger(policy: Policy, *, knowledge: Knowledge = nothing_known) -> Ledger:
+    """The ledger that a policy names; a relative SQLite file lies beside the policy. `knowledge` is what is publicly
+    known of the tables' columns. Raises KH009."""
+    url = ledger_url(policy)
+    try:
+        return Ledger.open(url, clock=lambda: datetime.now(UTC), knowledge=knowledge)
+    except LedgerError as error:
+        raise KeyholeError(
+            "KH009",
+            "the ledger cannot be opened, or is not an unbroken ledger",
+            detail=f"{error}.",
+            hint="Check ledger.url in the policy, the file's permissions or the database's grants.",
+        ) from None
+
+
+def ledger_url(policy: Policy) -> str:
+    """Where a policy's ledger is, as an SQLAlchemy URL with an absolute file."""
+    url = policy.ledger.url
+    prefix = "sqlite:///"
+    if url.startswith(prefix) and not url.startswith("sqlite:////"):
+        return f"{prefix}{(policy.directory / url.removeprefix(prefix)).resolve()}"
+    return url
+
+
+def ledger_unavailable() -> KeyholeError:
+    """What an analyst reads when the ledger cannot be read or written."""
+    return KeyholeError(
+        "KH502",
+        "the ledger is not available",
+        detail="No answer is released without a durable entry. What was reserved stays spent.",
+        hint="Ask again later, or tell the data owner.",
+    )

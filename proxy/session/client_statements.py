@@ -1,0 +1,163 @@
+"""What a session holds that Keyhole must answer: prepared statements, portals, and names that PREPARE gave."""
+
+from dataclasses import dataclass
+
+from planner.errors import KeyholeError
+from planner.parser.lexer import tokens
+from planner.statements.allow_list import refused
+from proxy.pipeline.port import Part
+from proxy.session.client_text import ClientText
+from proxy.session.name_filter import PossibleNames, same
+from proxy.shadow.exchange import OWN_NAMES, Exchange
+from proxy.shadow.findings import Described
+from proxy.wire.frontend import Bind
+
+_SAVEPOINT_WORDS = frozenset({"savepoint", "release", "rollback"})
+_FETCHING = frozenset({"fetch", "move"})
+_MOST_NAMES = 1000
+_MOST_SAVEPOINTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A prepared statement of the client that Keyhole must answer, as the shadow described it.
+
+    `text` is what the client sent. Its portals are made of `stand_in`, another statement of the shadow with the text
+    `stand_in_text`. `in_sql`: by PREPARE, so that positions in its text mean nothing to who binds it.
+    """
+
+    part: Part
+    text: str
+    described: Described
+    stand_in: bytes
+    stand_in_text: str
+    in_sql: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Portal:
+    """A bound statement that Keyhole must answer and has not answered yet.
+
+    `read_by` are the settings by which its parameters were read, or None where they mean the same by all. `executed`:
+    by EXECUTE, so that positions in its text mean nothing to the client.
+    """
+
+    statement: Statement
+    bound: Bind
+    read_by: tuple[bytes, ...] | None = None
+    executed: bool = False
+
+
+class Held:
+    """The client's statements and portals for Keyhole, by their names as PostgreSQL keeps them.
+
+    An entry may outlive what it stands for: SQL forgets statements too, and transactions end. So whoever uses one makes
+    sure that the shadow still has it; the shadow itself denies running what has been forgotten here.
+    """
+
+    def __init__(self, exchange: Exchange, text: ClientText) -> None:
+        self.statements: dict[bytes, Statement] = {}
+        self.portals: dict[bytes, Portal] = {}
+        self._exchange = exchange
+        self._text = text
+        self._forgotten = 0
+        self._prepared = PossibleNames(most=_MOST_NAMES)
+        self._pending: dict[bytes, str] = {}
+        self._savepoints = PossibleNames(most=_MOST_SAVEPOINTS)
+        self._executed = PossibleNames(most=_MOST_NAMES)
+
+    def check_parse(self, name: bytes, first_word: str, executing: str | None) -> None:
+        """Refuse (KH102) a statement of the protocol that an EXECUTE could run as no savepoint may be run.
+
+        PostgreSQL 18.4 crashes, with all its sessions, when EXECUTE runs SAVEPOINT, RELEASE or ROLLBACK TO, which only
+        the protocol can prepare, outside a transaction.
+        """
+        if executing is not None:
+            self._executed.add(executing)
+        elif name and first_word in _SAVEPOINT_WORDS:
+            if name in self._executed:
+                raise _no_savepoints(None)
+            self._savepoints.add(name)
+
+    def check_execute(self, name: str, *, position: int) -> None:
+        """Refuse (KH102) an EXECUTE of what may be such a statement."""
+        if name in self._savepoints:
+            raise _no_savepoints(position)
+
+    async def forget_savepoints(self) -> None:
+        """Forget those that the shadow has not kept. Raises ShadowFailed."""
+        self._savepoints.keep({one.name for one in await self._exchange.all_held()})
+
+    def prepared(self, name: str | bytes) -> None:
+        """PREPARE is about to give a question this name."""
+        self._prepared.add(name)
+
+    def replaced(self, name: bytes, parts: tuple[Part, ...]) -> None:
+        """The client has given a name to what is not for Keyhole, though it may be a PREPARE that it has yet to run."""
+        self.forget(name)
+        self._prepared.discard(name)
+        self._pending.pop(name, None)
+        if len(parts) == 1 and parts[0].prepares is not None and len(self._pending) < _MOST_NAMES:
+            self._pending[name] = parts[0].prepares
+
+    def may_be_question(self, name: str | bytes) -> bool:
+        """Whether a question may be prepared under a name."""
+        return name in self._prepared or any(same(held, name) for held in self.statements)
+
+    def may_be_prepared(self, name: bytes) -> bool:
+        """Whether PREPARE may have given a question this name."""
+        return name in self._prepared
+
+    def keep(self, name: bytes, statement: Statement) -> None:
+        """The client has prepared a question."""
+        self.forget(name)
+        self.statements[name] = statement
+
+    def forget(self, name: bytes) -> None:
+        """The client closes a statement, or prepares another under its name."""
+        statement = self.statements.pop(name, None)
+        if statement is not None and statement.stand_in.startswith(OWN_NAMES):
+            self._exchange.close(b"S", statement.stand_in)
+
+    def fetched_by(self, parts: tuple[Part, ...]) -> bytes | None:
+        """The portal that a text of one statement reads by FETCH or MOVE, if it waits for an answer."""
+        if not self.portals or len(parts) != 1 or parts[0].first_word not in _FETCHING:
+            return None
+        name = tokens(parts[0].text)[-1].value.encode()
+        return name if name in self.portals else None
+
+    def outdated(self, forgotten: int) -> bool:
+        """Whether `check` has something to do."""
+        return forgotten != self._forgotten and bool(self.statements or self._prepared)
+
+    async def check(self, forgotten: int) -> None:
+        """Forget what the shadow has not kept, if SQL has made it forget statements since the last time.
+
+        `forgotten` counts how often it has. Another statement may have the same name by now. The one without a name is
+        kept whatever SQL says, but not its stand-in. Raises ShadowFailed.
+        """
+        if not self.outdated(forgotten):
+            return
+        kept = await self._exchange.all_held()
+        if len(self._pending) < _MOST_NAMES:
+            self._prepared.keep({one.name for one in kept})
+            for pending in self._pending.values():
+                self._prepared.add(pending)
+        texts = {one.name: one.text for one in kept if not one.in_sql}
+        for name, statement in tuple(self.statements.items()):
+            own = statement.stand_in.startswith(OWN_NAMES)
+            if name != b"":
+                if texts.get(name) != statement.text:
+                    self.forget(name)
+            elif own and statement.stand_in not in texts:
+                sql = self._text.encode(statement.stand_in_text)
+                self._exchange.parse(statement.stand_in, sql, statement.described.types)
+        self._forgotten = forgotten
+
+
+def _no_savepoints(position: int | None) -> KeyholeError:
+    return refused(
+        "EXECUTE of SAVEPOINT, RELEASE and ROLLBACK is not allowed",
+        position=position,
+        hint="Send the statement itself, or bind what is prepared by protocol messages.",
+    )

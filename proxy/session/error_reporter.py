@@ -1,0 +1,53 @@
+"""How a session is told that Keyhole refuses a statement: after what PostgreSQL itself has against it."""
+
+import asyncio
+import codecs
+
+from planner.errors import KeyholeError
+from proxy.observe.telemetry import Face, Telemetry
+from proxy.session.client_text import ClientText
+from proxy.session.error_fields import refusal
+from proxy.shadow.exchange import Exchange
+from proxy.shadow.relay import Relay, is_failed_transaction, is_syntax_error
+from proxy.wire.encodings import codec
+
+
+class Refusing:
+    """Refuses one session's statements."""
+
+    def __init__(
+        self,
+        relay: Relay,
+        *,
+        client: asyncio.StreamWriter,
+        exchange: Exchange,
+        text: ClientText,
+        telemetry: Telemetry,
+        analyst: str,
+    ) -> None:
+        self._relay = relay
+        self._client = client
+        self._exchange = exchange
+        self._text = text
+        self._telemetry = telemetry
+        self._analyst = analyst
+
+    async def tell(self, error: KeyholeError, text: bytes | None = None) -> None:
+        """Tell the client, and fail the shadow's transaction by an error of its own.
+
+        What PostgreSQL's grammar has against the refused text, and that a transaction has failed before, comes first:
+        the shadow parses the text to tell, and never runs it.
+        """
+        await self._relay.settle()
+        if self._relay.answers.skipping:
+            return  # an earlier error of the batch was first, and has been told
+        if text is not None:
+            expected = self._exchange.fail(text)
+            await self._relay.settle()
+            for frame in expected.kept:
+                if is_syntax_error(frame) or is_failed_transaction(frame):
+                    self._client.write(frame.raw)
+                    return
+        self._exchange.fail()
+        self._telemetry.refused(error.code, face=Face.POSTGRESQL, analyst=self._analyst)
+        self._client.write(refusal(error, codec=codec(self._text.encoding) or codecs.lookup("utf-8")))

@@ -1,0 +1,124 @@
+"""The statements of one simple query, when the shadow cannot be given the text as it is: one after the other.
+
+They run through the extended protocol, and the client sees what PostgreSQL sends for a simple query: one transaction
+unless the text says otherwise, nothing of a text with a syntax error anywhere, nothing after an error.
+"""
+
+import asyncio
+
+from planner.parser.lexer import tokens
+from proxy.pipeline.port import Part
+from proxy.session.client_statements import Held, Portal, Statement
+from proxy.session.client_text import ClientText
+from proxy.session.questions import How, Questions
+from proxy.shadow.answers import DESCRIPTION, ERROR, NOTHING, ROWS, Ending, Expected
+from proxy.shadow.exchange import PART, Exchange
+from proxy.shadow.findings import ShadowFailed, described
+from proxy.shadow.relay import Relay
+from proxy.wire.frontend import Bind, Describe, Execute, Query, Sync
+
+UNNAMED = b""
+_SYNC = Sync().encode()
+_ENDS_TRANSACTION = frozenset({"abort", "commit", "end", "rollback"})
+_SHOWN_WHOLE = frozenset({"execute", "explain", "fetch", "show"})  # described once their result is there
+
+
+class Script:
+    """Runs texts with questions for one session. Raises ShadowFailed after an error, which the client has seen."""
+
+    def __init__(
+        self,
+        relay: Relay,
+        *,
+        client: asyncio.StreamWriter,
+        exchange: Exchange,
+        held: Held,
+        text: ClientText,
+        questions: Questions,
+    ) -> None:
+        self._relay = relay
+        self._client = client
+        self._exchange = exchange
+        self._held = held
+        self._text = text
+        self._questions = questions
+
+    def may_concern(self, parts: tuple[Part, ...]) -> bool:
+        """Whether a text may be one that cannot go to the shadow as it is."""
+        return any(part.intercepted or (part.prepares is not None and len(parts) > 1) for part in parts) or any(
+            part.executing is not None and self._held.may_be_question(part.executing.name) for part in parts
+        )
+
+    async def concerns(self, parts: tuple[Part, ...], *, in_batch: bool) -> bool:
+        """Whether it is; what the names of prepared statements mean, the shadow tells."""
+        if any(part.intercepted or part.prepares is not None for part in parts):
+            return True
+        if self._relay.answers.status == b"E":
+            return True  # nothing can be looked up before the ROLLBACK that the text may begin with
+        if any([await self._questions.meant(part) for part in parts]):
+            return True
+        if not in_batch:
+            self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
+        return False
+
+    async def run(self, parts: tuple[Part, ...], text: bytes) -> None:
+        """Statement by statement, as PostgreSQL runs a text of several."""
+        several = len(parts) > 1
+        if several and (error := await self._relay.syntax_error(text)) is not None:
+            self._exchange.fail()
+            self._client.write(error)
+            return
+        for what in (b"S", b"P"):
+            self._exchange.close(what, UNNAMED)
+        ended = self._relay.answers.status == b"I"
+        for part in parts:
+            if several and ended:
+                self._exchange.enter_block()
+            if not part.text.isascii():
+                await self._exchange.settle()
+                await self._text.refresh()  # an earlier statement may have changed the encoding
+            if _takes_parameters(part):
+                await self._run_in_vain(part)
+            if await self._questions.meant(part):
+                await self._ask_at_once(part, How.TOGETHER if several else How.ALONE)
+            else:
+                self._run_part(part)
+            ended = part.first_word in _ENDS_TRANSACTION
+
+    def _run_part(self, part: Part) -> None:
+        """Run one statement of several that the shadow can answer, as a simple query would."""
+        at = part.offset
+        self._exchange.parse(PART, self._text.encode(part.text), offset=at)
+        self._exchange.close(b"P", PART)
+        self._exchange.bind(Bind(PART, PART, (), (), ()), offset=at)
+        late = part.first_word in _SHOWN_WHOLE
+        description = Expected(Ending.DESCRIBE, shown=DESCRIPTION, offset=at, late=late)
+        self._relay.send(Describe(b"P", PART).encode(), description)
+        self._relay.send(Execute(PART, 0).encode(), Expected(Ending.EXECUTE, shown=ROWS, offset=at))
+        self._exchange.close(b"P", PART)
+
+    async def _run_in_vain(self, part: Part) -> None:
+        """A simple query has no parameters: the shadow says so of the statement, with whatever else is wrong first."""
+        await self._exchange.settle()
+        failing = Expected(Ending.QUERY, shown=ERROR, offset=part.offset)
+        self._relay.send(Query(self._text.encode(part.text)).encode(), failing)
+        await self._relay.settle()
+        raise ShadowFailed
+
+    async def _ask_at_once(self, part: Part, how: How) -> None:
+        text = self._text.encode(part.text)
+        self._exchange.parse(PART, text, offset=part.offset)
+        expected = self._exchange.describe(b"S", PART)
+        await self._exchange.settle()
+        bound = Bind(PART, PART, (), (), ())
+        portal = Portal(Statement(part, part.text, described(expected), PART, part.text), bound)
+        await self._questions.answer(portal, Execute(PART, 0), how=how)
+        self._exchange.close(b"P", PART)
+
+
+def _takes_parameters(part: Part) -> bool:
+    return (
+        "$" in part.text
+        and part.first_word != "prepare"
+        and any(token.kind == "parameter" for token in tokens(part.text))
+    )

@@ -1,0 +1,230 @@
+"""How a session answers one question: read its settings, plan, prepare in the shadow, release, run there.
+
+Everything that can fail for the analyst's own reasons is tried in the shadow before anything is spent.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum, auto
+from functools import partial
+from threading import Event
+
+from planner.catalog.model import Value
+from planner.errors import KeyholeError
+from planner.parser.lexer import tokens
+from planner.statements.classify import Executing
+from proxy.concurrency.cancellable_work import Work
+from proxy.pipeline.port import Asker, Part, Prepared, Released
+from proxy.session.client_statements import Held, Portal
+from proxy.session.client_text import ClientText
+from proxy.session.error_fields import notice
+from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
+from proxy.shadow.exchange import Exchange
+from proxy.shadow.findings import Kept, SessionState, described
+from proxy.shadow.relay import Relay
+from proxy.wire.frontend import Execute, Sync
+
+_SYNC = Sync().encode()
+
+
+class How(Enum):
+    """How a question is asked: in a simple query, where its columns are described with its rows, or by its portal.
+
+    Whether something of the same batch ran before decides what PostgreSQL takes for a transaction.
+    """
+
+    ALONE = auto()
+    TOGETHER = auto()
+    PORTAL_FIRST = auto()
+    PORTAL_AFTER = auto()
+
+
+class Questions:
+    """The questions of one session."""
+
+    def __init__(
+        self,
+        relay: Relay,
+        *,
+        client: asyncio.StreamWriter,
+        exchange: Exchange,
+        held: Held,
+        text: ClientText,
+        asker: Asker,
+        analyst: str,
+        work: Work,
+    ) -> None:
+        self._relay = relay
+        self._client = client
+        self._exchange = exchange
+        self._held = held
+        self._text = text
+        self._asker = asker
+        self._analyst = analyst
+        self._work = work
+
+    async def answer(self, portal: Portal, execute: Execute, *, how: How) -> bool:
+        """The way of a question: read the session, plan, prepare, release, run. Nothing is spent before `release`.
+
+        False, and nothing is done, if the shadow has something else under the portal's name than what was bound here.
+        """
+        with self._work.asking() as withdrawn:
+            prepared = await self._answer(portal, execute.portal, how=how, withdrawn=withdrawn)
+        if prepared is None:
+            return False
+        tag = None if prepared.tag is None else prepared.tag.encode()
+        self._relay.send(execute.encode(), Expected(Ending.EXECUTE, shown=ROWS | {ord("s")}, tag=tag, offset=None))
+        return True
+
+    async def open(self, portal: Portal, name: bytes) -> None:
+        """The way of a question whose rows SQL is about to fetch from its portal."""
+        with self._work.asking() as withdrawn:
+            await self._answer(portal, name, how=How.PORTAL_AFTER, withdrawn=withdrawn)
+
+    async def _answer(self, portal: Portal, name: bytes, *, how: How, withdrawn: Event) -> Prepared | None:
+        """Put the answer behind the portal of that name; None if it is another portal by now."""
+        in_query = how in (How.ALONE, How.TOGETHER)
+        first_of_batch = how in (How.ALONE, How.PORTAL_FIRST) and self._relay.answers.status == b"I"
+        bound_to = portal.statement.stand_in_text
+        first = portal.statement.part
+        if portal.statement.part.executing is not None:
+            portal = await self._given(portal, portal.statement.part.executing)
+        like = portal.statement.described
+        if not in_query:
+            self._exchange.describe(b"P", name)  # insists that the portal still exists
+        if first_of_batch and first.beforehand:
+            if not _is_held_on(first):
+                # a cursor that no transaction keeps: alone between two batches, it is refused by PostgreSQL itself
+                self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
+            self._try(first)
+        state_answer = self._exchange.read_state(name)
+        value_answer = self._exchange.read_values(portal.bound, like.types) if like.types else None
+        await self._exchange.settle()
+        self._text.learn(self._exchange.encoding_of(state_answer))
+        text = self._text.codec
+        state = self._exchange.state(state_answer, text)
+        if not in_query and state.portal != bound_to:
+            return None
+        if not first_of_batch:
+            self._try(first)
+        _insist_unchanged(portal, state)
+        parameters = {} if value_answer is None else self._exchange.values(value_answer, like.types, text)
+        prepared, released = await self._released(portal, state, parameters, withdrawn=withdrawn)
+        if state.wants_notices:
+            self._client.write(b"".join(notice(sentence, codec=text) for sentence in released.notices))
+        if in_query and like.rows is not None:
+            self._client.write(like.rows.encode())
+        try:
+            self._exchange.bind_outer(name, portal.bound, released.arrays, codec=text)
+        except UnicodeEncodeError:
+            raise KeyholeError(
+                "KH404",
+                f"the answer cannot be written in {self._text.encoding}",
+                detail="It is kept: asked again, the same question costs nothing.",
+                hint="SET client_encoding = 'UTF8';",
+            ) from None
+        return prepared
+
+    async def _released(
+        self, portal: Portal, state: SessionState, parameters: Mapping[int, Value | None], *, withdrawn: Event
+    ) -> tuple[Prepared, Released]:
+        """Plan, prepare in the shadow, and only then release."""
+        part, like = portal.statement.part, portal.statement.described
+        try:
+            prepared = await self._work.run(
+                partial(
+                    self._asker.prepare,
+                    part.text,
+                    settings=state.settings,
+                    parameters=parameters,
+                    analyst=self._analyst,
+                    utc=state.utc,
+                )
+            )
+            await self._exchange.prepare(self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like)
+            rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]
+            await self._exchange.rehearse(portal.bound, rehearsal, arrays=prepared.arrays, codec=self._text.codec)
+            await self._work.earlier()
+            return prepared, await self._work.run(partial(self._asker.release, prepared, withdrawn=withdrawn))
+        except KeyholeError as error:
+            if portal.executed:
+                raise error.unplaced() from None
+            raise error.moved(offset=part.offset) from None
+
+    def _try(self, part: Part) -> None:
+        for sql in part.beforehand:
+            self._exchange.run(self._text.encode(sql), offset=part.offset)
+
+    async def meant(self, part: Part) -> bool:
+        """Whether Keyhole answers a statement; for EXECUTE, what the shadow holds under the name tells."""
+        if part.executing is None:
+            return part.intercepted
+        if not self._held.may_be_question(part.executing.name):
+            return False
+        return await self._question_of(part.executing) is not None
+
+    async def _question_of(self, executing: Executing) -> tuple[bytes, str] | None:
+        """The name and the question of what EXECUTE names; None where there is none, or no question in it."""
+        await self._exchange.settle()
+        if not executing.name.isascii():
+            await self._text.refresh()
+        found = await self._exchange.held(self._text.encode(executing.name))
+        if found is None:
+            return None
+        question = self.inside(found)
+        name = self._text.encode(found.name.decode("utf-8", "replace"))
+        return None if question is None else (name, question)
+
+    def inside(self, kept: Kept) -> str | None:
+        """The question in a prepared statement of the shadow."""
+        return self._asker.held(kept.text, in_sql=kept.in_sql)
+
+    async def _given(self, portal: Portal, executing: Executing) -> Portal:
+        """An EXECUTE as the question that it names, bound to its arguments."""
+        found = await self._question_of(executing)
+        if found is None:
+            raise KeyholeError(
+                "KH106",
+                f'the prepared statement "{executing.name}" is no longer what it was when this was parsed',
+                hint="Send the EXECUTE again.",
+            )
+        name, question = found
+        expected = self._exchange.describe(b"S", name)
+        await self._exchange.settle()
+        types = described(expected).types
+        if types and executing.count != len(types):
+            part = portal.statement.part
+            # as it stands it fails, by the very error that PostgreSQL has for it
+            self._exchange.run(self._text.encode(part.text), offset=part.offset)
+            await self._exchange.settle()
+            raise KeyholeError(
+                "KH109",
+                f'wrong number of parameters for prepared statement "{executing.name}"',
+                detail=f"Expected {len(types)} but got {executing.count}.",
+                hint="Give EXECUTE one value per parameter.",
+            )
+        values: tuple[bytes | None, ...] = ()
+        if types:
+            at = portal.statement.part.offset + executing.given_at
+            values = await self._exchange.arguments(self._text.encode(executing.given), types, given_at=at)
+        part = Part(text=f"{executing.explain}{question}", offset=0, intercepted=True)
+        like = replace(portal.statement.described, types=types)
+        bound = replace(portal.bound, formats=(1,) if types else (), values=values)
+        return Portal(replace(portal.statement, part=part, described=like), bound, executed=True)
+
+
+def _insist_unchanged(portal: Portal, state: SessionState) -> None:
+    """Raises KH106 if the parameters of a portal may not mean what they meant when it was bound."""
+    if portal.read_by not in (None, state.read_by):
+        raise KeyholeError(
+            "KH106",
+            "since this portal was bound a setting has changed what its parameters mean",
+            detail="Parameters in text are read by DateStyle, IntervalStyle, TimeZone and the client's encoding.",
+            hint="Bind the statement again.",
+        )
+
+
+def _is_held_on(part: Part) -> bool:
+    """Whether it declares a cursor WITH HOLD."""
+    return any(token.is_word("hold") for token in tokens(part.beforehand[0]))

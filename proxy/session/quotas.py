@@ -1,0 +1,94 @@
+"""How many prepared statements, cursors and portals a session holds in the shadow, against its limits."""
+
+from planner.errors import KeyholeError
+from proxy.pipeline.port import Part
+from proxy.session.client_statements import Held
+from proxy.shadow.exchange import Exchange
+from proxy.shadow.relay import Relay
+
+
+class Counted:
+    """Upper bounds, kept without asking the shadow: names may be gone, or never have come to be.
+
+    Once a bound is reached the shadow tells how many there are.
+    """
+
+    def __init__(self, relay: Relay, exchange: Exchange, held: Held, *, statements: int, portals: int) -> None:
+        self._relay = relay
+        self._exchange = exchange
+        self._held = held
+        self._transactions = 0
+        self._most_statements = statements
+        self._most_portals = portals
+        self._statements = 0
+        self._cursors = 0
+        self._since = 0
+        self._portals: set[bytes] = set()
+
+    @property
+    def nearly_full(self) -> bool:
+        """Whether it is time to look, before a batch in which looking would be felt."""
+        full = 4 * self._statements > 3 * self._most_statements or 4 * self._cursors > 3 * self._most_portals
+        return full and 8 * self._since > min(self._most_statements, self._most_portals)
+
+    async def make_room(self, parts: tuple[Part, ...], name: bytes = b"") -> bool:
+        """Before a text is sent that prepares statements or declares cursors, or gets a name itself; whether the shadow
+        was asked.
+
+        In a transaction that has failed nothing can be looked up. All that can be prepared then is what ends it, for
+        which there is as much room again. Raises KH410, ShadowFailed.
+        """
+        words = [part.first_word for part in parts]
+        statements, cursors = bool(name) + words.count("prepare"), words.count("declare")
+        if not statements and not cursors:
+            return False
+        if self._statements + statements <= self._most_statements and self._cursors + cursors <= self._most_portals:
+            self._count(statements=statements, cursors=cursors)
+            return False
+        await self._exchange.settle()
+        failed = self._relay.answers.status == b"E"
+        if not failed:
+            await self.look()
+        self._insist(statements=statements, cursors=cursors, room=2 if failed else 1)
+        return not failed
+
+    async def look(self) -> None:
+        """Ask the shadow how many there are. Raises ShadowFailed."""
+        await self._held.forget_savepoints()
+        self._since = 0
+        self._statements = await self._exchange.count_held()
+        self._cursors = await self._exchange.count_cursors()
+
+    def bind(self, portal: bytes) -> None:
+        """A portal is about to be made. Raises KH410."""
+        answers = self._relay.answers
+        if answers.status == b"I" and answers.readies != self._transactions:
+            self._transactions = answers.readies
+            self._portals.clear()  # no portal of before can be left
+        if portal not in self._portals and len(self._portals) >= self._most_portals:
+            raise _too_many("portals", self._most_portals)
+        self._portals.add(portal)
+
+    def close(self, portal: bytes) -> None:
+        """The client closes a portal."""
+        self._portals.discard(portal)
+
+    def _insist(self, *, statements: int, cursors: int, room: int) -> None:
+        if statements and self._statements + statements > room * self._most_statements:
+            raise _too_many("prepared statements", self._most_statements)
+        if cursors and self._cursors + cursors > room * self._most_portals:
+            raise _too_many("cursors", self._most_portals)
+        self._count(statements=statements, cursors=cursors)
+
+    def _count(self, *, statements: int, cursors: int) -> None:
+        self._statements += statements
+        self._cursors += cursors
+        self._since += statements + cursors
+
+
+def _too_many(what: str, most: int) -> KeyholeError:
+    return KeyholeError(
+        "KH410",
+        f"a session holds at most {most:,} {what}",
+        hint="Close those that are not needed any more, or set the driver's statement cache lower.",
+    )

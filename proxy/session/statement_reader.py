@@ -1,0 +1,67 @@
+"""Which statements a client's text has, and which of them Keyhole answers: read where it holds up nobody else."""
+
+from concurrent.futures import Executor
+from functools import partial
+
+import structlog
+
+from planner.errors import KeyholeError
+from proxy.concurrency.cancellable_work import Work
+from proxy.concurrency.long_statements import VERY_LONG_BYTES, alone
+from proxy.observe.logs import fault
+from proxy.pipeline.port import Asker, Part
+from proxy.session.client_statements import Held
+from proxy.session.client_text import ClientText
+from proxy.session.statement_timeout import longest_ms
+
+log = structlog.get_logger("keyhole.session")
+
+_LONG_BYTES = 2 * 1024
+
+
+class Reading:
+    """Reads one session's texts, those of `analyst`: short ones at once, long ones in `work`, very long ones in
+    `readers` while nothing else in the process reads such a one.
+
+    `longest_ms` is the highest `statement_timeout` that any of them may have set.
+    """
+
+    def __init__(
+        self, asker: Asker, *, analyst: str, text: ClientText, held: Held, work: Work, readers: Executor
+    ) -> None:
+        self._asker = asker
+        self._analyst = analyst
+        self._text = text
+        self._held = held
+        self._work = work
+        self._readers = Work(readers)
+        self.longest_ms = 0.0
+
+    async def parts(self, sql: bytes) -> tuple[Part, ...]:
+        """The statements of a text. What PREPARE or EXECUTE names is noted. Raises KeyholeError."""
+        text = await self._text.read(sql)
+        if len(sql) > _LONG_BYTES:
+            beside = self._readers if len(sql) > VERY_LONG_BYTES else self._work
+            parts, longest = await beside.run(partial(self._read, text))
+        else:
+            parts, longest = self._at_once(text)
+        self.longest_ms = max(self.longest_ms, longest)
+        for part in parts:
+            if part.prepares is not None:
+                self._held.prepared(part.prepares)
+            if part.executing is not None:
+                self._held.check_execute(part.executing.name, position=part.offset + 1)
+        return parts
+
+    def _read(self, text: str) -> tuple[tuple[Part, ...], float]:
+        with alone(text, analyst=self._analyst):
+            return self._asker.read(text), longest_ms(text)
+
+    def _at_once(self, text: str) -> tuple[tuple[Part, ...], float]:
+        try:
+            return self._read(text)
+        except KeyholeError:
+            raise
+        except Exception as error:
+            log.error("internal error", **fault(error))
+            raise KeyholeError("KH900", "internal error") from None

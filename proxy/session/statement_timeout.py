@@ -1,0 +1,57 @@
+"""What a client makes of `statement_timeout`: how long, at the longest, it lets PostgreSQL work on its statements.
+
+PostgreSQL alone knows where one statement of a text or a pipeline ends and the next begins, so its own limit is the
+one that counts, as long as the client has not set it higher than the owner's.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+
+from planner.parser.lexer import Token, tokens
+
+SETTING = "statement_timeout"
+_VALUE = re.compile(r"\s*([0-9]+)\s*(us|ms|s|min|h|d)?\s*")  # fractions may be rounded to 0, which switches it off
+_MILLISECONDS = {None: 1.0, "us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
+
+
+def given_ms(settings: Mapping[str, str]) -> float:
+    """The longest that the settings of a login say."""
+    return max((_milliseconds(value) for name, value in settings.items() if name.lower() == SETTING), default=math.inf)
+
+
+def longest_ms(text: str) -> float:
+    """The longest that any part of a text may set, by SET or set_config(); 0 where it sets none.
+
+    Guarantee: not less than what PostgreSQL makes of it, for every text that is not refused. Where that cannot be told
+    (a parameter, an expression), and where the limit is switched off, it is infinite. Raises KH100.
+    """
+    if SETTING not in text.lower():  # names cannot be written otherwise: those with escapes are refused
+        return 0.0
+    found = tokens(text)
+    return max((_assigned(found, at) for at, token in enumerate(found) if token.value.lower() == SETTING), default=0.0)
+
+
+def _assigned(found: tuple[Token, ...], at: int) -> float:
+    """What the name at that place is set to; 0 where it is only named, or goes back to what the login said."""
+    following = found[at + 1 : at + 4]
+    if not following:
+        return 0.0
+    if not (following[0].value.startswith("=") or following[0].value.lower() in ("to", ",")):
+        return 0.0
+    if len(following) < 2 or following[0].value not in ("=", "to", ","):
+        return math.inf
+    value = following[1]
+    if value.is_word("default"):
+        return 0.0
+    if len(following) > 2 and following[2].value not in (";", ",", ")"):
+        return math.inf
+    return _milliseconds(value.value) if value.kind in ("number", "string") else math.inf
+
+
+def _milliseconds(value: str) -> float:
+    read = _VALUE.fullmatch(value)
+    if read is None:
+        return math.inf
+    found = float(read[1]) * _MILLISECONDS[read[2]]
+    return math.ceil(found) if found >= 1 else math.inf

@@ -1,0 +1,93 @@
+"""The source that a policy names, open for one service after another."""
+
+import threading
+from pathlib import Path
+
+from planner.policy.file import Policy
+from proxy.sources.open import Source, database_file, open_source
+
+
+def open_policy_source(policy: Policy) -> Source:
+    """The source that a policy names. Raises KH008."""
+    source = policy.source
+    return open_source(
+        source.url,
+        directory=policy.directory,
+        rollups=source.rollups,
+        rollup_rows=source.rollup_rows,
+        scratch=source.scratch,
+    )
+
+
+def same_source(one: Policy, other: Policy) -> bool:
+    """Whether two policies mean the same source: by the same name, and from where they lie."""
+    return one.source == other.source and _file(one) == _file(other)
+
+
+class SharedSource:
+    """An open source, closed when the last who uses it leaves. It knows those that it follows, or that follow it, and
+    are open. Raises KH008."""
+
+    def __init__(self, policy: Policy, *, beside: "list[SharedSource] | None" = None) -> None:
+        self._file = _identity(policy)
+        self.source = open_policy_source(policy)
+        self._policy = policy
+        self._users = 1
+        self._lock = threading.Lock()
+        self._all_open = [] if beside is None else beside
+        self._all_open.append(self)
+
+    def is_of(self, policy: Policy) -> bool:
+        """Whether a policy means this very source."""
+        return same_source(policy, self._policy)
+
+    def following(self, policy: Policy) -> "SharedSource":
+        """The source of a policy that follows: one that is open already, of whichever policy before, or another."""
+        for known in tuple(self._all_open):
+            if known.is_of(policy) and known._join():
+                return known
+        return SharedSource(policy, beside=self._all_open)
+
+    def clashes_with(self, policy: Policy) -> bool:
+        """Whether the policy's source is a file that is open in another state, or with other settings.
+
+        DuckDB opens a file once in a process: whoever opens it again meanwhile gets it as it was then.
+        """
+        return any(known._clashes_with(policy) for known in tuple(self._all_open))
+
+    def _clashes_with(self, policy: Policy) -> bool:
+        if self._file is None:
+            return False
+        path, _ = self._file
+        return _file(policy) == path and not (self.is_of(policy) and _identity(policy) == self._file)
+
+    def _join(self) -> bool:
+        """One more uses it; not where the last one has left."""
+        with self._lock:
+            self._users += bool(self._users)
+            return bool(self._users)
+
+    def leave(self) -> None:
+        """One uses it no more."""
+        with self._lock:
+            self._users -= 1
+            is_last = not self._users
+        if is_last:
+            self.source.close()
+            self._all_open.remove(self)
+
+
+def _file(policy: Policy) -> Path | None:
+    return database_file(policy.source.url, directory=policy.directory)
+
+
+def _identity(policy: Policy) -> tuple[Path, tuple[int, int] | None] | None:
+    """Which file the policy's source is, by name and by what stands under it; None where it is none."""
+    path = _file(policy)
+    if path is None:
+        return None
+    try:
+        found = path.stat()
+    except OSError:
+        return path, None
+    return path, (found.st_dev, found.st_ino)
