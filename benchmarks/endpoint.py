@@ -36,7 +36,7 @@ from benchmarks.workload import (
     unit_workload,
 )
 from proxy.cli import check as checking
-from proxy.process import single as serving
+from proxy.process.serve import in_background
 from proxy.service.service import Service
 from proxy.shadow.embedded import OWNER, EmbeddedShadow
 from proxy.shadow.wheel import postgres_server
@@ -240,7 +240,7 @@ def _made(directory: Path) -> Path:
 
 @contextmanager
 def _endpoint(service: Service) -> Iterator[str]:
-    with serving.in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
+    with in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
         place = f"{addresses.host}:{addresses.port}/{addresses.database}"
         yield f"postgresql://{ANALYST}:{PASSWORD}@{place}"
 

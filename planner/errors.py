@@ -135,3 +135,18 @@ class KeyholeError(Exception):
     def unplaced(self) -> "KeyholeError":
         """The same refusal without a position: its text is not the one that the client sent."""
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint)
+
+
+def not_allowed(
+    message: str, *, position: int | None, hint: str | None = None, detail: str | None = None
+) -> KeyholeError:
+    """KH102 for a statement, or a part of one, off the allow-list."""
+    return KeyholeError(
+        "KH102",
+        message,
+        detail=detail
+        or "Allowed: SELECT, WITH, VALUES, TABLE, SET, SHOW, RESET, transactions, cursors, PREPARE, EXECUTE, "
+        "DEALLOCATE, DISCARD, and EXPLAIN without ANALYZE.",
+        hint=hint or "Run other statements on the source itself, with the owner's rights.",
+        position=position,
+    )

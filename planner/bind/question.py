@@ -6,11 +6,12 @@ from datetime import date
 from mechanisms.formula import cuts
 from planner.bind.lookup_columns import stored
 from planner.bind.set_branches import said
-from planner.bind.unit_totals import canonical_rows, resolved
+from planner.bind.unit_totals import resolved
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Value
 from planner.errors import KeyholeError
 from planner.functionals.atoms import Atoms, atoms
+from planner.functionals.unit_rows import canonical_rows
 from planner.parser.tree import parse
 from planner.question.model import Accuracy, Question
 from planner.scope.embedded import Embedded

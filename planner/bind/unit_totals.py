@@ -9,11 +9,9 @@ other are met by different units.
 References: MATHS M2 (fixed point), M6.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor
 
 from sqlglot import exp
 
@@ -23,32 +21,24 @@ from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Arithmetic, Values
 from planner.bind.joins import row_conditions
 from planner.bind.unit_query import refused, total_columns, unit_table
-from planner.catalog.model import Column, SqlType, Table, Value
+from planner.catalog.model import Column, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.functional import functional, grid
 from planner.functionals.row_range import row_range
+from planner.functionals.unit_rows import _meaning, one_row
 from planner.parser.tree import bare, name, parse, position, written
-from planner.plan.identity import functional_identity
-from planner.predicates.column_comparison import terminating
 from planner.predicates.condition import row_condition
 from planner.question.condition import (
-    ALWAYS,
     And,
-    Compare,
     Condition,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Within,
     all_of,
-    canonical,
     columns,
     fixed_columns,
 )
-from planner.question.model import Functional, Measure, Question, Term, UnitRows, UnitTotal
+from planner.question.model import Functional, Measure, Term, UnitRows, UnitTotal
 from planner.scope.embedded import Embedded, UnitQuery
 from planner.scope.names import Scope
+from planner.values.decimals import terminating
 from planner.values.expressions import Given
 
 _TYPES = {
@@ -226,139 +216,3 @@ def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, in
 def _present(values: tuple[Values, ...]) -> Functional | None:
     """Whether a unit has a value of what is summed."""
     return None if not values else one_row(Term(1, values[0].column, values[0].condition, 0))
-
-
-def one_row(term: Term) -> Functional:
-    """1 for a privacy unit with some row that the term counts."""
-    return Functional(
-        name="rows", measure=Measure.UNITS, terms=(term,), sensitivity=1, unit_range=None, unit_size=Decimal(1), rows=1
-    )
-
-
-def _meaning(total: UnitTotal) -> str:
-    present = "" if total.present is None else functional_identity(total.present)
-    return f"{functional_identity(total.functional)} steps {total.functional.unit_size} where {present}"
-
-
-def canonical_rows(question: Question) -> Question:
-    """The question with totals called by their meaning, and without those that nothing reads.
-
-    So that it is the same question whatever its totals are called.
-    """
-    if question.per_unit is None:
-        return question
-    names = {total.name: f"total {_meaning(total)}" for total in question.per_unit.totals}
-    read = columns(question.where)
-    for made in question.functionals:
-        read |= set(made.columns)
-        for term in made.terms:
-            read |= columns(term.condition)
-    kept = {known: new for known, new in names.items() if known in read}
-    totals = sorted(
-        (replace(total, name=kept[total.name]) for total in question.per_unit.totals if total.name in kept),
-        key=lambda total: total.name,
-    )
-    return replace(
-        question,
-        table=replace(
-            question.table,
-            columns=tuple(
-                replace(column, name=kept.get(column.name, column.name))
-                for column in question.table.columns
-                if column.name not in names or column.name in kept
-            ),
-        ),
-        where=renamed(question.where, kept),
-        functionals=tuple(_renamed(made, kept) for made in question.functionals),
-        per_unit=replace(question.per_unit, totals=tuple(totals)),
-    )
-
-
-def unit_rows_text(question: Question, rows: UnitRows) -> Iterator[str]:
-    """In words: what one row of a question per unit is, and how far each total counts."""
-    keys = [key for key in question.keys.names if key not in rows.table.unit]
-    groups = f" in each ({', '.join(keys)})" if keys else ""
-    filtered = "" if rows.where == ALWAYS else f", over the rows with {canonical(rows.where)}"
-    totals = ", ".join(total.written for total in rows.totals) or "one row"
-    yield f"of each ({rows.table.unit_text}){groups}: {totals}{filtered}"
-    for total in rows.totals:
-        step = question.table.column(total.name).grid or Decimal(1)
-        low, high = (format((step * edge).normalize(), "f") for edge in (total.low, total.high))
-        yield f"{total.written} is clipped to {low} .. {high}"
-
-
-def _renamed(made: Functional, names: Mapping[str, str]) -> Functional:
-    return replace(
-        made,
-        terms=tuple(
-            replace(
-                term,
-                column=None if term.column is None else names.get(term.column, term.column),
-                condition=renamed(term.condition, names),
-            )
-            for term in made.terms
-        ),
-    )
-
-
-def renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
-    """The condition with columns under other names."""
-    match condition:
-        case Not(inner):
-            return Not(renamed(inner, names))
-        case And(parts):
-            return And(tuple(renamed(part, names) for part in parts))
-        case Or(parts):
-            return Or(tuple(renamed(part, names) for part in parts))
-        case _:
-            return replace(condition, column=names.get(condition.column, condition.column))
-
-
-def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
-    """The condition with totals compared as whole numbers of steps, NULL where it was.
-
-    Parameters:
-        steps: of the columns that are totals, what one step is worth.
-    """
-    match condition:
-        case Not(inner):
-            return Not(in_steps(inner, steps))
-        case And(parts):
-            return And(tuple(in_steps(part, steps) for part in parts))
-        case Or(parts):
-            return Or(tuple(in_steps(part, steps) for part in parts))
-        case Compare(column, operator, value) if column in steps:
-            return _compared(column, operator, _number(value) / steps[column])
-        case Within(column, values) if column in steps:
-            found = [_number(value) / steps[column] for value in values]
-            whole = tuple(sorted(int(value) for value in found if value.denominator == 1))
-            return Within(column, whole) if whole else _never(column)
-        case Like() if condition.column in steps:
-            raise KeyholeError("KH900", "a total is no text")
-        case IsNull() | Compare() | Within() | Like():
-            return condition
-
-
-def _number(value: Value) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise KeyholeError("KH900", "a total is compared with what is no number")
-    return Fraction(value)
-
-
-def _compared(column: str, operator: str, value: Fraction) -> Condition:
-    match operator:
-        case ">" | "<=":
-            return Compare(column, operator, floor(value))
-        case ">=" | "<":
-            return Compare(column, operator, ceil(value))
-        case _ if value.denominator == 1:
-            return Compare(column, operator, int(value))
-        case "=":
-            return _never(column)
-        case _:
-            return Not(_never(column))
-
-
-def _never(column: str) -> Condition:
-    """False wherever the column has a value, NULL elsewhere."""
-    return And((Compare(column, "<", 0), Compare(column, ">", 0)))

@@ -138,11 +138,6 @@ def as_typed(formula: Formula, names: Mapping[Literal, str]) -> Formula:
     return AnyOf(tuple(sorted(map(ordered, formula.children), key=lambda term: [place(cut) for cut in cuts(term)])))
 
 
-def aggregate_text(functional: Functional) -> str:
-    """The aggregate as the analyst wrote it: an average's functional is named with its threshold behind."""
-    return functional.name if functional.name.endswith(")") else functional.name.rpartition(" - ")[0]
-
-
 def in_users_unit(functional: Functional, cut: int) -> Decimal:
     """A threshold in the analyst's unit; for an average, that of a group of the size its tolerance is meant for."""
     return functional.origin + functional.unit_size * cut / functional.rows

@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
-from planner.bind.unit_totals import unit_rows_text
 from planner.explain.approval import Waiting
 from planner.explain.cost_breakdown import (
     expected_losses,
@@ -18,7 +17,6 @@ from planner.explain.cost_breakdown import (
 )
 from planner.explain.literal_labels import (
     Named,
-    aggregate_text,
     idle,
     lettered,
     letters,
@@ -31,7 +29,8 @@ from planner.explain.literal_labels import (
 )
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.rounding import at_least, at_most, percent
-from planner.question.model import Offsets
+from planner.functionals.unit_rows import unit_rows_text
+from planner.question.model import Offsets, aggregate_text
 from planner.question.plan import Plan
 
 FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"

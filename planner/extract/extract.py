@@ -7,7 +7,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.catalog.model import Catalog, StoredQuestion, Table
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, not_allowed
 from planner.extract.constant_result import constantly_empty, idle_tables
 from planner.extract.cut import Place, question_edits
 from planner.extract.normalise import flattened
@@ -20,7 +20,6 @@ from planner.parser.lexer import Token, quoted
 from planner.parser.lexer import tokens as lex
 from planner.parser.tree import name, offset, parse, position
 from planner.scope.embedded import Embedded, EmbeddedVirtual
-from planner.statements.allow_list import refused
 
 MOST_QUESTIONS = 16
 Found: TypeAlias = Table | StoredQuestion | VirtualRelation
@@ -89,9 +88,9 @@ def _private(tree: exp.Expr, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
 
 def _check_query(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
     if not isinstance(tree, exp.Query | exp.Values):
-        raise refused("this form of query is not allowed", position=tokens[0].start + 1)
+        raise not_allowed("this form of query is not allowed", position=tokens[0].start + 1)
     for node in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into):
-        raise refused(f"{type(node).__name__.upper()} is not allowed", position=position(node))
+        raise not_allowed(f"{type(node).__name__.upper()} is not allowed", position=position(node))
 
 
 def _embedded(
@@ -120,11 +119,11 @@ def _names(catalog: Catalog) -> frozenset[str]:
 def _check_reading_only(tokens: tuple[Token, ...]) -> None:
     for index, token in enumerate(tokens):
         if token.is_word("into"):
-            raise refused("SELECT INTO is not allowed", position=token.start + 1)
+            raise not_allowed("SELECT INTO is not allowed", position=token.start + 1)
         if token.is_word("insert", "update", "delete", "merge") and index > 1 and tokens[index - 1].is_symbol("("):
             before = tokens[index - 2]
             if before.is_word("as", "materialized"):
-                raise refused(f"{token.value.upper()} is not allowed", position=token.start + 1)
+                raise not_allowed(f"{token.value.upper()} is not allowed", position=token.start + 1)
 
 
 def _meant(node: exp.Table, catalog: Catalog) -> Found | None:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mechanisms.formula import TRUE
-from planner.bind.unit_totals import one_row
 from planner.catalog.model import Column, RowCap, Value
+from planner.functionals.unit_rows import one_row
 from planner.lower.contribution_bounds import Bounding, not_null
 from planner.lower.domain import LONGEST_LIST, gapless, listed, restriction
 from planner.lower.functional import LARGEST, FunctionalSql

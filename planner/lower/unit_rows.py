@@ -11,8 +11,8 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from planner.bind.unit_totals import in_steps, renamed
 from planner.catalog.model import Column, SqlType, Table
+from planner.functionals.unit_rows import in_steps, renamed
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.functional import FunctionalSql
 from planner.lower.layout import group_by, indented, select, where

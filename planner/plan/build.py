@@ -12,11 +12,12 @@ from mechanisms.keyhole.one_shot import better_in_blocks, single_literals
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Unachievable
 from mechanisms.registry import MECHANISMS, compare
 from mechanisms.threshold.joint_loss import all_at_once
-from planner.bind.unit_totals import canonical_rows
 from planner.errors import KeyholeError
+from planner.functionals.identity import functional_identity
 from planner.functionals.sensitivity import JointSensitivity, joint_sensitivity
+from planner.functionals.unit_rows import canonical_rows
 from planner.lower.scan import rewrite
-from planner.plan.identity import fingerprint, functional_identity
+from planner.plan.identity import fingerprint
 from planner.plan.minimise import minimise
 from planner.plan.shareable_noise import shareable
 from planner.question.model import Question

@@ -6,22 +6,16 @@ from hashlib import sha256
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Lookup, Table
+from planner.functionals.identity import _summed, functional_identity
 from planner.functionals.per_key_offsets import LIMIT
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.row import RowSql
 from planner.question.condition import canonical
-from planner.question.model import Functional, Offsets, Question, Term, UnitRows
+from planner.question.model import Functional, Question, UnitRows
 from planner.question.public_knowledge import knowledge
 
 FORMAT = "keyhole question 2"
 PATH_FORMAT = "keyhole path 1"
-
-
-def functional_identity(functional: Functional) -> str:
-    """What a functional sums, within one question's table, filter and keys, and what is taken off before it is compared
-    with a cut."""
-    taken_off = () if functional.offsets is None else (_offsets(functional.offsets),)
-    return "|".join((_summed(functional), *taken_off))
 
 
 def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...]:
@@ -73,29 +67,6 @@ def _values_of(question: Question, digest: str) -> Iterator[str]:
     if question.per_unit is not None:
         yield from _unit_rows(question.per_unit)
     yield f"where {canonical(question.where)}"
-
-
-def _summed(functional: Functional) -> str:
-    low, high = functional.unit_range or ("", "")
-    return "|".join(
-        (
-            functional.measure.value,
-            " + ".join(sorted(map(_term, functional.terms))),
-            f"sensitivity={functional.sensitivity}",
-            f"unit_range={low}..{high}",
-        )
-    )
-
-
-def _offsets(taken: Offsets) -> str:
-    """The digest of what is taken off by key; the question's keys are named beside it, in the same order."""
-    digest = sha256(" ".join(map(str, taken.steps)).encode()).hexdigest()
-    return f"less {len(taken.steps)} numbers by {taken.key!r} {digest}"
-
-
-def _term(term: Term) -> str:
-    column = "*" if term.column is None else repr(term.column)
-    return f"{term.coefficient} {column}^{term.power} [{canonical(term.condition)}]"
 
 
 def fingerprint(question: Question) -> str:

@@ -15,7 +15,7 @@ from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
 from planner.policy.cap_rules import caps_of_another, caps_that_never_matter
 from planner.policy.certificate_rules import certificates_not_asked_for
-from planner.statements.stored_parameters import numbered
+from planner.policy.stored_questions import numbered
 
 if TYPE_CHECKING:
     from planner.policy.file import AnalystSection, ColumnSection, KeySection, Policy, TableSection

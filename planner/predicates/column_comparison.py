@@ -16,6 +16,7 @@ from planner.parser.tree import position, written
 from planner.question.condition import NEVER, Compare, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.datetimes import moment
+from planner.values.decimals import terminating
 from planner.values.expressions import Constant, Number, Untyped, number, truth
 from planner.values.float4 import nearest_real
 from planner.values.model import wrong
@@ -162,20 +163,6 @@ def _decimal(constant: Constant, column: Column, node: exp.Expr) -> Decimal:
     if value is None:
         raise KeyholeError("KH212", "a constant has no end; write it as a decimal number", position=position(node))
     return value
-
-
-def terminating(value: Fraction) -> Decimal | None:
-    """The fraction as an exact decimal, or None if its digits never end."""
-    denominator, twos, fives = value.denominator, 0, 0
-    while denominator % 2 == 0:
-        denominator, twos = denominator // 2, twos + 1
-    while denominator % 5 == 0:
-        denominator, fives = denominator // 5, fives + 1
-    if denominator != 1:
-        return None
-    scale = max(twos, fives)
-    digits = value.numerator * 10**scale // value.denominator
-    return Decimal(f"{digits}E-{scale}") if scale else Decimal(digits)
 
 
 def _timestamp(constant: Constant, column: Column, node: exp.Expr) -> datetime:

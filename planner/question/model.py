@@ -165,3 +165,8 @@ class Question:
     accuracy: Accuracy
     warnings: tuple[str, ...]
     per_unit: UnitRows | None = None
+
+
+def aggregate_text(functional: Functional) -> str:
+    """The aggregate as the analyst wrote it: an average's functional is named with its threshold behind."""
+    return functional.name if functional.name.endswith(")") else functional.name.rpartition(" - ")[0]

@@ -15,8 +15,7 @@ from math import floor
 from mechanisms.protocol import Knowledge
 from planner.catalog.tolerance import separated, squeezed
 from planner.errors import KeyholeError
-from planner.explain.literal_labels import aggregate_text
-from planner.question.model import Functional, Question
+from planner.question.model import Functional, Question, aggregate_text
 
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
 _PART = re.compile(

@@ -1,6 +1,6 @@
 """Which session settings and functions a client may use: an allow-list of settings, a list of functions that act."""
 
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, not_allowed
 from planner.parser.lexer import Token
 
 OWN_NAMES = "keyhole."
@@ -105,23 +105,10 @@ _ACTING_PREFIXES = (
 )
 
 
-def refused(message: str, *, position: int | None, hint: str | None = None, detail: str | None = None) -> KeyholeError:
-    """KH102 for a statement, or a part of one, off the allow-list."""
-    return KeyholeError(
-        "KH102",
-        message,
-        detail=detail
-        or "Allowed: SELECT, WITH, VALUES, TABLE, SET, SHOW, RESET, transactions, cursors, PREPARE, EXECUTE, "
-        "DEALLOCATE, DISCARD, and EXPLAIN without ANALYZE.",
-        hint=hint or "Run other statements on the source itself, with the owner's rights.",
-        position=position,
-    )
-
-
 def check_setting(name: str, value: tuple[Token, ...], *, position: int) -> None:
     """Refuse a setting of PostgreSQL that is not harmless (KH102). `keyhole.` settings are checked elsewhere."""
     if name not in HARMLESS_SETTINGS:
-        raise refused(
+        raise not_allowed(
             f'the setting "{name}" may not be changed here',
             position=position,
             detail="Only settings that concern the client's own formats, names and timeouts may be set.",
@@ -132,7 +119,7 @@ def check_setting(name: str, value: tuple[Token, ...], *, position: int) -> None
         ["true"],
         ["1"],
     ):
-        raise refused(f'"{name}" stays on', position=position, hint="Write backslashes in E'...' strings.")
+        raise not_allowed(f'"{name}" stays on', position=position, hint="Write backslashes in E'...' strings.")
 
 
 def check_functions(tokens: tuple[Token, ...]) -> None:
@@ -149,7 +136,7 @@ def _check_call(tokens: tuple[Token, ...], index: int) -> None:
     elif called.value.startswith("pg_advisory_unlock"):
         return
     elif called.value in _ACTING or called.value.startswith(_ACTING_PREFIXES):
-        raise refused(
+        raise not_allowed(
             f"{called.value}() acts on the server or runs text as SQL",
             position=called.start + 1,
             hint="Leave the call out.",
@@ -160,7 +147,7 @@ def _check_set_config(tokens: tuple[Token, ...], index: int) -> None:
     at = tokens[index].start + 1
     literal = index + 3 < len(tokens) and tokens[index + 2].kind == "string" and tokens[index + 3].is_symbol(",")
     if not literal:
-        raise refused("set_config() needs the setting's name as a plain text", position=at, hint="Use SET.")
+        raise not_allowed("set_config() needs the setting's name as a plain text", position=at, hint="Use SET.")
     name = tokens[index + 2].value.lower()
     if not name.startswith("keyhole."):
         check_setting(name, _plain_text(tokens[index + 4 :]), position=at)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.catalog.model import Catalog
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, not_allowed
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token, tokens
 from planner.scope.embedded import Embedded, EmbeddedVirtual
-from planner.statements.allow_list import check_functions, check_own_names, refused
+from planner.statements.allow_list import check_functions, check_own_names
 from planner.statements.explain import explain_statement
 from planner.statements.kinds import Executing, Explaining, PassThrough, Preparing, SetKeyhole, Statement
 from planner.statements.prepare_execute import declare_statement, execute_statement, prepare_statement
@@ -75,7 +75,7 @@ def _classified(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statem
     handler = _HANDLERS.get(first.value) if first.kind == "word" else None
     if handler is None:
         instead = _INSTEAD.get(first.value) if first.kind == "word" else None
-        raise refused(f"{first.value.upper()[:40]} is not allowed", position=first.start + 1, hint=instead)
+        raise not_allowed(f"{first.value.upper()[:40]} is not allowed", position=first.start + 1, hint=instead)
     check_functions(found)
     return handler(text, found, catalog)
 
@@ -98,7 +98,7 @@ def _naming(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]
 def _transaction(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
     for token in found[1:]:
         if token.is_word("prepared"):
-            raise refused("two-phase transactions are not allowed", position=found[0].start + 1, hint="Use COMMIT.")
+            raise not_allowed("two-phase transactions are not allowed", position=found[0].start + 1, hint="Use COMMIT.")
     return PassThrough("transaction")
 
 

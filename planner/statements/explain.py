@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from planner.catalog.model import Catalog
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, not_allowed
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
-from planner.statements.allow_list import refused
 from planner.statements.kinds import Executing, Explaining, PassThrough, Statement
 from planner.statements.prepare_execute import execute_statement
 from planner.statements.query import inner_statement, query_statement
@@ -26,9 +25,9 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     elif rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table"):
         result = query_statement(inner, rest, catalog)
     else:
-        raise refused(f"EXPLAIN of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
+        raise not_allowed(f"EXPLAIN of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
     if analyze is not None:
-        raise refused(
+        raise not_allowed(
             "EXPLAIN ANALYZE is not allowed",
             position=analyze + 1,
             detail="It would run what it explains.",

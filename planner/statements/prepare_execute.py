@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from planner.catalog.model import Catalog
+from planner.errors import not_allowed
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
-from planner.statements.allow_list import check_own_names, refused
+from planner.statements.allow_list import check_own_names
 from planner.statements.kinds import Executing, PassThrough, Preparing, Statement
 from planner.statements.query import inner_statement, query_statement
 
@@ -25,10 +26,10 @@ def _held(word: str, what: str, text: str, found: tuple[Token, ...], catalog: Ca
     check_own_names(found[1:2])
     start = _after(found, word)
     if start is None:
-        raise refused(f"{found[0].value.upper()} of this form is not allowed", position=found[0].start + 1)
+        raise not_allowed(f"{found[0].value.upper()} of this form is not allowed", position=found[0].start + 1)
     inner, rest = inner_statement(text, found, start)
     if not (rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table")):
-        raise refused(f"{what} of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
+        raise not_allowed(f"{what} of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
     result = query_statement(inner, rest, catalog)
     if isinstance(result, PassThrough):
         return PassThrough(found[0].value)

@@ -1,10 +1,10 @@
 """SET and RESET: settings of Keyhole are checked, those of PostgreSQL are passed on where they are harmless."""
 
 from planner.catalog.model import Catalog
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, not_allowed
 from planner.parser.lexer import Token
 from planner.statements import stored_parameters
-from planner.statements.allow_list import check_setting, refused
+from planner.statements.allow_list import check_setting
 from planner.statements.kinds import PassThrough, SetKeyhole, Statement
 from planner.statements.settings import check
 
@@ -23,7 +23,7 @@ def set_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Stat
     if _own_role(rest):
         return PassThrough("set")
     if rest[0].is_word("role") or (len(rest) > 1 and rest[1].is_word("authorization")):
-        raise refused("the role of a session cannot be changed", position=at, hint="Connect as another analyst.")
+        raise not_allowed("the role of a session cannot be changed", position=at, hint="Connect as another analyst.")
     if rest[0].is_word("time") and len(rest) > 1 and rest[1].is_word("zone"):
         return PassThrough("set")
     if rest[0].is_word("names", "schema") or (rest[0].is_word("xml") and len(rest) > 1 and rest[1].is_word("option")):

@@ -6,11 +6,10 @@ like any other: it is part of what makes two questions the same.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 
-from planner.catalog.fault import Fault, nearest
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog, StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
@@ -22,33 +21,6 @@ PREFIX = "keyhole.param."
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})")
 _TRUTHS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-
-
-def numbered(sql: str, names: Iterable[str]) -> str:
-    """The owner's SQL with `$1`, `$2`, ... for `:name` in the order of `names`.
-
-    Raises `Fault` KH002 for a name that is not declared, one that is not used, and a `$n` of its own; KH100.
-    """
-    known = {name: index for index, name in enumerate(names, start=1)}
-    used: set[str] = set()
-    parts: list[str] = []
-    at = 0
-    found = tokens(sql)
-    for token, after in zip(found, (*found[1:], None), strict=True):
-        if token.kind == "parameter":
-            raise Fault("KH002", f"has the parameter {token.value}", hint="Name it: :threshold.")
-        if not token.is_symbol(":") or after is None or after.kind != "word" or after.start != token.end:
-            continue
-        if after.value not in known:
-            hint = nearest(after.value, known) if known else f"Declare parameters = {{ {after.value} = 40 }}."
-            raise Fault("KH002", f"uses :{after.value}, which is not among its parameters", hint=hint)
-        used.add(after.value)
-        parts.extend((sql[at : token.start], f"${known[after.value]}"))
-        at = after.end
-    for name in known:
-        if name not in used:
-            raise Fault("KH002", f"does not use its parameter {name}", hint=f"Write :{name} where it goes, or drop it.")
-    return "".join((*parts, sql[at:]))
 
 
 def with_defaults(stored: StoredQuestion) -> str:

@@ -3,8 +3,6 @@
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from planner.predicates.column_comparison import terminating
-
 
 def decimal(value: Fraction) -> Decimal:
     """The fraction as a decimal for people: exact if it ends, else to 12 digits."""
@@ -14,3 +12,17 @@ def decimal(value: Fraction) -> Decimal:
     with localcontext() as context:
         context.prec = 12
         return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def terminating(value: Fraction) -> Decimal | None:
+    """The fraction as an exact decimal, or None if its digits never end."""
+    denominator, twos, fives = value.denominator, 0, 0
+    while denominator % 2 == 0:
+        denominator, twos = denominator // 2, twos + 1
+    while denominator % 5 == 0:
+        denominator, fives = denominator // 5, fives + 1
+    if denominator != 1:
+        return None
+    scale = max(twos, fives)
+    digits = value.numerator * 10**scale // value.denominator
+    return Decimal(f"{digits}E-{scale}") if scale else Decimal(digits)

@@ -32,7 +32,8 @@ from planner.question.plan import Plan
 from proxy.cli import check as checking
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.process import single as serving
+from proxy.process.addresses import Addresses
+from proxy.process.serve import in_background
 from proxy.report.psql_table import psql_table, row_count
 from proxy.service.service import Service
 
@@ -100,10 +101,10 @@ def _wait() -> None:
 
 
 @contextmanager
-def _serving(console: Console, service: Service, *, keep: bool) -> Iterator[serving.Addresses]:
+def _serving(console: Console, service: Service, *, keep: bool) -> Iterator[Addresses]:
     ports = (6432, 8432) if keep else (0, 0)
     started = time.perf_counter()
-    with serving.in_background(service, host="127.0.0.1", port=ports[0], rest_port=ports[1]) as addresses:
+    with in_background(service, host="127.0.0.1", port=ports[0], rest_port=ports[1]) as addresses:
         console.print(
             f"  [green]ok[/] endpoint {addresses.postgresql}, REST and docs {addresses.rest}/docs"
             f"   {time.perf_counter() - started:.1f} s",

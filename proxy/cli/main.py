@@ -385,7 +385,7 @@ def serve(
     ] = None,
 ) -> None:
     """Start the PostgreSQL endpoint and REST."""
-    from proxy.process.single import run
+    from proxy.process.serve import run
 
     with refusals(as_json=False):
         run(

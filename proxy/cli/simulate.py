@@ -27,8 +27,9 @@ from planner.question.plan import Plan
 from planner.statements import settings
 from planner.values.sql_literals import Dialect
 from proxy.pipeline.affordable import cheaper
-from proxy.pipeline.claim import groups_of_one_unit, groups_that_add_up, limits, nano
+from proxy.pipeline.claim import groups_of_one_unit, groups_that_add_up
 from proxy.pipeline.messages import Asked, bare_question
+from proxy.service.accounts import limits, nano
 from proxy.service.pins import pins_path, read_pins
 from proxy.service.service import OWNER
 

@@ -30,8 +30,6 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from structlog.typing import FilteringBoundLogger
 
-from proxy.rest.middleware import Finished
-
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _LOGIN_FAILED = "KH401"
 _ALARMING = ("KH501", "KH502", "KH900")
@@ -40,6 +38,17 @@ _HEALTH = ("/healthz", "/readyz")  # asked every few seconds
 _PAUSE_S = 60.0  # between two lines about what anybody can make happen as often as they like
 
 disable_created_metrics()  # a second series for each, which says when the process started
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A request that has been answered, as the operator may know it. `code` is the catalogue's, of a refusal."""
+
+    method: str | None
+    path: str | None
+    status: int | None
+    analyst: str | None
+    code: str | None
 
 
 class Stage(StrEnum):

@@ -7,9 +7,8 @@ which a privacy unit has one value do so: a customer with rows at two hours is c
 """
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from hashlib import sha256
-from math import ceil, prod
+from math import prod
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge,
 from mechanisms.protocol import Epsilons, Outcome
 from mechanisms.registry import DEFAULT
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Analyst, Catalog, Column, Lookup, Table, Value
+from planner.catalog.model import Catalog, Column, Lookup, Table, Value
 from planner.errors import KeyholeError
 from planner.question import condition
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
@@ -26,6 +25,7 @@ from planner.question.model import Question
 from planner.question.plan import Plan
 from planner.statements.settings import max_epsilon
 from proxy.pipeline.messages import Asked
+from proxy.service.accounts import _limits_on, label, nano
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,6 @@ class Claim:
     charge: Charge
     limits: Limits
     version: str
-
-
-def nano(epsilon: float) -> int:
-    """Epsilon in billionths, rounded up so that nothing is ever under-counted."""
-    return ceil(Fraction(epsilon) * NANO)
 
 
 def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
@@ -81,16 +76,6 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
         limits=_own_cap(_limits_on(question.table, catalog, asked.analyst), max_epsilon(asked.settings)),
         version=version,
     )
-
-
-def label(column: Column) -> str:
-    """What the ledger calls a grouping column."""
-    return column.label
-
-
-def column_of(label: str) -> str:
-    """The name of the column that `label` made a label of."""
-    return label.partition("=")[0]
 
 
 def identity(plan: Plan, catalog: Catalog) -> str:
@@ -205,36 +190,6 @@ def unapproved(waiting: NotApproved) -> KeyholeError:
         detail=f"The question's id is {waiting.question}. Nothing is spent.",
         hint=f"Ask the data owner to run: keyhole approve {waiting.question}",
     )
-
-
-def limits(catalog: Catalog, analyst: Analyst) -> Limits:
-    """The caps that hold for one analyst, whatever the question is about."""
-    budget = catalog.budget
-
-    return Limits(
-        per_predicate_nano=int(budget.per_predicate * NANO),
-        per_unit_nano=_optional_nano(budget.per_unit),
-        per_query_nano=int(budget.per_query * NANO),
-        analyst_per_predicate_nano=_optional_nano(analyst.per_predicate),
-        analyst_per_unit_nano=_optional_nano(analyst.per_unit),
-        per_table_nano=_optional_nano(budget.per_table),
-        approval_above_nano=_optional_nano(budget.approval_above),
-        apart=any(known.per_predicate is not None or known.per_unit is not None for known in catalog.analysts),
-        own_per_table_nano=tuple(
-            (caps.table, int(caps.per_table * NANO)) for caps in budget.tables if caps.per_table is not None
-        ),
-    )
-
-
-def _limits_on(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
-    """The caps that hold for one analyst's question about a table; about a join, the lowest line for approval."""
-    joined = tuple(member.table.name for member in table.members)
-    above = catalog.budget.approval_above_for(joined or (table.name,))
-    return replace(limits(catalog, analyst), approval_above_nano=_optional_nano(above))
-
-
-def _optional_nano(epsilon: float | None) -> int | None:
-    return None if epsilon is None else int(epsilon * NANO)
 
 
 def _own_cap(given: Limits, epsilon: float | None) -> Limits:

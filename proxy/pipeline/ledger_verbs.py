@@ -17,9 +17,10 @@ from planner.explain.render import FIXED_BEFORE, shared_noise_sentence
 from planner.question.plan import Plan
 from proxy.pipeline import affordable
 from proxy.pipeline import claim as charging
-from proxy.pipeline.claim import Claim, denied, nano, refused, spent, unapproved
+from proxy.pipeline.claim import Claim, denied, refused, spent, unapproved
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.pipeline.noise_reuse import OnPaths, told
+from proxy.service.accounts import nano
 from proxy.service.service import Service, ledger_unavailable
 
 ANEW = "SET keyhole.reuse = off;"

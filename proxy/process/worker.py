@@ -21,9 +21,10 @@ from proxy.concurrency.signals import heard_by_parent_alone
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.observe.logs import fault, to_standard_error
 from proxy.observe.telemetry import Telemetry
+from proxy.process.addresses import Addresses, Place, Sockets
 from proxy.process.generations import Generation, Generations, closed
 from proxy.process.reload import RestartNeeded, Taking, insist_on_source, log_refusal, unless_cancelled, why
-from proxy.process.single import Addresses, Place, Sockets, running
+from proxy.process.single import running
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
 from proxy.service.pins import pinned_catalog

@@ -13,8 +13,8 @@ from rich.table import Table as Printed
 
 from accountant.model import NANO
 from accountant.reports.report import BudgetReport, FamilyBalance
-from proxy.pipeline.claim import column_of
 from proxy.report.heat_map import HeatMap, heat_maps
+from proxy.service.accounts import column_of
 from proxy.service.service import Service
 
 

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from accountant.model import NanoArray
 from accountant.reports.report import FamilyBalance
-from proxy.pipeline.claim import column_of
 from proxy.report.psql_table import visible
+from proxy.service.accounts import column_of
 
 Shares = npt.NDArray[np.int64]
 

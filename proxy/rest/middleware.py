@@ -7,7 +7,6 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass
 
 import structlog
 from starlette.exceptions import HTTPException
@@ -15,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from proxy.observe.logs import fault
+from proxy.observe.telemetry import Finished
 
 log = structlog.get_logger("keyhole.rest")
 
@@ -39,17 +39,6 @@ _PAGE_HEADERS = _HEADERS | {
     b"cache-control": b"no-cache",
     b"content-security-policy": b"default-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A request that has been answered, as the operator may know it. `code` is the catalogue's, of a refusal."""
-
-    method: str | None
-    path: str | None
-    status: int | None
-    analyst: str | None
-    code: str | None
 
 
 class Shell:

@@ -20,7 +20,7 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.concurrency.lease import GivenUp, Usage
 from proxy.observe.telemetry import Stage, Telemetry
-from proxy.pipeline.claim import limits
+from proxy.service.accounts import limits
 from proxy.service.column_dependencies import dependencies
 from proxy.service.data_versions import Versions
 from proxy.service.pins import pinned_catalog, pins_path

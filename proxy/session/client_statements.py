@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, not_allowed
 from planner.parser.lexer import tokens
-from planner.statements.allow_list import refused
 from proxy.pipeline.port import Part
 from proxy.session.client_text import ClientText
 from proxy.session.name_filter import PossibleNames, same
@@ -156,7 +155,7 @@ class Held:
 
 
 def _no_savepoints(position: int | None) -> KeyholeError:
-    return refused(
+    return not_allowed(
         "EXECUTE of SAVEPOINT, RELEASE and ROLLBACK is not allowed",
         position=position,
         hint="Send the statement itself, or bind what is prepared by protocol messages.",

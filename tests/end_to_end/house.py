@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 from proxy.cli.check import check
 from proxy.cli.main import app
-from proxy.process.single import Addresses, in_background
+from proxy.process.addresses import Addresses
+from proxy.process.serve import in_background
 from proxy.report.budget import document
 from proxy.service.service import Service
 from proxy.wire.scram import verifier

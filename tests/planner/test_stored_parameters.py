@@ -11,12 +11,13 @@ from planner.catalog.fault import Fault
 from planner.catalog.model import Catalog, StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
 from planner.plan.identity import fingerprint
+from planner.policy.stored_questions import numbered
 from planner.question.model import Question
 from planner.scope.embedded import Embedded
 from planner.statements import stored_parameters
 from planner.statements.classify import SetKeyhole, classify
 from planner.statements.settings import accuracy
-from planner.statements.stored_parameters import check, given, numbered, settings_of, with_defaults
+from planner.statements.stored_parameters import check, given, settings_of, with_defaults
 from tests.planner.asked import TODAY, asking
 from tests.planner.catalogs import retail
 

@@ -14,7 +14,8 @@ from proxy.cli import check as checking
 from proxy.concurrency import long_statements as long_texts
 from proxy.concurrency.fair_queue import Turns
 from proxy.concurrency.long_statements import VERY_LONG_BYTES, alone
-from proxy.process.single import Addresses, in_background
+from proxy.process.addresses import Addresses
+from proxy.process.serve import in_background
 from proxy.service.service import Service
 from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install
 

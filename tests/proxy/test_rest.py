@@ -22,7 +22,7 @@ from planner.errors import CATALOGUE, KeyholeError
 from planner.policy.file import RestSection
 from planner.statements.settings import SETTINGS
 from proxy.cli import check as checking
-from proxy.process.single import in_background
+from proxy.process.serve import in_background
 from proxy.report.refusals import http_status
 from proxy.rest.app import create_app
 from proxy.rest.middleware import Shell

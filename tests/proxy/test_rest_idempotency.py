@@ -20,9 +20,9 @@ from accountant.errors import LedgerUnavailable
 from accountant.model import Reservation, Spent
 from accountant.reports.report import Question
 from proxy.cli import check as checking
-from proxy.pipeline import claim as charging
 from proxy.pipeline.messages import KeySet
 from proxy.rest.app import create_app
+from proxy.service import accounts
 from proxy.service.service import Service
 from tests.proxy.dying_question import KEY
 from tests.proxy.rest_house import UNHURRIED
@@ -286,7 +286,7 @@ def test_a_key_is_told_the_answer_that_its_analyst_came_to_hold_and_tells_it_aga
         app, ledger = create_app(service, UNHURRIED), service.ledger
         ask(app, "ada-1")
         hers = asked(service)[0]
-        caps = replace(charging.limits(service.catalog, service.analyst("bob")), per_query_nano=None)
+        caps = replace(accounts.limits(service.catalog, service.analyst("bob")), per_query_nano=None)
         his = ledger.reserve(replace(hers.charge, analyst="bob"), caps)
         read = ledger.charge_reader
 

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.policy.file import RestSection
+from proxy.process.addresses import sockets
 from proxy.process.generations import Generation, Generations
-from proxy.process.single import running, sockets
+from proxy.process.single import running
 from proxy.security.tls import Tls
 from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from planner.policy.file import Policy
+from proxy.process.addresses import Sockets, sockets
 from proxy.process.reload import NotTaken
-from proxy.process.single import Sockets, sockets
 from proxy.process.supervisor import _made, _Supervisor, _Worker
 from proxy.process.worker import Failed, Ready, Shown, Stop, Task
 from proxy.security.mock_users import Strangers

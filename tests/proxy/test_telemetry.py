@@ -20,7 +20,8 @@ from planner.errors import KeyholeError
 from proxy.cli import check as checking
 from proxy.concurrency.thread_pool import WorkerPool
 from proxy.observe.telemetry import Ending, Face, Stage, Telemetry, TurnedAway
-from proxy.process.single import Addresses, Place, in_background
+from proxy.process.addresses import Addresses, Place
+from proxy.process.serve import in_background
 from proxy.process.systemd import READY, notify
 from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.service.service import Service
@@ -208,8 +209,8 @@ class Parts:
 
 
 def looked(parts: Parts, monkeypatch: pytest.MonkeyPatch, *, fresh_s: float) -> Readiness:
-    monkeypatch.setattr("proxy.readiness.FRESH_S", fresh_s)
-    monkeypatch.setattr("proxy.readiness.LATE_S", 0.01)
+    monkeypatch.setattr("proxy.service.readiness.FRESH_S", fresh_s)
+    monkeypatch.setattr("proxy.service.readiness.LATE_S", 0.01)
     return Readiness({"ledger": parts.ledger, "source": lambda: None}, telemetry=Telemetry())
 
 
@@ -220,7 +221,7 @@ def test_many_who_ask_at_once_look_once(monkeypatch: pytest.MonkeyPatch) -> None
     async def ask() -> list[tuple[str, ...]]:
         return [*await asyncio.gather(*(ready.missing() for _ in range(50))), await ready.missing()]
 
-    monkeypatch.setattr("proxy.readiness.LATE_S", 60)
+    monkeypatch.setattr("proxy.service.readiness.LATE_S", 60)
     assert set(asyncio.run(ask())) == {()}
     assert parts.looks == 1
 
@@ -230,7 +231,7 @@ def test_what_is_gone_or_does_not_answer_is_missing_until_it_is_back(monkeypatch
     ready = looked(parts, monkeypatch, fresh_s=0)
 
     async def ask() -> tuple[str, ...]:
-        monkeypatch.setattr("proxy.readiness.LATE_S", 60)
+        monkeypatch.setattr("proxy.service.readiness.LATE_S", 60)
         return await ready.missing()
 
     async def ask_in_a_hurry() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -243,7 +244,7 @@ def test_what_is_gone_or_does_not_answer_is_missing_until_it_is_back(monkeypatch
     assert asyncio.run(ask()) == ("ledger",)
     parts.broken = False
     assert asyncio.run(ask()) == ()
-    monkeypatch.setattr("proxy.readiness.LATE_S", 0.01)
+    monkeypatch.setattr("proxy.service.readiness.LATE_S", 0.01)
     before = parts.looks
     hurried = asyncio.run(ask_in_a_hurry())
     assert all("ledger" in missing for missing in hurried)

@@ -15,8 +15,8 @@ from proxy.cli.check import check
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explained
-from proxy.pipeline.claim import column_of
 from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.service.accounts import column_of
 from proxy.service.service import Service
 
 SETTINGS = {"keyhole.mechanism": "keyhole", "keyhole.tolerance": "25%"}

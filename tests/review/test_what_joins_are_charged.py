@@ -14,8 +14,8 @@ from planner.question.plan import Plan
 from proxy.cli.check import check
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.claim import column_of
 from proxy.pipeline.messages import Asked, bare_question
+from proxy.service.accounts import column_of
 from proxy.service.service import Service
 
 JOINED = "SELECT {} FROM sales s JOIN countries c ON s.country = c.name {} GROUP BY {} HAVING count(*) > 1000"

@@ -1,0 +1,36 @@
+"""What a functional is, whatever it is called: equal identities may share noise."""
+
+from hashlib import sha256
+
+from planner.question.condition import canonical
+from planner.question.model import Functional, Offsets, Term
+
+
+def functional_identity(functional: Functional) -> str:
+    """What a functional sums, within one question's table, filter and keys, and what is taken off before it is compared
+    with a cut."""
+    taken_off = () if functional.offsets is None else (_offsets(functional.offsets),)
+    return "|".join((_summed(functional), *taken_off))
+
+
+def _summed(functional: Functional) -> str:
+    low, high = functional.unit_range or ("", "")
+    return "|".join(
+        (
+            functional.measure.value,
+            " + ".join(sorted(map(_term, functional.terms))),
+            f"sensitivity={functional.sensitivity}",
+            f"unit_range={low}..{high}",
+        )
+    )
+
+
+def _offsets(taken: Offsets) -> str:
+    """The digest of what is taken off by key; the question's keys are named beside it, in the same order."""
+    digest = sha256(" ".join(map(str, taken.steps)).encode()).hexdigest()
+    return f"less {len(taken.steps)} numbers by {taken.key!r} {digest}"
+
+
+def _term(term: Term) -> str:
+    column = "*" if term.column is None else repr(term.column)
+    return f"{term.coefficient} {column}^{term.power} [{canonical(term.condition)}]"

@@ -1,0 +1,152 @@
+"""`keyhole serve`: in the foreground until a signal, or beside a program of our own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+
+from planner.policy.file import Policy, RestSection
+from proxy.concurrency.signals import Signals
+from proxy.observe.logs import to_standard_error
+from proxy.observe.telemetry import Telemetry
+from proxy.process.addresses import Addresses, Place, Sockets, announce, each_time, log, say_goodbye, sockets
+from proxy.process.generations import Generation, Generations, first_generation, prepared_shadow
+from proxy.process.reload import Reloading
+from proxy.process.single import running
+from proxy.security.mock_users import Strangers
+from proxy.security.tls import Tls, exposure
+from proxy.service.login_secret import login_secret
+from proxy.service.service import Service
+from proxy.shadow.address import ShadowAddress
+
+
+def run(
+    policy_path: Path,
+    *,
+    host: str | None,
+    port: int | None,
+    rest_port: int | None,
+    metrics_host: str | None = None,
+    metrics_port: int | None = None,
+    workers: int | None = None,
+) -> None:
+    """Serve in the foreground until SIGINT or SIGTERM; SIGHUP reads the policy again. Raises KeyholeError for what is
+    wrong with the policy."""
+    signals = Signals()
+    policy = Policy.load(policy_path)
+    to_standard_error(policy.server.log_level)
+    section, tls = policy.server, Tls.of(policy)
+    for warning in exposure(host or section.host, tls, now=datetime.now(UTC)):
+        log.warning("exposed", what=warning)
+    wanted = section.metrics_port if metrics_port is None else metrics_port
+    metrics = None if wanted is None else Place(metrics_host or section.metrics_host, wanted)
+    with sockets(
+        host=section.host if host is None else host,
+        port=section.port if port is None else port,
+        rest_port=section.rest_port if rest_port is None else rest_port,
+    ) as accepting:
+        several = section.workers if workers is None else workers
+        if several > 1:
+            from proxy.process.supervisor import supervise
+
+            supervise(policy, accepting=accepting, metrics=metrics, workers=several, signals=signals)
+            return
+        service = Service.over(policy, telemetry=Telemetry(log=structlog.get_logger()))
+        strangers = Strangers(login_secret(policy))
+        signals.hold()
+        with signals.excusing():
+            first = first_generation(service, policy)
+            asyncio.run(
+                _until_told(
+                    first,
+                    policy=policy,
+                    accepting=accepting,
+                    tls=tls,
+                    metrics=metrics,
+                    strangers=strangers,
+                    signals=signals,
+                )
+            )
+
+
+@contextmanager
+def in_background(
+    service: Service,
+    *,
+    host: str,
+    port: int,
+    rest_port: int,
+    tls: Tls | None = None,
+    rest: RestSection | None = None,
+    metrics: Place | None = None,
+) -> Iterator[Addresses]:
+    """Serve from a thread of its own while the block runs; for the demo, benchmarks and tests."""
+    started: Future[Addresses] = Future()
+    stop = threading.Event()
+
+    async def serve(shadow: ShadowAddress, accepting: Sockets) -> None:
+        try:
+            async with (
+                Generations(Generation.lent(service, shadow)) as generations,
+                running(generations, accepting=accepting, tls=tls, rest=rest, metrics=metrics) as up,
+            ):
+                started.set_result(up.addresses)
+                await asyncio.to_thread(stop.wait)
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    with prepared_shadow(service.catalog) as shadow, sockets(host=host, port=port, rest_port=rest_port) as accepting:
+        thread = threading.Thread(target=lambda: asyncio.run(serve(shadow, accepting)), name="keyhole-serving")
+        thread.start()
+        try:
+            yield started.result()
+        finally:
+            stop.set()
+            thread.join()
+
+
+async def _until_told(
+    first: Generation,
+    *,
+    policy: Policy,
+    accepting: Sockets,
+    tls: Tls | None,
+    metrics: Place | None,
+    strangers: Strangers,
+    signals: Signals,
+) -> None:
+    told, again = asyncio.Event(), asyncio.Event()
+    signals.hand_over(end=told, reload=again)
+    async with AsyncExitStack() as opened:
+        generations = await opened.enter_async_context(Generations(first))
+        if told.is_set():
+            return
+        up = await opened.enter_async_context(
+            running(
+                generations,
+                accepting=accepting,
+                tls=tls,
+                limits=policy.server.limits,
+                rest=policy.server.rest,
+                metrics=metrics,
+                strangers=strangers,
+            )
+        )
+        reloading = Reloading(generations, up.endpoint, policy=policy)
+
+        async def reload() -> None:
+            if tls is not None:
+                tls.reload()
+            await reloading.reload()
+
+        async with each_time(again, reload):
+            announce(up.addresses, metrics_ports=(up.addresses.metrics_port,))
+            await told.wait()
+            say_goodbye()
