@@ -12,8 +12,8 @@ every key (definition 3.2).
 **What does not hold.** The estimate counts keys and says nothing of any one of them: it takes the share of high noisy
 values among the negatives for the chance of a high noisy value of a negative. A single key just below the threshold
 among a thousand far below is returned with probability `1 - a**u / (1 + a)`, about `1 - beta`, and the estimate
-accepts, since one key is less than a tenth of a thousand; tests/mechanisms/test_estimate_fps.py shows it. What ProBE
-really bounds is a key false by the whole uncertain region, `z <= -2u`, and that already by its first phase
+accepts, since one key is less than a tenth of a thousand; tests/mechanisms/published/test_estimate_fps.py shows it.
+What ProBE really bounds is a key false by the whole uncertain region, `z <= -2u`, and that already by its first phase
 (docs/proofs/probe.md). Nor is `FP_ub` an upper bound on the count, even on average: of negatives just below the
 threshold a share of `beta` has `z > u`, and of these only a share of `beta` is counted, so that `FP_ub / FP` tends to
 `1 - beta`; nothing for small shares, but a factor of .6 at `beta = .4`.

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from accountant.model import MOST_NANO_PER_CHARGE, Amounts, Charge, Left, Limits, PathState, Reservation, Room, Spent
+from tests.accountant.balances.test_overlap import exact_loss
 from tests.accountant.examples import limits
-from tests.accountant.test_overlap import exact_loss
 
 OWN_CAP = 150
 CAPS = limits(200, per_unit=500, per_query=90, per_table=700, analyst_per_predicate=OWN_CAP, analyst_per_unit=400)

@@ -21,11 +21,11 @@ from accountant.errors import LedgerMisuse, OverBudget, PathTaken, Scope
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.model import Amounts, Charge, Continuing, Left, PathState, Reservation
+from tests.accountant.balances.test_overlap import IMMUTABLE, VERSIONS, questions
 from tests.accountant.conftest import now
 from tests.accountant.drawing import a_loss, following, sized, uniform
 from tests.accountant.examples import cells, charge
 from tests.accountant.model_ledger import CAPS, NOTHING, OWN_CAP, ModelLedger
-from tests.accountant.test_overlap import IMMUTABLE, VERSIONS, questions
 
 IDENTITIES = ("f", "g")
 SOME = st.sampled_from([frozenset("f"), frozenset("g"), frozenset(IDENTITIES)])

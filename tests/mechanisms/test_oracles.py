@@ -1,14 +1,14 @@
 """Every distribution drawn in mechanisms/ against an oracle that shares no code with it.
 
-| drawn in | what | oracle | in, beside this file |
+| drawn in | what | oracle | in, in the folder of its name |
 |---|---|---|---|
-| noise/exact.py | discrete Laplace | its law; OpenDP's sampler; dp-accounting's privacy loss | test_noise |
-| noise/exact.py | rational coins | binomial; every first byte by hand | test_noise |
+| noise/exact.py | discrete Laplace | its law; OpenDP's sampler; dp-accounting's privacy loss | test_exact |
+| noise/exact.py | rational coins | binomial; every first byte by hand | test_exact |
 | noise/exact.py | irrational coins | decimal arithmetic; binomial | test_certified, test_gradual_release |
 | noise/gradual_release.py | chains, refinement | convolution: rational pairs, three levels | test_gradual_release |
-| keyhole/run_once.py | noise and tie | sums of the law; the linear programme | test_threshold_test |
+| keyhole/run_once.py | noise and tie | sums of the law; the linear programme | test_one_shot |
 | keyhole/run_looks.py | looks and last tie | dynamic programming; enumeration | test_three_zone, test_progressive |
-| published/looks.py | looks by refinement | enumeration of the path, here | test_published_looks |
+| published/looks.py | looks by refinement | enumeration of the path, here | test_looks |
 | published/sparse_vector.py | threshold, queries | convolution; law of the first positive, here | test_sparse_vector |
 | published/probe.py | two phases | the contract at worst-case data; refinement as above | test_probe |
 
@@ -37,7 +37,7 @@ from mechanisms.published.looks import Planned, last_look, look_by_look
 from mechanisms.published.ppwlm import Ppwlm
 from mechanisms.published.sparse_vector import sparse_vector
 from mechanisms.threshold.joint_loss import all_at_once, joint_loss, sets_at_once
-from tests.mechanisms.crossing_by_hand import Flags, outcomes
+from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes
 
 FALSE_ALARM = 1e-8
 Floats = npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
--- # Thresholds that a key determines, over the tables of tests/planner/test_key_thresholds.py.
+-- # Thresholds that a key determines, over the tables of tests/planner/aggregates/test_key_thresholds.py.
 
 SELECT v.room, v.hour, r.capacity FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, v.hour, r.capacity HAVING count(*) > 0.8 * r.capacity
 --> [room 3, hour 3] f0 > 16 ~1; count(*) less 0 64 144 by room

@@ -1,0 +1,90 @@
+"""Ledgers of the first schema go on as they were: the same events, hashes and answers, as unchangeable as before."""
+
+import zlib
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.exc import DatabaseError
+
+import accountant
+from accountant.errors import LedgerUnavailable
+from accountant.events.digests import Domain, digest, domain_body
+from accountant.events.events import GENESIS, Committed, Event, Record, Reserved, event_of, record_of
+from accountant.ledger import Ledger
+from accountant.model import NANO, Spent
+from tests.accountant.balances.test_noise_paths import engine_of
+from tests.accountant.conftest import now
+from tests.accountant.examples import COUNTRIES, charge, limits, per_key
+
+EVENTS: list[Event] = [
+    Reserved("r1", now(), charge(2 * NANO)),
+    Committed("r1", now(), per_key([NANO, 0, 2 * NANO]), digest(b"UK"), None),
+    Reserved("r2", now(), charge(NANO, analyst="bob")),
+    Reserved("r3", now(), charge(2 * NANO, analyst="bob", shared=False)),
+    Committed("r3", now(), per_key([NANO, 0, 2 * NANO]), None, "r1"),
+]
+
+
+def records() -> list[Record]:
+    written: list[Record] = []
+    previous = GENESIS
+    for number, event in enumerate(EVENTS, start=1):
+        domains: dict[Domain, str] = {COUNTRIES: digest(domain_body(COUNTRIES))}
+        written.append(record_of(event, number=number, previous_hash=previous, domains=domains))
+        previous = written[-1].hash
+    return written
+
+
+def test_events_that_need_nothing_new_are_written_as_ever() -> None:
+    assert all('"v":1' in record.payload for record in records())
+    assert '"epsilon_nano":2000000000,"family":{"columns":["country"]' in records()[0].payload
+    assert set(records()[1].payload.split('"')[1::2]) >= {"answer", "epsilon_nano", "keys", "reads", "v"}
+
+
+@pytest.mark.parametrize("losses", [[3 * NANO, 0, 0], [-NANO, 0, 2 * NANO], [NANO, 0, 0]])
+def test_losses_per_key_beside_another_largest_one_are_not_read(losses: list[int]) -> None:
+    wrong = Spent(2 * NANO, 0, np.array(losses, dtype="<i8").tobytes())
+    for spent in (wrong, Spent(2 * NANO, 0, None, wrong)):
+        event = Committed("r1", now(), spent, None, None)
+        written = record_of(event, number=1, previous_hash=GENESIS, domains={})
+        with pytest.raises(LedgerUnavailable):
+            event_of(written, domains={})
+
+
+def test_a_ledger_of_the_first_schema_is_migrated(ledger_url: str) -> None:
+    engine = engine_of(ledger_url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(accountant.__file__).parent / "migrations"))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(
+            sa.text("INSERT INTO domains VALUES (:digest, :body)"),
+            {"digest": digest(domain_body(COUNTRIES)), "body": zlib.compress(domain_body(COUNTRIES), 1)},
+        )
+        columns = ", ".join(f":{name}" for name in asdict(records()[0]))
+        connection.execute(sa.text(f"INSERT INTO events VALUES ({columns})"), [asdict(record) for record in records()])
+        connection.execute(
+            sa.text("INSERT INTO answers VALUES ('r1', 2, 'q1', 'v1', 'ann', :answer)"), {"answer": b"UK"}
+        )
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        assert ledger.verify() == 5
+        assert ledger.owner.newest() == (5, records()[-1].hash)
+        assert ledger.balances(limits()).families[0].spent_nano == (2 * NANO, NANO, 3 * NANO)
+        stored = ledger.find_answer("q1", "v1", analyst="bob")
+        assert stored is not None
+        assert (stored.answer, stored.held) == (b"UK", True)
+        (still_open,) = ledger.open_reservations()
+        ledger.commit(still_open, Spent.uniform(0, unit_epsilon_nano=0), b"FR", paths={"sum": b"values"})
+        for statement in ("UPDATE events SET at = at", "DELETE FROM events", "DELETE FROM answers"):
+            with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):
+                connection.execute(sa.text(statement))
+        with engine.connect() as connection, pytest.raises(DatabaseError):
+            connection.execute(sa.text("INSERT INTO events SELECT * FROM events"))
+        assert ledger.verify() == 6
+    engine.dispose()

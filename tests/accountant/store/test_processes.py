@@ -1,0 +1,181 @@
+"""Real processes and threads on one ledger: races for the last of a budget, and SIGKILL at every step."""
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from accountant.errors import LedgerMisuse, OverBudget
+from accountant.ledger import Ledger
+from accountant.model import Reservation, Spent
+from tests.accountant.conftest import now
+from tests.accountant.examples import charge, limits
+
+ROOT = Path(__file__).parents[3]
+
+
+@contextmanager
+def child(url: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.accountant.child", url, *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def line(process: "subprocess.Popen[str]") -> list[str]:
+    assert process.stdout is not None
+    return process.stdout.readline().split()
+
+
+def go(process: "subprocess.Popen[str]") -> None:
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def test_processes_never_take_more_than_there_is(ledger_url: str) -> None:
+    with child(ledger_url, "race") as one, child(ledger_url, "race") as two, child(ledger_url, "race") as three:
+        processes = (one, two, three)
+        assert [line(process) for process in processes] == [["ready"]] * 3
+        for process in processes:
+            go(process)
+        taken = [line(process) for process in processes]
+    assert [word for word, _ in taken] == ["taken"] * 3
+    assert sum(int(number) for _, number in taken) == 30
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        assert ledger.verify() == 30
+        assert ledger.left_for(charge(1), limits(30)).epsilon_nano == 0
+
+
+@pytest.mark.parametrize("own_connections", [True, False])
+def test_threads_never_take_more_than_there_is(ledger_url: str, own_connections: bool) -> None:
+    shared = Ledger.open(ledger_url, clock=now)
+    ledgers = [Ledger.open(ledger_url, clock=now) if own_connections else shared for _ in range(6)]
+    barrier = threading.Barrier(len(ledgers))
+    granted: list[Reservation] = []
+    failures: list[BaseException] = []
+
+    def take(ledger: Ledger) -> None:
+        try:
+            barrier.wait()
+            while True:
+                granted.append(ledger.reserve(charge(1), limits(25)))
+        except OverBudget:
+            pass
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=take, args=(ledger,)) for ledger in ledgers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len({reservation.id for reservation in granted}) == 25
+    assert {reservation.id for reservation in shared.open_reservations()} == {r.id for r in granted}
+    for ledger in {shared, *ledgers}:
+        ledger.close()
+
+
+def test_threads_never_close_a_reservation_twice(ledger_url: str) -> None:
+    ledgers = [Ledger.open(ledger_url, clock=now) for _ in range(4)]
+    for _ in range(5):
+        reservation = ledgers[0].reserve(charge(2), limits(100))
+        barrier = threading.Barrier(len(ledgers))
+        outcomes: list[str] = []
+
+        def close(
+            ledger: Ledger,
+            reservation: Reservation = reservation,
+            barrier: threading.Barrier = barrier,
+            outcomes: list[str] = outcomes,
+        ) -> None:
+            barrier.wait()
+            try:
+                ledger.commit(reservation, Spent.uniform(1, unit_epsilon_nano=0), b"answer")
+                outcomes.append("committed")
+            except LedgerMisuse:
+                outcomes.append("refused")
+
+        threads = [threading.Thread(target=close, args=(ledger,)) for ledger in ledgers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(outcomes) == ["committed", "refused", "refused", "refused"]
+    assert ledgers[0].left_for(charge(1), limits(100)).epsilon_nano == 95
+    for ledger in ledgers:
+        ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("where", "spent", "still_open"),
+    [
+        ("in reserve", 0, 0),  # the verb had not returned, so no data was touched
+        ("reserved", 3, 1),
+        ("in commit", 3, 1),
+        ("in release", 3, 1),
+        ("committed", 1, 0),
+    ],
+)
+def test_what_is_spent_survives_sigkill(ledger_url: str, where: str, spent: int, still_open: int) -> None:
+    with child(ledger_url, "stop", where) as process:
+        assert line(process)[0] == "at"
+        process.kill()
+        process.wait()
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        ledger.verify()
+        assert len(ledger.open_reservations()) == still_open
+        assert ledger.left_for(charge(1), limits(4)).epsilon_nano == 4 - spent
+        ledger.reserve(charge(4 - spent), limits(4))
+        with pytest.raises(OverBudget):
+            ledger.reserve(charge(1), limits(4))
+
+
+def test_nothing_told_is_lost_when_processes_are_killed_at_random_moments(ledger_url: str) -> None:
+    """Four workers, killed after 50 to 250 ms of work each, one after another on the same ledger."""
+    moments = random.Random(5)
+    reserved: set[str] = set()
+    committed: set[str] = set()
+    for _ in range(4):
+        with child(ledger_url, "work") as process:
+            assert line(process) == ["ready"]
+            time.sleep(moments.uniform(0.05, 0.25))
+            process.kill()
+            output = process.communicate()[0]
+        for told in (text.split() for text in output.splitlines(keepends=True) if text.endswith("\n")):
+            (reserved if told[0] == "reserved" else committed).add(told[1])
+    assert committed
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        events = ledger.verify()
+        still_open = {reservation.id for reservation in ledger.open_reservations()}
+        assert not committed & still_open
+        for told_and_closed in reserved - still_open:
+            with pytest.raises(LedgerMisuse, match="committed"):
+                ledger.release(Reservation(told_and_closed, charge(2), now()))
+        closed = (events - len(still_open)) // 2
+        assert len(committed) <= closed <= len(committed) + 4
+        assert ledger.left_for(charge(1), limits(10**9)).epsilon_nano == 10**9 - closed - 2 * len(still_open)
+
+
+def test_processes_that_create_a_ledger_at_once_create_one(ledger_url: str) -> None:
+    with child(ledger_url, "open") as one, child(ledger_url, "open") as two, child(ledger_url, "open") as three:
+        processes = (one, two, three)
+        assert [line(process) for process in processes] == [["ready"]] * 3
+        for process in processes:
+            go(process)
+        assert [line(process) for process in processes] == [["events", "0"]] * 3

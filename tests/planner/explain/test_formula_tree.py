@@ -1,0 +1,106 @@
+"""Drawn trees hold every literal, as typed and as evaluated; the picture is well-formed whatever the texts are."""
+
+from xml.etree import ElementTree as ET
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.formula import cuts
+from planner.explain.formula_svg import formula_svg
+from planner.explain.formula_tree import IDLE, Branch, Kind, trees
+from planner.explain.literal_labels import lettered
+from tests.planner.explain.test_render import KPI, LARGE, NEGATED, REDUNDANT, planned
+from tests.planner.questions import CLIPPED, ROWS
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_the_trees_of_a_redundant_formula() -> None:
+    (heading, typed), (other, minimal) = trees(planned(REDUNDANT, table=CLIPPED))
+    assert (heading, other) == ("as typed", "as it is evaluated: minimal")
+    assert typed.kind is Kind.AND
+    idle = [node.text for node in typed.walk() if node.kind is Kind.IDLE]
+    assert idle == ["D  count(*) > 100", "E  count(DISTINCT customer_id) > 10"]
+    assert all(node.note == IDLE for node in typed.walk() if node.kind is Kind.IDLE)
+    assert minimal.kind is Kind.OR
+    assert [child.kind for child in minimal.children] == [Kind.AND, Kind.LITERAL]
+    leaves = [node for node in minimal.walk() if not node.children]
+    assert [leaf.text[0] for leaf in leaves] == ["A", "B", "C"]
+    assert all(leaf.note.startswith("epsilon ") for leaf in leaves)
+
+
+def test_every_literal_stands_in_the_trees() -> None:
+    for having, table in ((KPI, CLIPPED), (NEGATED, CLIPPED), (LARGE, ROWS), (REDUNDANT, CLIPPED)):
+        made = planned(having, table=table)
+        (_, typed), (_, evaluated) = trees(made)
+        assert len([node for node in typed.walk() if not node.children]) == len(list(cuts(made.asked.formula)))
+        paid = {node.text for node in evaluated.walk() if not node.children}
+        assert paid == {f"{one.letter}  {one.text}" for one in lettered(made)}
+
+
+def test_a_constant_is_a_tree_of_one_node() -> None:
+    (_, typed), (_, minimal) = trees(planned("count(*) > 5 OR count(*) <= 5"))
+    assert len(list(typed.walk())) == 3
+    assert (minimal.kind, minimal.text, minimal.children) == (Kind.CONSTANT, "true for every group", ())
+    (_, never) = trees(planned("count(*) > 5 AND count(*) <= 5"))[1]
+    assert never.text == "false for every group"
+
+
+def texts(svg: str) -> list[str]:
+    return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_the_picture_holds_both_trees_labelled() -> None:
+    made = planned(REDUNDANT, table=CLIPPED)
+    drawn = trees(made)
+    svg = formula_svg(drawn, title="a question")
+    root = ET.fromstring(svg)
+    assert root.tag == f"{SVG}svg"
+    assert root.findtext(f"{SVG}title") == "a question"
+    found = texts(svg)
+    for heading, tree in drawn:
+        assert heading in found
+        for node in tree.walk():
+            assert node.text in found
+            assert not node.note or node.note in found
+    boxes = [element for element in root.iter(f"{SVG}rect") if element.get("rx")]
+    assert len(boxes) == sum(1 for _, tree in drawn for _ in tree.walk())
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    for box in boxes:
+        left, top, across, down = (float(box.attrib[name]) for name in ("x", "y", "width", "height"))
+        assert left >= 0
+        assert top >= 0
+        assert left + across <= width
+        assert top + down <= height
+
+
+def test_boxes_of_a_picture_do_not_overlap() -> None:
+    root = ET.fromstring(formula_svg(trees(planned(LARGE)), title=""))
+    boxes = [
+        tuple(float(box.attrib[name]) for name in ("x", "y", "width", "height"))
+        for box in root.iter(f"{SVG}rect")
+        if box.get("rx")
+    ]
+    for index, (left, top, across, down) in enumerate(boxes):
+        for other in boxes[:index]:
+            apart = other[0] >= left + across or other[0] + other[2] <= left
+            assert apart or other[1] >= top + down or other[1] + other[3] <= top
+
+
+@given(text=st.text(max_size=40), note=st.text(max_size=40), title=st.text(max_size=40))
+@settings(max_examples=100, deadline=None)
+def test_any_text_is_escaped(text: str, note: str, title: str) -> None:
+    leaf = Branch(kind=Kind.LITERAL, text=text, note=note, children=())
+    tree = Branch(kind=Kind.AND, text="AND", note="", children=(leaf, leaf))
+    root = ET.fromstring(formula_svg((("as typed", tree),), title=title))
+    assert {element.tag for element in root.iter()} <= {
+        f"{SVG}{name}" for name in ("svg", "title", "rect", "path", "text")
+    }
+
+
+def test_markup_in_a_text_stays_text() -> None:
+    leaf = Branch(kind=Kind.LITERAL, text="<script>alert('&')</script>\x00\x1b\u202e\ud800", note='"', children=())
+    svg = formula_svg((("as typed", leaf),), title="</title>")
+    assert "<script>" not in svg
+    assert "<script>alert('&')</script>\\x00\\x1b\\u202e\\ud800" in texts(svg)
+    svg.encode("utf-8")

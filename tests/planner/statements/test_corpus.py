@@ -1,0 +1,145 @@
+"""The corpus under tests/spec: what becomes of every statement, one fingerprint for one question, every code raised."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import planner
+from mechanisms.formula import cuts
+from planner.bind.question import ask
+from planner.errors import CATALOGUE, KeyholeError
+from planner.extract.outer_query import Asking
+from planner.plan.build import plan
+from planner.statements.classify import classify
+from planner.statements.settings import accuracy
+from tests.planner.asked import TODAY, asked
+from tests.planner.catalogs import retail
+from tests.planner.rendering import question_text
+from tests.planner.spec import SPEC, pairs
+
+_FILES = (
+    "aggregates.sql",
+    "wrappings.sql",
+    "joined.sql",
+    "written_by_tools.sql",
+    "flattened.sql",
+    "guards.sql",
+    "key_expressions.sql",
+    "row_conditions.sql",
+)
+# What a catalog as in tests cannot raise, with the tests that raise it.
+ELSEWHERE = {
+    "KH210": "tests/planner/bind/test_question.py",
+    "KH211": "tests/planner/bind/test_question.py",
+    "KH213": "tests/planner/bind/test_joins.py",
+    "KH301": "tests/end_to_end/test_refusals.py",
+    "KH302": "tests/end_to_end/test_refusals.py",
+    "KH303": "tests/planner/plan/test_build.py",
+    "KH305": "tests/end_to_end/test_refusals.py",
+    "KH306": "tests/end_to_end/test_refusals.py",
+    "KH307": "tests/end_to_end/test_denial.py",
+    "KH308": "tests/proxy/pipeline/test_approval.py",
+    "KH309": "tests/proxy/pipeline/test_approval.py",
+    "KH401": "tests/proxy/endpoint/test_login.py",
+    "KH405": "tests/proxy/wire/test_startup.py",
+    "KH406": "tests/proxy/shadow/test_embedded.py",
+    "KH407": "tests/proxy/security/tls/test_logins.py",
+    "KH408": "tests/proxy/rest/test_app.py",
+    "KH409": "tests/end_to_end/test_cancel.py",
+    "KH410": "tests/proxy/endpoint/test_connection_limits.py",
+    "KH411": "tests/proxy/process/test_generations.py",
+    "KH430": "tests/proxy/rest/test_gate.py",
+    "KH431": "tests/proxy/rest/test_idempotency.py",
+    "KH432": "tests/proxy/rest/test_idempotency.py",
+    "KH501": "tests/proxy/sources/test_sources.py",
+    "KH502": "tests/proxy/rest/test_app.py",
+    "KH503": "tests/proxy/sources/test_failures.py",
+    "KH900": "tests/planner/lower/test_scan.py",
+}
+
+
+def _outcome(sql: str) -> str:
+    """The questions of a statement as text, or the refusal's code with the word that it points to."""
+    catalog = retail()
+    try:
+        statement = classify(sql, catalog)
+        if not isinstance(statement, Asking):
+            return "passed on"
+        wanted = accuracy({}, catalog.defaults)
+        made = [
+            ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True) for part in statement.questions
+        ]
+    except KeyholeError as error:
+        pointed = "" if error.position is None else sql[error.position - 1 :].split()[0]
+        return f"{error.code} {pointed}".strip()
+    for question in made:
+        plan(question, dialect="postgres")
+    return " & ".join(map(question_text, made))
+
+
+@pytest.mark.parametrize(("sql", "outcome"), [pair for name in _FILES for pair in pairs(name)])
+def test_statement(sql: str, outcome: str) -> None:
+    assert _outcome(sql).strip() == outcome.strip()
+
+
+def test_one_question_has_one_fingerprint_however_it_is_written() -> None:
+    found: dict[str, str] = {}
+    for sql, name in pairs("spellings.sql"):
+        fingerprint = plan(asked(sql), dialect="duckdb").fingerprint
+        assert found.setdefault(name, fingerprint) == fingerprint, sql
+    assert len(set(found.values())) == len(found), "two questions share a fingerprint"
+
+
+def test_every_spelling_of_a_question_has_a_near_miss() -> None:
+    names = [name for _, name in pairs("spellings.sql")]
+    assert sum(names.count(name) > 1 for name in set(names)) >= 15
+    assert sum(names.count(name) == 1 for name in set(names)) >= 8
+
+
+def test_the_corpus_is_large() -> None:
+    files = (*_FILES, "spellings.sql", "questions.sql", "refused.sql", "passed.sql", "outer.sql")
+    statements = [sql for name in files for sql, _ in pairs(name)]
+    assert len(statements) >= 500
+    assert len({sql for name in (*_FILES, "spellings.sql", "questions.sql") for sql, _ in pairs(name)}) >= 250
+
+
+def test_every_code_of_a_statement_occurs_or_is_raised_elsewhere() -> None:
+    corpus = {outcome.split()[0] for name in (*_FILES, "questions.sql", "refused.sql") for _, outcome in pairs(name)}
+    corpus = {code for code in corpus if code.startswith("KH")}
+    codes = {code for code in CATALOGUE if not code.startswith("KH0")}  # KH0xx are the policy's
+    assert corpus | set(ELSEWHERE) == codes
+    assert not corpus & set(ELSEWHERE)
+    root = SPEC.parent.parent
+    for code, path in ELSEWHERE.items():
+        assert code in (root / path).read_text(), (code, path)
+
+
+def test_the_corpus_has_every_code_that_the_planner_raises() -> None:
+    """KH0xx aside, which refuse policies, not statements."""
+    raised = set()
+    files = list(Path(planner.__path__[0]).rglob("*.py"))
+    assert len(files) > 100
+    for path in files:
+        if path.name != "errors.py":
+            constants = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
+            raised |= {text for text in constants if isinstance(text, str) and text in CATALOGUE}
+    corpus = {outcome.split()[0] for name in (*_FILES, "questions.sql", "refused.sql") for _, outcome in pairs(name)}
+    assert {code for code in raised if not code.startswith("KH0")} <= corpus | {
+        "KH210",
+        "KH211",
+        "KH213",
+        "KH303",
+        "KH900",
+    }
+
+
+def test_what_can_be_answered_costs_something_or_is_constant() -> None:
+    """No functional without a literal, no literal without a functional, in any plan of the corpus."""
+    for sql, outcome in [pair for name in _FILES for pair in pairs(name)]:
+        if outcome.startswith(("KH", "passed")) or " & " in outcome:
+            continue
+        made = plan(asked(sql), dialect="duckdb")
+        used = {cut.functional for cut in cuts(made.question.formula)}
+        assert used == set(range(len(made.question.functionals)))
+        assert (made.worst_case_epsilon > 0) is bool(used)
