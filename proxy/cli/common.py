@@ -25,6 +25,7 @@ By = Annotated[str | None, typer.Option("--by", help="Who decides; the operating
 Why = Annotated[str, typer.Option("--why", help="Why, for the record.")]
 DEFAULT_POLICY = Path("keyhole.toml")
 PIPE_WIDTH = 200
+_OTHER_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})
 
 
 @contextmanager
@@ -94,17 +95,19 @@ def new_file(path: Path, *, hint: str) -> Path:
     return path
 
 
-def write_text(path: Path, text: str, *, hint: str) -> None:
-    """Write a file, replacing it. Raises `typer.BadParameter` when it cannot be written."""
-    write_bytes(path, text.encode(), hint=hint)
-
-
-def write_bytes(path: Path, content: bytes, *, hint: str) -> None:
-    """Write a file, replacing it. Raises `typer.BadParameter` when it cannot be written."""
+def write_svg(path: Path, picture: str) -> None:
+    """Write a picture to a file, replacing it. Raises KH011 for another format's name, and `typer.BadParameter` when
+    it cannot be written."""
+    if path.suffix.lower() in _OTHER_PICTURES:
+        raise KeyholeError(
+            "KH011",
+            f"pictures are written as SVG, and {path.name} is the name of another format",
+            hint=f"Write --svg {path.with_suffix('.svg').name}: every browser opens it, and prints or converts it.",
+        )
     try:
-        path.write_bytes(content)
+        path.write_text(picture, encoding="utf-8")
     except OSError as error:
-        raise unwritable(path, error, hint=hint) from None
+        raise unwritable(path, error, hint="--svg") from None
 
 
 def unwritable(path: Path, error: OSError, *, hint: str) -> typer.BadParameter:

@@ -5,7 +5,6 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -43,8 +42,7 @@ from proxy.cli.common import (
     print_json,
     print_rich,
     refusals,
-    write_bytes,
-    write_text,
+    write_svg,
 )
 from proxy.cli.simulate import Sizes
 from proxy.pipeline import approval
@@ -54,8 +52,6 @@ from proxy.pipeline.answering import explained, explained_document
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.report import budget as budgets
 from proxy.report.formula_trees import formula_trees
-from proxy.report.heat_map import HeatMap
-from proxy.report.heat_map_png import TooLarge, heat_map_png
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.report.psql_table import psql_table, row_count
 from proxy.report.refusals import as_psql_prints, internal_error
@@ -191,7 +187,7 @@ def explain(
         asked = _asked(service, sql, given, analyst)
         drawn = trees(pipeline.prepare(service, asked)) if tree or svg else ()
         if svg is not None:
-            write_text(svg, formula_svg(drawn, title=sql), hint="--svg")
+            write_svg(svg, formula_svg(drawn, title=sql))
         if as_json:
             print_json(explained_document(service, asked))
         elif tree:
@@ -297,33 +293,22 @@ def budget(
     analyst: Own = None,
     heat: Annotated[bool, typer.Option("--map", help="Draw which groups' budget is used up.")] = False,
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that map to a file, as SVG.")] = None,
-    png: Annotated[Path | None, typer.Option("--png", help="The same as PNG; needs the extra png.")] = None,
     table: Annotated[str | None, typer.Option("--table", help="That map for one table only.")] = None,
     rows: Annotated[int, typer.Option(min=1, help="The most rows of a map in the terminal.")] = 40,
     as_json: Json = False,
 ) -> None:
     """Show what is spent and what is left. Over everybody for the owner, or one analyst's own view with --as."""
     with refusals(as_json=as_json), Service.open(policy) as service:
-        maps = budgets.maps(service, analyst, table=table) if heat or svg or png else ()
+        maps = budgets.maps(service, analyst, table=table) if heat or svg else ()
         title = f"Keyhole: percent of each group's budget that is spent{f', {analyst}' if analyst else ''}"
         if svg is not None:
-            write_text(svg, heat_map_svg(maps, title=title), hint="--svg")
-        if png is not None:
-            _write_png(png, maps, title=title)
+            write_svg(svg, heat_map_svg(maps, title=title))
         if as_json:
             print_json(budgets.document(service, analyst))
         elif heat:
             print_heat_maps(maps, most_rows=rows)
         else:
             print_rich(*budgets.tables(service, analyst))
-
-
-def _write_png(path: Path, maps: Sequence[HeatMap], *, title: str) -> None:
-    try:
-        write_bytes(path, heat_map_png(maps, title=title), hint="--png")
-    except TooLarge:
-        problem = "too many large maps for one PNG: name one with --table, or write --svg"
-        raise typer.BadParameter(problem, param_hint="--png") from None
 
 
 owner_cli.register(app)

@@ -1,4 +1,4 @@
-"""Where everything stands in a picture of heat maps: one layout, which is written as SVG or drawn as PNG."""
+"""Where everything stands in a picture of heat maps, in pixels."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,9 +1,7 @@
 """A heat map shows what the ledger says, the worst first, whatever the key values are called."""
 
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
-from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageColor
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -22,8 +19,6 @@ from accountant.reports.report import FamilyBalance
 from proxy.cli import check as checking
 from proxy.cli import main as cli
 from proxy.report.heat_map import NEVER, NEVER_FILL, STEPS, HeatMap, fill, heat_maps, legend, printed
-from proxy.report.heat_map_layout import Box, Label, laid_out
-from proxy.report.heat_map_png import TooLarge, heat_map_png
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.service.service import Service
 from tests.proxy.wards import install
@@ -202,40 +197,15 @@ def test_an_analyst_sees_the_own_losses_against_the_own_cap(policy: Path) -> Non
         assert ada.percent.tolist() == [[50, 1], [0, 25]]
 
 
-@given(st.lists(maps(), max_size=2), st.text(max_size=20))
-@settings(max_examples=25, deadline=None)
-def test_the_png_is_the_same_layout_in_the_same_colours(made: list[HeatMap], title: str) -> None:
-    picture = laid_out(made, title=title)
-    with Image.open(BytesIO(heat_map_png(made, title=title))) as drawn:
-        assert drawn.size == (round(2 * picture.width), round(2 * picture.height))
-        for box in (part for part in picture.parts if isinstance(part, Box)):
-            inside = drawn.getpixel((int(2 * (box.x + box.width)) - 4, int(2 * (box.y + box.height)) - 4))
-            assert inside == ImageColor.getrgb(box.fill)
-
-
-def test_the_command_writes_a_png(policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran(capsys, "budget", "--png", str(policy.parent / "map.png"))
-    with Image.open(policy.parent / "map.png") as drawn:
-        assert drawn.format == "PNG"
-        labels = [part for part in laid_out((), title="").parts if isinstance(part, Label)]
-        assert drawn.size[0] > 2 * max(label.x for label in labels)
-
-
-def test_without_the_library_a_png_is_refused_and_nothing_is_written(
-    policy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_picture_of_another_format_is_refused_and_nothing_is_written(
+    policy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("PIL", "PIL.Image"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["budget", "--png", str(policy.parent / "map.png")])
-    assert ended.value.code == 1
-    assert "KH011: a PNG needs the library Pillow" in capsys.readouterr().err
-    assert not (policy.parent / "map.png").exists()
-    ran(capsys, "budget", "--svg", str(policy.parent / "map.svg"))
-
-
-def test_a_picture_that_would_be_too_large_is_refused() -> None:
-    names = tuple(f"{number:030}" for number in range(120))
-    large = HeatMap("t", ("a", "b"), names, names, np.zeros((120, 120), dtype=np.int64))
-    with pytest.raises(TooLarge):
-        heat_map_png([large] * 4, title="")
+    for name in ("map.png", "map.PDF"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["budget", "--svg", str(policy.parent / name)])
+        assert ended.value.code == 1
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert f"KH011: pictures are written as SVG, and {name} is the name of another format" in told.err
+        assert "HINT:  Write --svg map.svg: " in told.err
+        assert not (policy.parent / name).exists()
