@@ -34,7 +34,7 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
-from proxy.report.psql_table import psql_table, row_count
+from proxy.report.terminal import psql_table, row_count
 from proxy.service.service import Service
 
 USER = PASSWORD = "demo"  # noqa: S105 (the demo policy's analyst, on loopback alone)

@@ -30,7 +30,7 @@ from proxy.cli.common import (
 )
 from proxy.report import ledger_files
 from proxy.report.ledger_tables import SHORT_ID, document, listed, losses_document, shown
-from proxy.report.psql_table import psql_table, row_count
+from proxy.report.terminal import psql_table, row_count
 from proxy.service.service import ledger_url
 
 app = typer.Typer(

@@ -51,10 +51,9 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explained, explained_document
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.report import budget as budgets
-from proxy.report.formula_trees import formula_trees
 from proxy.report.heat_map_svg import heat_map_svg
-from proxy.report.psql_table import psql_table, row_count
 from proxy.report.refusals import as_psql_prints, internal_error
+from proxy.report.terminal import formula_trees, psql_table, row_count
 from proxy.service.service import Service
 
 app = typer.Typer(

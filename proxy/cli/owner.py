@@ -29,7 +29,7 @@ from proxy.cli.common import (
 )
 from proxy.report import odometer as odometers
 from proxy.report.ledger_tables import SHORT_ID
-from proxy.report.psql_table import psql_table, row_count
+from proxy.report.terminal import psql_table, row_count
 
 
 class Cap(StrEnum):

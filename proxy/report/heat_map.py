@@ -13,7 +13,7 @@ from rich.text import Text
 
 from accountant.model import NanoArray
 from accountant.reports.report import FamilyBalance
-from proxy.report.psql_table import visible
+from proxy.report.terminal import visible
 from proxy.service.accounts import column_of
 
 Shares = npt.NDArray[np.int64]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from proxy.report.heat_map import DARK_FROM, HeatMap, figure, fill, legend
-from proxy.report.psql_table import visible
+from proxy.report.terminal import visible
 
 MOST_ROWS = 120
 MOST_COLUMNS = 120

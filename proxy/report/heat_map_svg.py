@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 
 from proxy.report.heat_map import HeatMap
 from proxy.report.heat_map_layout import EDGE, FONT, Box, Label, laid_out
-from proxy.report.psql_table import visible
+from proxy.report.terminal import visible
 
 
 def heat_map_svg(maps: Sequence[HeatMap], *, title: str) -> str:

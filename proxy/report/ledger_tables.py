@@ -8,7 +8,7 @@ import numpy as np
 
 from accountant.model import NANO, ROW_UNIT, Spent
 from accountant.reports.report import Question
-from proxy.report.psql_table import psql_table, visible
+from proxy.report.terminal import psql_table, visible
 from proxy.service.accounts import column_of
 
 SHORT_ID = 12

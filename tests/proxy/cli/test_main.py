@@ -19,8 +19,8 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.statements.settings import SETTINGS
 from proxy.cli import main as cli
-from proxy.report.psql_table import psql_table
 from proxy.report.refusals import as_psql_prints
+from proxy.report.terminal import psql_table
 from proxy.service.service import Service
 from proxy.wire import scram
 from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install

@@ -1,0 +1,45 @@
+"""What a terminal is shown: rows as psql prints them, formulas as trees. It obeys none of the texts in them."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+from rich.tree import Tree
+
+from planner.explain.formula_tree import Branch
+
+
+def psql_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table: a heading, a rule, one line per row; whole and unadorned, for a pipe as well."""
+    printed = [[visible(cell) for cell in row] for row in (columns, *rows)]
+    widths = [max(len(row[index]) for row in printed) for index in range(len(columns))]
+    heading, *body = (" " + " | ".join(map(str.ljust, row, widths)).rstrip() for row in printed)
+    yield heading
+    yield "-" + "-+-".join("-" * width for width in widths) + "-"
+    yield from body
+
+
+def row_count(number: int) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{number:,} row{'' if number == 1 else 's'}"
+
+
+def visible(text: str) -> str:
+    """The text on one line, without anything that a terminal would obey."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def formula_trees(trees: Sequence[tuple[str, Branch]]) -> tuple[Tree, ...]:
+    """The trees of a formula for rich, each under its heading."""
+    printed = []
+    for heading, root in trees:
+        tree = Tree(Text(heading))
+        _grow(tree, root)
+        printed.append(tree)
+    return tuple(printed)
+
+
+def _grow(tree: Tree, branch: Branch) -> None:
+    note = f"   {branch.note}" if branch.note else ""
+    below = tree.add(Text(visible(f"{branch.text}{note}")))
+    for child in branch.children:
+        _grow(below, child)
