@@ -18,9 +18,8 @@ from accountant.events.digests import digest
 from accountant.events.events import Committed, Released, Reserved
 from accountant.model import Charge, Left, Limits, PathState, Reservation, Spent, StoredAnswer, StoredPath
 from accountant.reports import history as asked
-from accountant.reports.cached_report import Reporter
 from accountant.reports.history import Page
-from accountant.reports.report import BudgetReport, Question, Tally, history, report
+from accountant.reports.report import BudgetReport, Question, Reporter, Tally, history, report
 from accountant.store.attempts import Attempt
 from accountant.store.journal import Journal, events_of
 from accountant.store.store import Store, Transaction

@@ -1,7 +1,8 @@
-"""What an owner reads: spent and left by family and key, by analyst and by unit. Pure."""
+"""What an owner reads: spent and left by family and key, by analyst and by unit."""
 
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import product
@@ -12,9 +13,10 @@ from accountant.balances.account import Account, Known
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
-from accountant.events.events import Committed, Event, Released, Reserved
+from accountant.events.events import GENESIS, Committed, Event, Record, Released, Reserved
 from accountant.events.owner_events import Settled, WindowOpened
 from accountant.model import Cells, Charge, Family, Limits, Reservation, Spent
+from accountant.store.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,38 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
         windows=len(windows) + 1,
         window_since=windows[-1] if windows and not tally.all_windows else None,
     )
+
+
+class Reporter:
+    """Reports of a ledger that grows: what was folded for the last one is kept, and continued by the events since.
+
+    Safe to share between threads. The first report reads the whole log, each later one what is new.
+    """
+
+    def __init__(self, journal: Journal, *, knowledge: Knowledge) -> None:
+        self._journal = journal
+        self._knowledge = knowledge
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._tally = Tally()
+        self._last = (0, GENESIS)
+
+    def report(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
+        """The report of the newest window. Raises `LedgerUnavailable`."""
+        with self._lock:
+            self._continue(self._journal.events_after(*self._last))
+            return report(self._tally, limits, analyst=analyst, knowledge=self._knowledge)
+
+    def _continue(self, written: Sequence[tuple[Record, Event]]) -> None:
+        try:
+            for record, event in written:
+                self._tally.apply(event)
+                self._last = (record.id, record.hash)
+        except BaseException:
+            self._forget()
+            raise
 
 
 def _families(account: Account) -> Iterator[tuple[Family, Cells]]:
