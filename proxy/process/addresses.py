@@ -1,18 +1,12 @@
-"""Where Keyhole listens: sockets bound before anything is started, and said aloud once it serves."""
+"""Where Keyhole listens: ports to bind, the sockets bound to them before anything is started, and their URLs."""
 
-import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-import structlog
-
 from planner.errors import KeyholeError
-from proxy.process.systemd import READY, STOPPING, notify
-
-log = structlog.get_logger("keyhole.serving")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,37 +67,3 @@ def bound(place: Place) -> Iterator[socket.socket]:
         raise KeyholeError("KH406", f"cannot listen on {place.host}:{place.port} ({why})", hint=hint) from None
     with taken:
         yield taken
-
-
-@asynccontextmanager
-async def each_time(event: asyncio.Event, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Do `work` whenever `event` is set while the block runs, one after the other; at the end it is cancelled."""
-
-    async def wait() -> None:
-        while True:
-            await event.wait()
-            event.clear()
-            await work()
-
-    waiting = asyncio.create_task(wait())
-    try:
-        yield
-    finally:
-        waiting.cancel()
-        await asyncio.wait({waiting})
-
-
-def announce(addresses: Addresses, *, metrics_ports: Sequence[int | None]) -> None:
-    """Tell operator, log and service manager that Keyhole serves, each worker's metrics on a port of its own."""
-    ports = [str(port) for port in metrics_ports if port is not None]
-    operator = f", metrics on port {', '.join(ports)}" if ports else ""
-    print(f"endpoint {addresses.postgresql}, REST and docs {addresses.rest}/docs{operator}", flush=True)
-    log.info("started", port=addresses.port, rest_port=addresses.rest_port, metrics_port=addresses.metrics_port)
-    notify(READY)
-
-
-def say_goodbye() -> None:
-    """Tell them that Keyhole ends."""
-    notify(STOPPING)
-    log.info("stopping")
-    print("stopping", flush=True)

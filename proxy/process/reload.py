@@ -7,7 +7,8 @@ the ledger, need a restart.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -177,6 +178,24 @@ def insist_on_source(newest: Generation, policy: Policy) -> None:
 def _undo(opened: Catalog | Generation) -> None:
     if isinstance(opened, Generation):
         opened.close()
+
+
+@asynccontextmanager
+async def each_time(event: asyncio.Event, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Do `work` whenever `event` is set while the block runs, one after the other; at the end it is cancelled."""
+
+    async def wait() -> None:
+        while True:
+            await event.wait()
+            event.clear()
+            await work()
+
+    waiting = asyncio.create_task(wait())
+    try:
+        yield
+    finally:
+        waiting.cancel()
+        await asyncio.wait({waiting})
 
 
 async def unless_cancelled(work: Callable[[], T], *, undo: Callable[[T], None]) -> T:

@@ -14,15 +14,18 @@ from planner.policy.file import Policy, RestSection
 from proxy.concurrency.signals import Signals
 from proxy.observe.logs import to_standard_error
 from proxy.observe.telemetry import Telemetry
-from proxy.process.addresses import Addresses, Place, Sockets, announce, each_time, log, say_goodbye, sockets
+from proxy.process.addresses import Addresses, Place, Sockets, sockets
+from proxy.process.announcements import announce, say_goodbye
 from proxy.process.generations import Generation, Generations, first_generation, prepared_shadow
-from proxy.process.reload import Reloading
+from proxy.process.reload import Reloading, each_time
 from proxy.process.single import running
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls, exposure
 from proxy.service.login_secret import login_secret
 from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
+
+log = structlog.get_logger("keyhole.serving")
 
 
 def run(

@@ -21,9 +21,10 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.concurrency.signals import Signals, unheard_by_children
 from proxy.observe.logs import fault, to_standard_error
-from proxy.process.addresses import Addresses, Place, Sockets, announce, each_time, say_goodbye
+from proxy.process.addresses import Addresses, Place, Sockets
+from proxy.process.announcements import announce, say_goodbye
 from proxy.process.generations import oldest_of_few, prepared_shadow
-from proxy.process.reload import InForce, NotTaken, log_refusal, unless_cancelled
+from proxy.process.reload import InForce, NotTaken, each_time, log_refusal, unless_cancelled
 from proxy.process.worker import Failed, Left, Open, Opened, Order, Ready, Reload, Shown, Stop, Take, Task, Word, work
 from proxy.security.mock_users import Strangers
 from proxy.service.login_secret import login_secret

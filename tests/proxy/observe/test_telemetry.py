@@ -21,8 +21,8 @@ from proxy.cli import check as checking
 from proxy.concurrency.thread_pool import WorkerPool
 from proxy.observe.telemetry import Ending, Face, Stage, Telemetry, TurnedAway
 from proxy.process.addresses import Addresses, Place
+from proxy.process.announcements import READY, notify
 from proxy.process.serve import in_background
-from proxy.process.systemd import READY, notify
 from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.service.service import Service
 from tests.proxy.serving_process import ROOT, scraped
