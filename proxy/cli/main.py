@@ -1,12 +1,12 @@
-"""The `keyhole` command: demo, serve, query, explain, simulate, audit, budget, init, check, refresh, passwd.
+"""The `keyhole` command. Here are those that set it up, serve and report.
 
-`proxy/cli/owner.py` has what the owner decides, `proxy/cli/ledger.py` what the owner reads and copies.
+`proxy/cli/ask.py` has what an analyst asks, `proxy/cli/owner.py` what the owner decides, `proxy/cli/ledger.py` what the
+owner reads and copies.
 """
 
 import os
 import sys
 from dataclasses import asdict
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -16,24 +16,9 @@ from rich.console import Console
 
 from mechanisms.noise.exact import system_noise
 from mechanisms.registry import MECHANISMS
-from planner.explain.formula_svg import formula_svg
-from planner.explain.formula_tree import trees
-from planner.policy.simulated_catalog import SizeNeeded
-from proxy.cli import (
-    check as checking,
-)
-from proxy.cli import (
-    init as starter,
-)
-from proxy.cli import (
-    ledger as ledger_cli,
-)
-from proxy.cli import (
-    owner as owner_cli,
-)
-from proxy.cli import (
-    simulate as simulating,
-)
+from proxy.cli import ask, ledger, owner
+from proxy.cli.check import check as check_policy
+from proxy.cli.check import refresh as declare_new_data
 from proxy.cli.common import (
     DEFAULT_POLICY,
     Json,
@@ -44,16 +29,11 @@ from proxy.cli.common import (
     refusals,
     write_svg,
 )
-from proxy.cli.simulate import Sizes
-from proxy.pipeline import approval
-from proxy.pipeline import claim as charging
-from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explained, explained_document
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.cli.init import from_source
 from proxy.report import budget as budgets
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.report.refusals import as_psql_prints, internal_error
-from proxy.report.terminal import formula_trees, psql_table, row_count
+from proxy.report.terminal import psql_table
 from proxy.service.service import Service
 
 app = typer.Typer(
@@ -65,33 +45,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-As = Annotated[str | None, typer.Option("--as", help="The analyst who asks; the policy's first one if not given.")]
 Own = Annotated[str | None, typer.Option("--as", help="The view of one analyst; the owner's if not given.")]
-Sql = Annotated[str, typer.Argument(help="The question.")]
-Fnr = Annotated[str | None, typer.Option(help="keyhole.fnr for this question.")]
-Fpr = Annotated[str | None, typer.Option(help="keyhole.fpr for this question.")]
-Tolerance = Annotated[str | None, typer.Option(help="keyhole.tolerance for this question, such as 10% or count=25.")]
-MinRows = Annotated[str | None, typer.Option(help="keyhole.min_rows for this question.")]
-Mechanism = Annotated[str | None, typer.Option(help="keyhole.mechanism for this question.")]
-MostPositives = Annotated[str | None, typer.Option(help="keyhole.most_positives for this question.")]
-Reuse = Annotated[str | None, typer.Option(help="keyhole.reuse for this question, on or off.")]
-PublicKnowledge = Annotated[str | None, typer.Option(help="keyhole.public_knowledge for this question.")]
-MaxEpsilon = Annotated[str | None, typer.Option(help="keyhole.max_epsilon for this question.")]
-
-
-def _settings(**given: str | None) -> dict[str, str | None]:
-    return {f"keyhole.{name}": value for name, value in given.items() if value is not None}
-
-
-def _asked(service: Service, sql: str, given: dict[str, str | None], analyst: str | None) -> Asked:
-    return Asked(
-        question=bare_question(sql, service.catalog),
-        settings=given,
-        parameters={},
-        analyst=service.analyst(analyst),
-        today=datetime.now(UTC).date(),
-        utc=True,
-    )
 
 
 def _version(wanted: bool) -> None:
@@ -109,145 +63,7 @@ def keyhole(
     """Which groups cross a threshold? Private answers to GROUP BY ... HAVING, over PostgreSQL's protocol."""
 
 
-@app.command()
-def query(
-    sql: Sql,
-    policy: PolicyPath = DEFAULT_POLICY,
-    analyst: As = None,
-    fnr: Fnr = None,
-    fpr: Fpr = None,
-    tolerance: Tolerance = None,
-    min_rows: MinRows = None,
-    mechanism: Mechanism = None,
-    most_positives: MostPositives = None,
-    public_knowledge: PublicKnowledge = None,
-    max_epsilon: MaxEpsilon = None,
-    reuse: Reuse = None,
-    as_json: Json = False,
-) -> None:
-    """Ask one question and print the keys that pass. Spends budget."""
-    given = _settings(
-        fnr=fnr,
-        fpr=fpr,
-        tolerance=tolerance,
-        min_rows=min_rows,
-        mechanism=mechanism,
-        most_positives=most_positives,
-        public_knowledge=public_knowledge,
-        max_epsilon=max_epsilon,
-        reuse=reuse,
-    )
-    with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
-        asked = _asked(service, sql, given, analyst)
-        answer = pipeline.answer(service, pipeline.prepare(service, asked), asked)
-        if as_json:
-            print_json(answer.document())
-            return
-        print(*psql_table(answer.keys.columns, answer.keys.keys), sep="\n")
-        print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
-        print(f"\nGuarantee: {answer.document()['guarantee']['sentence']}")
-        if answer.noise is not None:
-            print(answer.noise)
-        for warning in answer.plan.warnings:
-            print(f"Warning: {warning}")
-
-
-@app.command()
-def explain(
-    sql: Sql,
-    policy: PolicyPath = DEFAULT_POLICY,
-    analyst: As = None,
-    fnr: Fnr = None,
-    fpr: Fpr = None,
-    tolerance: Tolerance = None,
-    min_rows: MinRows = None,
-    mechanism: Mechanism = None,
-    most_positives: MostPositives = None,
-    public_knowledge: PublicKnowledge = None,
-    max_epsilon: MaxEpsilon = None,
-    reuse: Reuse = None,
-    tree: Annotated[bool, typer.Option("--tree", help="Draw the formula as typed and as it is evaluated.")] = False,
-    svg: Annotated[Path | None, typer.Option("--svg", help="Write that drawing to a file, as SVG.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Show the plan of a question and what it would cost. Spends nothing and touches no data."""
-    given = _settings(
-        fnr=fnr,
-        fpr=fpr,
-        tolerance=tolerance,
-        min_rows=min_rows,
-        mechanism=mechanism,
-        most_positives=most_positives,
-        public_knowledge=public_knowledge,
-        max_epsilon=max_epsilon,
-        reuse=reuse,
-    )
-    with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
-        asked = _asked(service, sql, given, analyst)
-        drawn = trees(pipeline.prepare(service, asked)) if tree or svg else ()
-        if svg is not None:
-            write_svg(svg, formula_svg(drawn, title=sql))
-        if as_json:
-            print_json(explained_document(service, asked))
-        elif tree:
-            print_rich(*formula_trees(drawn))
-        else:
-            print("\n".join(explained(service, asked, form="text")))
-            print(_question_id(service, asked))
-
-
-def _question_id(service: Service, asked: Asked) -> str:
-    """What the ledger calls the question, and whether it waits for the owner."""
-    plan = pipeline.prepare(service, asked)
-    version = service.version(plan.question.table)
-    claim = charging.claim(plan, service.catalog, asked=asked, version=version)
-    question = claim.charge.question
-    if approval.waiting(service, claim, plan, asked) is not None:
-        return f"Question id: {question} (waits for approval)"
-    approved = claim.limits.approval_above_nano is not None and service.is_approved(question)
-    return f"Question id: {question}{' (approved)' if approved else ''}"
-
-
-@app.command()
-def simulate(
-    sql: Sql,
-    units: Annotated[int, typer.Option(min=1, help="How many privacy units there are.")],
-    policy: PolicyPath = DEFAULT_POLICY,
-    keys: Annotated[
-        int | None, typer.Option(min=1, help="Values of a key column whose domain the policy does not list.")
-    ] = None,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="How many rows there are, to tell what bounding cuts.")
-    ] = None,
-    fnr: Fnr = None,
-    fpr: Fpr = None,
-    tolerance: Tolerance = None,
-    min_rows: MinRows = None,
-    mechanism: Mechanism = None,
-    most_positives: MostPositives = None,
-    public_knowledge: PublicKnowledge = None,
-    as_json: Json = False,
-) -> None:
-    """Show what a question would cost under a policy that is not in use yet. Opens no source and no ledger."""
-    given = _settings(
-        fnr=fnr,
-        fpr=fpr,
-        tolerance=tolerance,
-        min_rows=min_rows,
-        mechanism=mechanism,
-        most_positives=most_positives,
-        public_knowledge=public_knowledge,
-    )
-    with refusals(as_json=as_json, sql=sql):
-        try:
-            made = simulating.simulate(policy, sql, given=given, sizes=Sizes(units=units, keys=keys, rows=rows))
-        except SizeNeeded as missing:
-            told = f"the policy lists no values of {missing.column}: say how many there are"
-            raise typer.BadParameter(told, param_hint="--keys") from None
-        if as_json:
-            print_json(made.document())
-        else:
-            print("\n".join(made.lines()))
+ask.register(app)
 
 
 @app.command()
@@ -310,8 +126,8 @@ def budget(
             print_rich(*budgets.tables(service, analyst))
 
 
-owner_cli.register(app)
-app.add_typer(ledger_cli.app)
+owner.register(app)
+app.add_typer(ledger.app)
 
 
 @app.command()
@@ -322,7 +138,7 @@ def init(
 ) -> None:
     """Write a starter policy to standard output. It comes from the source's schema, never from its data."""
     with refusals(as_json=False):
-        print(starter.from_source(source, directory=Path.cwd()), end="")
+        print(from_source(source, directory=Path.cwd()), end="")
 
 
 @app.command()
@@ -333,7 +149,7 @@ def check(
 ) -> None:
     """Validate the policy and pin public data. Reads the source's schema and public tables, never a private row."""
     with refusals(as_json=as_json):
-        findings = checking.check(policy, confirm=confirm)
+        findings = check_policy(policy, confirm=confirm)
         if as_json:
             print_json(findings.document())
         else:
@@ -347,7 +163,7 @@ def refresh(
 ) -> None:
     """Declare new data in a table. Answers stored for the old data are not served any more."""
     with refusals(as_json=False):
-        print(f"{table}: data version {checking.refresh(policy, table)}")
+        print(f"{table}: data version {declare_new_data(policy, table)}")
 
 
 @app.command()

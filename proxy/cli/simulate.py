@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accountant.balances.grants import in_force
-from accountant.model import Limits
+from accountant.model import NANO, Limits
 from planner.bind.question import ask
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
@@ -72,7 +72,7 @@ class Simulation:
     (None: they cost nothing).
 
     `epsilon_per_unit` is what one question costs one privacy unit at most. `scope` names the cap that is reached first,
-    `scope_of` the section of the policy that sets it.
+    `scope_of` the section of the policy that sets it, or `keyhole` for a setting.
     `mean_rows` are a unit's rows on average, None where no number of rows was declared.
     """
 
@@ -94,7 +94,7 @@ class Simulation:
 
     @property
     def cap(self) -> str:
-        """The policy's key of the cap that is reached first."""
+        """The policy's key, or the setting, of the cap that is reached first."""
         return f"{self.scope_of}.{self.scope}"
 
     def lines(self) -> tuple[str, ...]:
@@ -169,13 +169,14 @@ def _pins(policy: Policy) -> Pins:
 def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> Simulation:
     policy_caps, table = limits(stood_in.catalog, OWNER), plan.question.table.ledger.table
     caps = in_force(policy_caps, (), table=table, analyst=None)
+    own = _optional_nano(settings.max_epsilon(asked.settings))
     adding = groups_that_add_up(plan) if plan.question.table.unit else 1
-    fit, scope = _fitting(plan, caps, adding)
+    fit, scope = _fitting(plan, caps, own, adding)
     mean_rows = None if sizes.rows is None else sizes.rows / sizes.units
     affordable = tuple(
         Affordable(
             questions=many,
-            settings=cheaper(asked, stood_in.catalog, epsilon=_most(caps, adding, plan, many) / 1e9),
+            settings=cheaper(asked, stood_in.catalog, epsilon=_most(caps, own, adding, plan, many) / NANO),
         )
         for many in MANY
         if fit is not None and many > fit
@@ -194,7 +195,13 @@ def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> 
     )
 
 
+def _optional_nano(epsilon: float | None) -> int | None:
+    return None if epsilon is None else int(epsilon * NANO)
+
+
 def _section(scope: str, caps: Limits, table: str) -> str:
+    if scope == "max_epsilon":
+        return "keyhole"
     own = scope == "epsilon_per_table" and table in dict(caps.own_per_table_nano)
     return f"tables.{table}" if own else "budget"
 
@@ -217,17 +224,26 @@ def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
         yield "epsilon_per_table", caps.per_table_nano // adding
 
 
-def _most(caps: Limits, adding: int, plan: Plan, questions: int) -> int:
+def _caps_of_one(caps: Limits, own: int | None) -> Iterator[tuple[str, int]]:
+    """Every cap on one question alone; `own` is what its settings ask for."""
+    if own is not None:
+        yield "max_epsilon", own
+    if caps.per_query_nano is not None:
+        yield "epsilon_per_query", caps.per_query_nano
+
+
+def _most(caps: Limits, own: int | None, adding: int, plan: Plan, questions: int) -> int:
     shared = min(cap for _, cap in _caps(caps, adding, plan)) // questions
-    return shared if caps.per_query_nano is None else min(shared, caps.per_query_nano)
+    return min([shared, *(cap for _, cap in _caps_of_one(caps, own))])
 
 
-def _fitting(plan: Plan, caps: Limits, adding: int) -> tuple[int | None, str]:
+def _fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tuple[int | None, str]:
     cost = nano(plan.worst_case_epsilon)
     if cost == 0:
         return None, ""
-    if caps.per_query_nano is not None and cost > caps.per_query_nano:
-        return 0, "epsilon_per_query"
+    scope, least = min(_caps_of_one(caps, own), key=lambda cap: cap[1], default=("", cost))
+    if cost > least:
+        return 0, scope
     scope, least = min(_caps(caps, adding, plan), key=lambda cap: cap[1])
     return least // cost, scope
 

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import httpx
 import psycopg
 import pytest
+import typer.main
 
 from deploy.demo.build import install as install_demo
 from planner.errors import KeyholeError
@@ -257,11 +258,47 @@ def test_a_wrong_call_is_told_in_short_and_ends_with_status_2(policy: Path, run:
 
 def test_help_and_version(run: Any) -> None:
     assert run("--version").out.startswith("keyhole 0.")
+    assert run().status == 2
+
+
+TAKES_SETTINGS = ("query", "explain", "simulate")
+
+
+def test_every_setting_is_an_option_of_each_command_that_takes_settings(run: Any) -> None:
+    commands = typer.main.get_group(cli.app).commands
+    flags = {"--" + setting.name.removeprefix("keyhole.").replace("_", "-"): setting for setting in SETTINGS}
+    taking = {name for name, found in commands.items() if "fnr" in {option.name for option in found.params}}
+    assert taking == set(TAKES_SETTINGS)
+    for name in TAKES_SETTINGS:
+        options = {option.opts[0]: option for option in commands[name].params}
+        assert set(flags) <= set(options)
+        told = " ".join(run(name, "--help").out.split())
+        for flag, setting in flags.items():
+            assert options[flag].default is None
+            assert f"{setting.name}: {setting.meaning}." in told
+
+
+def test_a_setting_of_the_command_line_is_the_setting_of_that_name(policy: Path, run: Any) -> None:
+    """Each with a value that it cannot have: the refusal names it."""
+    run("check")
     for setting in SETTINGS:
         flag = "--" + setting.name.removeprefix("keyhole.").replace("_", "-")
         for command in ("query", "explain"):
-            assert flag in run(command, "--help").out
-    assert run().status == 2
+            told = run(command, QUESTION.format(1500), flag, "no such value")
+            assert (told.status, told.out) == (1, "")
+            assert told.err.startswith(("ERROR:  KH402: ", "ERROR:  KH304: "))
+        assert run("simulate", QUESTION.format(1500), "--units", "9", flag, "no such value").status == 1
+
+
+def test_a_simulation_holds_the_question_against_a_cap_of_its_own(policy: Path, run: Any) -> None:
+    sized = ("simulate", SIMULATED, "--units", "3000")
+    free = run(*sized, "--json").document
+    tight = run(*sized, "--json", "--max-epsilon", "0.05").document
+    assert (free["first_cap"], tight["first_cap"]) == ("epsilon_per_predicate", "max_epsilon")
+    assert tight["questions_that_fit"] == 0
+    assert tight["epsilon_per_group"] == free["epsilon_per_group"] > 0.05
+    assert "it would be refused (keyhole.max_epsilon)" in run(*sized, "--max-epsilon", "0.05").out
+    assert run(*sized, "--json", "--max-epsilon", "9").document == free
 
 
 class Unprintable(Exception):
@@ -277,7 +314,7 @@ def test_a_bug_is_told_by_its_place_alone(run: Any, monkeypatch: pytest.MonkeyPa
     told = run("budget")
     assert told.status == 1
     assert told.err.startswith("ERROR:  KH900: an internal error\n")
-    assert "Unprintable at test_cli.py:" in told.err
+    assert f"Unprintable at {Path(__file__).name}:" in told.err
 
 
 def test_a_starter_from_a_csv_becomes_a_policy_by_filling_in(

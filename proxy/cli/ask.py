@@ -1,0 +1,130 @@
+"""What an analyst asks from the command line, and what it would cost: `keyhole query`, `explain`, `simulate`."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.explain.formula_svg import formula_svg
+from planner.explain.formula_tree import trees
+from planner.policy.simulated_catalog import SizeNeeded
+from proxy.cli.common import DEFAULT_POLICY, Json, PolicyPath, print_json, print_rich, refusals, write_svg
+from proxy.cli.settings import NOTHING_GIVEN, Given, takes_settings
+from proxy.cli.simulate import Sizes
+from proxy.cli.simulate import simulate as simulated
+from proxy.pipeline import approval
+from proxy.pipeline import claim as charging
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.answering import explained, explained_document
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.report.terminal import formula_trees, psql_table, row_count
+from proxy.service.service import Service
+
+As = Annotated[str | None, typer.Option("--as", help="The analyst who asks; the policy's first one if not given.")]
+Sql = Annotated[str, typer.Argument(help="The question.")]
+
+
+@takes_settings
+def query(
+    sql: Sql,
+    policy: PolicyPath = DEFAULT_POLICY,
+    analyst: As = None,
+    given: Given = NOTHING_GIVEN,
+    as_json: Json = False,
+) -> None:
+    """Ask one question and print the keys that pass. Spends budget."""
+    with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
+        asked = _asked(service, sql, given, analyst)
+        answer = pipeline.answer(service, pipeline.prepare(service, asked), asked)
+        if as_json:
+            print_json(answer.document())
+            return
+        print(*psql_table(answer.keys.columns, answer.keys.keys), sep="\n")
+        print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
+        print(f"\nGuarantee: {answer.document()['guarantee']['sentence']}")
+        if answer.noise is not None:
+            print(answer.noise)
+        for warning in answer.plan.warnings:
+            print(f"Warning: {warning}")
+
+
+@takes_settings
+def explain(
+    sql: Sql,
+    policy: PolicyPath = DEFAULT_POLICY,
+    analyst: As = None,
+    given: Given = NOTHING_GIVEN,
+    tree: Annotated[bool, typer.Option("--tree", help="Draw the formula as typed and as it is evaluated.")] = False,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Write that drawing to a file, as SVG.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the plan of a question and what it would cost. Spends nothing and touches no data."""
+    with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
+        asked = _asked(service, sql, given, analyst)
+        drawn = trees(pipeline.prepare(service, asked)) if tree or svg else ()
+        if svg is not None:
+            write_svg(svg, formula_svg(drawn, title=sql))
+        if as_json:
+            print_json(explained_document(service, asked))
+        elif tree:
+            print_rich(*formula_trees(drawn))
+        else:
+            print("\n".join(explained(service, asked, form="text")))
+            print(_question_id(service, asked))
+
+
+def _question_id(service: Service, asked: Asked) -> str:
+    """What the ledger calls the question, and whether it waits for the owner."""
+    plan = pipeline.prepare(service, asked)
+    version = service.version(plan.question.table)
+    claim = charging.claim(plan, service.catalog, asked=asked, version=version)
+    question = claim.charge.question
+    if approval.waiting(service, claim, plan, asked) is not None:
+        return f"Question id: {question} (waits for approval)"
+    approved = claim.limits.approval_above_nano is not None and service.is_approved(question)
+    return f"Question id: {question}{' (approved)' if approved else ''}"
+
+
+@takes_settings
+def simulate(
+    sql: Sql,
+    units: Annotated[int, typer.Option(min=1, help="How many privacy units there are.")],
+    policy: PolicyPath = DEFAULT_POLICY,
+    keys: Annotated[
+        int | None, typer.Option(min=1, help="Values of a key column whose domain the policy does not list.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="How many rows there are, to tell what bounding cuts.")
+    ] = None,
+    given: Given = NOTHING_GIVEN,
+    as_json: Json = False,
+) -> None:
+    """Show what a question would cost under a policy that is not in use yet. Opens no source and no ledger."""
+    with refusals(as_json=as_json, sql=sql):
+        try:
+            made = simulated(policy, sql, given=given, sizes=Sizes(units=units, keys=keys, rows=rows))
+        except SizeNeeded as missing:
+            told = f"the policy lists no values of {missing.column}: say how many there are"
+            raise typer.BadParameter(told, param_hint="--keys") from None
+        if as_json:
+            print_json(made.document())
+        else:
+            print("\n".join(made.lines()))
+
+
+def _asked(service: Service, sql: str, given: Given, analyst: str | None) -> Asked:
+    return Asked(
+        question=bare_question(sql, service.catalog),
+        settings=given,
+        parameters={},
+        analyst=service.analyst(analyst),
+        today=datetime.now(UTC).date(),
+        utc=True,
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Make the commands of this file commands of `app`."""
+    for command in (query, explain, simulate):
+        app.command()(command)

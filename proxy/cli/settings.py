@@ -1,0 +1,50 @@
+"""The options that stand for settings: each of `planner.statements.settings.SETTINGS` is one, of every command that
+takes settings."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from types import MappingProxyType
+from typing import Annotated
+
+import typer
+
+from planner.statements.settings import SETTINGS
+
+Given = Mapping[str, str | None]
+
+NOTHING_GIVEN: Given = MappingProxyType({})
+
+_PREFIX = "keyhole."
+
+
+def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer, made of one with a parameter `given: Given`.
+
+    In its place stands an option for every setting, and it gets the settings that were given, by full name.
+    """
+    names = {setting.name.removeprefix(_PREFIX): setting.name for setting in SETTINGS}
+
+    @wraps(command)
+    def run(**arguments: object) -> None:
+        values = {full: arguments.pop(name) for name, full in names.items()}
+        command(**arguments, given={full: value for full, value in values.items() if value is not None})
+
+    signature = inspect.signature(command)
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        parameters += _options() if parameter.name == "given" else [parameter]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _options() -> list[inspect.Parameter]:
+    return [
+        inspect.Parameter(
+            setting.name.removeprefix(_PREFIX),
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=None,
+            annotation=Annotated[str | None, typer.Option(help=f"{setting.name}: {setting.meaning}.")],
+        )
+        for setting in SETTINGS
+    ]
