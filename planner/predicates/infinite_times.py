@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Column, Derivation, SqlType
 from planner.predicates.column_comparison import compared
-from planner.predicates.term import Term, plain_term
+from planner.predicates.terms.model import Term, plain_term
 from planner.question.condition import NEVER, And, Compare, Condition, IsNull, Or, all_of, any_of
 from planner.question.three_valued import Truth
 from planner.scope.key_classes import stored_key

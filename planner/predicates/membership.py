@@ -12,7 +12,7 @@ from planner.predicates.column_comparison import is_real, rounded_to_real, unlis
 from planner.predicates.comparison import rows_equal, sides_compared
 from planner.predicates.operand import operand
 from planner.predicates.row_scope import RowScope, combined
-from planner.predicates.term import Term
+from planner.predicates.terms.model import Term
 from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Within, any_of
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.values import expressions as constant

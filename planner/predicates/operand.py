@@ -6,8 +6,8 @@ from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, written
 from planner.predicates.column_comparison import unlisted
 from planner.predicates.row_scope import RowScope
-from planner.predicates.term import Term
-from planner.predicates.terms import term
+from planner.predicates.terms.model import Term
+from planner.predicates.terms.operand import term
 from planner.scope.names import referenced
 
 

@@ -7,7 +7,7 @@ from planner.parser.tree import bare, written
 from planner.predicates.letter_case import escaped, spellings
 from planner.predicates.operand import not_listed, operand
 from planner.predicates.row_scope import RowScope
-from planner.predicates.text_term import any_like
+from planner.predicates.terms.text import any_like
 from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.values.functions import text_of
 from planner.values.like import like, parts, unfinished, with_escape

@@ -7,8 +7,8 @@ from sqlglot import exp
 
 from planner.catalog.model import SqlType
 from planner.predicates.row_scope import RowScope
-from planner.predicates.term import Comparing, Term, plain_term
-from planner.predicates.time_term import truncated_term
+from planner.predicates.terms.model import Comparing, Term, plain_term
+from planner.predicates.terms.time import truncated_term
 from planner.question.three_valued import Truth
 from planner.values.expressions import cast
 from planner.values.model import Constant, Number, Untyped, number

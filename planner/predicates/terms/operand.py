@@ -10,14 +10,14 @@ from sqlglot import exp
 
 from planner.catalog.model import SqlType
 from planner.parser.tree import bare
-from planner.predicates.cast_term import cast_term
-from planner.predicates.coalesce_term import coalesced_term, without_nulls
 from planner.predicates.infinite_times import written_term
-from planner.predicates.number_term import absolute_term, moved_term, scaled_term
 from planner.predicates.row_scope import RowScope
-from planner.predicates.term import Term
-from planner.predicates.text_term import text_term
-from planner.predicates.time_term import extracted_term, later_term, truncated_term
+from planner.predicates.terms.cast import cast_term
+from planner.predicates.terms.coalesce import coalesced_term, without_nulls
+from planner.predicates.terms.model import Term
+from planner.predicates.terms.number import absolute_term, moved_term, scaled_term
+from planner.predicates.terms.text import text_term
+from planner.predicates.terms.time import extracted_term, later_term, truncated_term
 from planner.scope.names import referenced
 from planner.values.datetimes import step_name
 from planner.values.model import Number, Untyped, number

@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.catalog.model import Column, SqlType
 from planner.predicates.column_comparison import is_real
 from planner.predicates.row_scope import RowScope
-from planner.predicates.term import Term
+from planner.predicates.terms.model import Term
 from planner.question.condition import Compare, Condition, IsNull, any_of, as_double, evaluate
 from planner.question.three_valued import UNKNOWN, Truth
 from planner.values.model import Constant, Number, Untyped

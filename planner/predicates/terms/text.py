@@ -9,7 +9,7 @@ from planner.parser.tree import written
 from planner.predicates.column_comparison import unlisted
 from planner.predicates.letter_case import escaped, lowered_spellings
 from planner.predicates.row_scope import RowScope
-from planner.predicates.term import Comparing, LikePattern, Term
+from planner.predicates.terms.model import Comparing, LikePattern, Term
 from planner.question.condition import Compare, IsNull, Like, Not, Within, all_of, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.functions import text_of

@@ -9,7 +9,7 @@ from planner.catalog.model import Column, SqlType
 from planner.parser.tree import bare, written
 from planner.predicates.column_comparison import compared, unlisted
 from planner.predicates.row_scope import RowScope, combined
-from planner.predicates.term import Term
+from planner.predicates.terms.model import Term
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.datetimes import STEPS, instant, midnight, moment, shifted, truncated

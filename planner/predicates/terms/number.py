@@ -8,7 +8,7 @@ from planner.catalog.model import SqlType
 from planner.parser.tree import written
 from planner.predicates.column_comparison import is_real
 from planner.predicates.row_scope import combined
-from planner.predicates.term import Term
+from planner.predicates.terms.model import Term
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.model import Constant, Number, Untyped, number, wrong
