@@ -5,9 +5,9 @@ from sqlglot import exp
 from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, written
-from planner.predicates.operand import not_listed, operand
 from planner.predicates.row_scope import RowScope, combined
 from planner.predicates.terms.coalesce import without_nulls
+from planner.predicates.terms.operand import not_listed, operand
 from planner.question.condition import NEVER, Condition, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.scope.names import referenced

@@ -13,10 +13,9 @@ from planner.predicates.column_comparison import unlisted
 from planner.predicates.comparison import between, distinct, rows_equal, sides_compared
 from planner.predicates.infinite_times import written_base
 from planner.predicates.membership import membership, quantified, quantifier
-from planner.predicates.operand import operand
 from planner.predicates.pattern import pattern_truth
 from planner.predicates.row_scope import RowScope, combined
-from planner.predicates.terms.operand import term
+from planner.predicates.terms.operand import operand, term
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of, columns, parts_of
 from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.scope.names import Scope, referenced

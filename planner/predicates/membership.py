@@ -10,9 +10,9 @@ from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, written
 from planner.predicates.column_comparison import is_real, rounded_to_real, unlisted
 from planner.predicates.comparison import rows_equal, sides_compared
-from planner.predicates.operand import operand
 from planner.predicates.row_scope import RowScope, combined
 from planner.predicates.terms.model import Term
+from planner.predicates.terms.operand import operand
 from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Within, any_of
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.values import expressions as constant

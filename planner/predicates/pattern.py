@@ -5,8 +5,8 @@ from sqlglot import exp
 from planner.catalog.model import SqlType
 from planner.parser.tree import bare, written
 from planner.predicates.letter_case import escaped, spellings
-from planner.predicates.operand import not_listed, operand
 from planner.predicates.row_scope import RowScope
+from planner.predicates.terms.operand import not_listed, operand
 from planner.predicates.terms.text import any_like
 from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.values.functions import text_of
