@@ -20,7 +20,7 @@ from planner.catalog.derived_columns import DATE_PARTS, EXTRACTED_FROM_DATE
 from planner.catalog.model import SqlType, Value
 from planner.parser.tree import written
 from planner.scope.names import part_of
-from planner.values.date_parts import extracted, truncated
+from planner.values.datetimes import extract_part, truncate_to_unit
 
 Raw: TypeAlias = str | bool | int | Fraction | date | datetime | tuple[str, date] | tuple[Fraction, Fraction] | None
 _NUMBERS = ("integer", "whole", "numeric")  # whole: numeric without decimals
@@ -407,13 +407,13 @@ def _of_times(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             if found.kind not in _TIMES or part not in (*DATE_PARTS, "hour"):
                 raise NotExact(written(node)[:80])
             kind = "timestamp" if found.kind == "timestamp" else "timestamptz"
-            return Typed(kind, None if found.raw is None else truncated(part, _moment(found)))
+            return Typed(kind, None if found.raw is None else truncate_to_unit(_moment(found), part))
         case exp.Extract():
             found, part = of(node.expression), str(node.this).lower().strip("'")
             hours = part == "hour" and found.kind == "timestamp"
             if found.kind not in _TIMES or not (hours or part in EXTRACTED_FROM_DATE):
                 raise NotExact(written(node)[:80])
-            return Typed("whole", None if found.raw is None else extracted(part, _moment(found)))
+            return Typed("whole", None if found.raw is None else extract_part(part, _moment(found)))
         case exp.TimeToStr():
             return _formatted(node, of(node.this))
         case exp.Date():

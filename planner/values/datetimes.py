@@ -143,11 +143,11 @@ def step_name(unit: str) -> str:
     return "week" if unit == "week(monday)" else unit
 
 
-def truncated(value: date, unit: str) -> datetime | None:
-    """`date_trunc(unit, value)`; None for a unit that is not in `STEPS`."""
+def truncate_to_unit(value: date, unit: str) -> datetime:
+    """`date_trunc(unit, value)`, for a unit in `STEPS`."""
     at = midnight(value)
     start = at.replace(hour=0, minute=0, second=0, microsecond=0)
-    match step_name(unit):
+    match unit:
         case "year":
             return start.replace(month=1, day=1)
         case "quarter":
@@ -165,4 +165,19 @@ def truncated(value: date, unit: str) -> datetime | None:
         case "second":
             return at.replace(microsecond=0)
         case _:
-            return None
+            raise ValueError(f"date_trunc has no unit {unit!r} here")
+
+
+def extract_part(part: str, moment: datetime) -> int:
+    """`extract(part from moment)`, for the parts that derived columns may have."""
+    return {
+        "year": moment.year,
+        "quarter": (moment.month - 1) // 3 + 1,
+        "month": moment.month,
+        "week": moment.isocalendar().week,
+        "day": moment.day,
+        "dow": moment.isoweekday() % 7,
+        "isodow": moment.isoweekday(),
+        "doy": moment.timetuple().tm_yday,
+        "hour": moment.hour,
+    }[part]

@@ -9,7 +9,7 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, name, position, written
 from planner.values import functions as constant_calls
-from planner.values.datetimes import midnight, moment, shifted, span, truncated
+from planner.values.datetimes import STEPS, midnight, moment, shifted, span, step_name, truncate_to_unit
 from planner.values.model import Constant, Given, NotConstant, Number, Span, Untyped, number, wrong
 
 __all__ = [
@@ -252,10 +252,10 @@ def _truncated(value: Constant, unit: str, node: exp.Expr) -> Constant:
         return None
     if not isinstance(value, date):
         raise wrong(node, "date_trunc needs a date or timestamp", hint="Write date_trunc('month', date '2026-12-31').")
-    found = truncated(value, unit)
-    if found is None:
+    step = step_name(unit)
+    if step not in STEPS:
         raise wrong(node, f"date_trunc to {unit.lower()} is not folded")
-    return found
+    return truncate_to_unit(value, step)
 
 
 def _parameter_in(node: exp.Expr) -> bool:

@@ -15,7 +15,7 @@ from accountant.balances.dependencies import Dependency, Knowledge
 from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog, Column, Derivation, Lookup, PublicTable, SqlType, Table, Value
-from planner.values.date_parts import extracted, truncated
+from planner.values.datetimes import extract_part, truncate_to_unit
 
 _TRUNCATIONS = ("hour", "day", "week", "month", "quarter", "year")
 # what is the same for all times that one truncation puts together
@@ -165,9 +165,9 @@ def _derived(derivation: Derivation, moment: datetime) -> Value:
         case "date":
             return moment.date()
         case "extract":
-            return extracted(derivation.part, moment)
+            return extract_part(derivation.part, moment)
         case _:
-            start = truncated(derivation.part, moment)
+            start = truncate_to_unit(moment, derivation.part)
             return start if derivation.part == "hour" else start.date()
 
 
@@ -186,7 +186,7 @@ def _times(derivation: Derivation, value: Value, *, step: str | None) -> int | N
     long = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}.get(part)
     if long is None:
         return None
-    days = (truncated(part, start + timedelta(days=long)) - start).days if part not in ("day", "week") else long
+    days = (truncate_to_unit(start + timedelta(days=long), part) - start).days if part not in ("day", "week") else long
     months = {"month": 1, "quarter": 3, "year": 12}.get(part)
     match step:
         case "hour":

@@ -12,7 +12,7 @@ from planner.predicates.row_scope import RowScope, combined
 from planner.predicates.terms.model import Term
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.values.datetimes import STEPS, instant, midnight, moment, shifted, truncated
+from planner.values.datetimes import STEPS, instant, midnight, moment, shifted, truncate_to_unit
 from planner.values.model import Constant, Number, Span, Untyped, number, wrong
 
 
@@ -75,8 +75,7 @@ def truncated_term(node: exp.Expr, inner: Term | None, unit: str, within: RowSco
             return UNKNOWN
         if of_dates and isinstance(constant, Untyped):
             value = midnight(value.date())
-        start = truncated(value, unit)
-        assert start is not None
+        start = truncate_to_unit(value, unit)
         return _stepped(column, operator, start, _next(start, STEPS[unit], at), at, whole=start == value)
 
     return Term(column, compare)
