@@ -18,8 +18,7 @@ from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.datetimes import moment
 from planner.values.decimals import terminating
 from planner.values.expressions import Constant, Number, Untyped, number, truth
-from planner.values.float4 import nearest_real
-from planner.values.model import wrong
+from planner.values.model import nearest_real, wrong
 from planner.values.operators import OPPOSITE
 
 _INT64 = 2**63

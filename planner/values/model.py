@@ -1,6 +1,7 @@
 """What a constant expression may be worth, and what it may depend on."""
 
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -86,3 +87,25 @@ def number(text: str, node: exp.Expr) -> Number:
     if not value.is_finite() or abs(value.adjusted()) > 60 or len(cleaned) > 100:
         raise wrong(node, f"{text[:40]!r} is out of range")
     return Number(Fraction(value), re.fullmatch(r"[+-]?\d+", cleaned) is not None)
+
+
+def nearest_real(value: Fraction) -> Decimal | None:
+    """The `real` that PostgreSQL reads from the number's decimal text, as an exact decimal; None out of its range.
+
+    A double is never between the number and its `real`: rounding twice could end on the other neighbour.
+    """
+    try:
+        (near,) = struct.unpack("<f", struct.pack("<f", float(value)))
+    except (OverflowError, struct.error):
+        return None
+    (bits,) = struct.unpack("<i", struct.pack("<f", near))
+    candidates = [
+        struct.unpack("<f", struct.pack("<i", bits + step))[0] for step in (-1, 0, 1) if (bits + step) & 0x7FFFFFFF
+    ]
+    finite = [found for found in (*candidates, near) if abs(found) < float("inf") and found == found]
+    best = min(
+        finite, key=lambda found: (abs(Fraction(found) - value), struct.unpack("<i", struct.pack("<f", found))[0] & 1)
+    )
+    if value and best == 0:
+        return None
+    return Decimal(best)

@@ -5,7 +5,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from planner.catalog.model import Value
-from planner.values.float4 import nearest_real
+from planner.values.model import nearest_real
 from proxy.wire.frontend import Bind
 
 _BOOLEAN = 16

@@ -15,8 +15,8 @@ from planner.predicates.column_comparison import unlisted
 from planner.predicates.letter_case import spellings
 from planner.values.array_literals import members
 from planner.values.expressions import Given, fold
-from planner.values.float4 import nearest_real
 from planner.values.like import like, parts
+from planner.values.model import nearest_real
 
 _NODE = exp.Column(this=exp.to_identifier("x"))
 
