@@ -1,4 +1,4 @@
-"""What tests of several packages share: one real PostgreSQL for the whole run."""
+"""What tests of several packages share: one real PostgreSQL for the whole run, and how hard the tests try."""
 
 import os
 import tempfile
@@ -9,6 +9,9 @@ import psycopg
 import pytest
 
 from proxy.shadow.wheel import postgres_server
+from tests.effort import register_profiles
+
+register_profiles()
 
 
 def _traversable(directory: Path) -> None:

@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -26,6 +26,7 @@ from tests.accountant.conftest import now
 from tests.accountant.drawing import a_loss, following, sized, uniform
 from tests.accountant.examples import cells, charge
 from tests.accountant.model_ledger import CAPS, NOTHING, OWN_CAP, ModelLedger
+from tests.effort import examples, rounds
 
 IDENTITIES = ("f", "g")
 SOME = st.sampled_from([frozenset("f"), frozenset("g"), frozenset(IDENTITIES)])
@@ -330,8 +331,8 @@ class LedgerMachine(RuleBasedStateMachine):
             ledger.close()
 
 
-@pytest.mark.parametrize(("backend", "examples"), [("sqlite", 50), ("postgresql", 8)])
-def test_any_interleaving(backend: str, examples: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("backend", "histories"), [("sqlite", 50), ("postgresql", rounds(8, quick=3))])
+def test_any_interleaving(backend: str, histories: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     names = iter(range(10**6))
 
     def new_file() -> str:
@@ -345,7 +346,5 @@ def test_any_interleaving(backend: str, examples: int, request: pytest.FixtureRe
 
     run_state_machine_as_test(
         Machine,
-        settings=settings(
-            max_examples=examples, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+        settings=examples(histories, stateful_step_count=25, suppress_health_check=list(HealthCheck)),
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -23,6 +23,7 @@ from mechanisms.published.nlm import Nlm
 from mechanisms.published.tslm import Tslm
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from mechanisms.threshold.one_shot import least_rate
+from tests.effort import examples
 
 Pattern = frozenset[Cut]
 
@@ -164,13 +165,13 @@ def questions(draw: st.DrawFn, *, least: int = 0) -> DecisionTask:
     )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(40, derandomize=True)
 @given(questions())
 def test_keyhole_keeps_the_contract_under_every_joint_law(task: DecisionTask) -> None:
     check_contract(Keyhole().calibrate(task))
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@examples(15, derandomize=True)
 @given(questions(least=1))
 def test_tslm_and_nlm_keep_what_they_promise(task: DecisionTask) -> None:
     check_contract(Tslm().calibrate(task))
@@ -179,7 +180,7 @@ def test_tslm_and_nlm_keep_what_they_promise(task: DecisionTask) -> None:
     check_contract(plain, misses=False)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(40, derandomize=True)
 @given(questions())
 def test_the_loss_is_the_dearest_set_of_exact_epsilons(task: DecisionTask) -> None:
     calibration = Keyhole().calibrate(task)

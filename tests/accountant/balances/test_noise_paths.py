@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.exc import DatabaseError
 
@@ -16,6 +16,7 @@ from accountant.ledger import MOST_PATH_BYTES, Ledger
 from accountant.model import NANO, Amounts, Charge, Continuing, Limits, NanoArray, PathState, Reservation, Room, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, charge, continuing, limits, per_key
+from tests.effort import examples
 
 PATHS = {"sum of amount": b"values"}
 
@@ -339,7 +340,7 @@ def lines(draw: st.DrawFn) -> list[tuple[str, int, list[int]]]:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(lines())
 def test_no_account_is_ever_below_what_a_path_told(line: list[tuple[str, int, list[int]]]) -> None:
     """The truth at each key is the finest level reached (one functional); for an analyst, of what was read."""

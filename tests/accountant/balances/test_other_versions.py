@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.balances.account import Account, Change, Known
@@ -18,6 +18,7 @@ from accountant.balances.other_versions import MOST_KEPT, Elsewhere
 from accountant.balances.overlap import spent_on
 from accountant.model import NOTHING_SPENT, Cells, Charge, NanoArray, Spent
 from tests.accountant.examples import charge
+from tests.effort import examples
 
 VERSIONS = ("v1", "v2", "v3")
 COLUMNS = {"a": ("1", "2", "3"), "b": ("x", "y"), "m": ("p", "q"), "n": ("s", "t")}
@@ -91,7 +92,7 @@ def in_one_go(sums: Mapping[Partition, Sums], asked: Charge) -> NanoArray:
 
 # room for everything; for no version's own part beside all tables; for next to nothing
 @pytest.mark.parametrize("most_kept", [MOST_KEPT, 16, 4])
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(steps=histories())
 def test_what_is_kept_is_exact_whenever_versions_are_charged_and_asked(most_kept: int, steps: list[Step]) -> None:
     account, exact = Account(), BruteForce()
@@ -109,7 +110,7 @@ def test_what_is_kept_is_exact_whenever_versions_are_charged_and_asked(most_kept
         np.testing.assert_array_equal(account.spent_on(family, cells), true)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(steps=histories())
 def test_an_analyst_s_own_refunds_are_seen_in_every_version(steps: list[Step]) -> None:
     """Charges at their worst case in the shared balance, what they cost less comes back after the check."""

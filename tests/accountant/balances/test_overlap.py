@@ -3,7 +3,7 @@
 from itertools import product
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.balances.cell_sums import CellSums, partition_of
@@ -12,6 +12,7 @@ from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.model import Cells, Charge, Family, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge
+from tests.effort import examples
 
 VALUES = {"a": ("1", "2", "3"), "b": ("x", "y"), "c": ("p", "q")}
 VERSIONS = ("v1", "v2")
@@ -104,7 +105,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[Event], list[tuple[Charge, Spent]],
     return events, paid, draw(questions(unit))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(workloads())
 def test_the_fold_equals_the_exact_loss_of_every_key(
     workload: tuple[list[Event], list[tuple[Charge, Spent]], Charge],
@@ -120,7 +121,7 @@ def test_the_fold_equals_the_exact_loss_of_every_key(
     assert balances.shared.unit_nano == sum(spent.unit_epsilon_nano for _, spent in paid)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(workloads())
 def test_without_a_grid_the_bound_is_sound_and_exact_for_nested_and_disjoint_families(
     workload: tuple[list[Event], list[tuple[Charge, Spent]], Charge],
@@ -135,7 +136,7 @@ def test_without_a_grid_the_bound_is_sound_and_exact_for_nested_and_disjoint_fam
         np.testing.assert_array_equal(bound, exact)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(workloads())
 def test_per_family_sums_add_up_to_what_is_charged(
     workload: tuple[list[Event], list[tuple[Charge, Spent]], Charge],

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -22,6 +22,7 @@ from accountant.ledger import Ledger
 from accountant.model import Charge, NanoArray
 from tests.accountant.conftest import now
 from tests.accountant.worker import CAP, KEYS, asked
+from tests.effort import examples, rounds
 
 ROOT = Path(__file__).parents[3]
 CLOCKS = (-7, 0, 26)
@@ -226,12 +227,7 @@ def test_processes_in_parallel_never_overspend_and_lose_nothing(ledger_url: str)
             Here.owner, Here.workers = owner, workers
             run_state_machine_as_test(
                 Here,
-                settings=settings(
-                    max_examples=5,
-                    stateful_step_count=9,
-                    deadline=None,
-                    suppress_health_check=list(HealthCheck),
-                ),
+                settings=examples(rounds(5, quick=2), stateful_step_count=9, suppress_health_check=list(HealthCheck)),
             )
             assert owner.verify() > 0
         finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import given, settings
+from hypothesis import given
 
 from accountant.balances.fold import fold
 from accountant.errors import LedgerUnavailable
@@ -20,6 +20,7 @@ from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.balances.test_overlap import workloads
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge, continuing, limits, per_key
+from tests.effort import examples
 
 CAPS = limits(1000 * NANO)
 
@@ -36,7 +37,7 @@ def busy(ledger: Ledger) -> None:
     ledger.owner.approve(f"q{ledger.verify()}", by="owner", why="asked")
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(workloads())
 def test_balances_come_back_from_bytes_and_go_on_alike(
     workload: tuple[list[Event], list[tuple[Charge, Spent]], Charge],

@@ -12,7 +12,7 @@ from math import exp
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -25,6 +25,7 @@ from mechanisms.published.tslm import Tslm
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from mechanisms.threshold.one_shot import block_tolerance, calibrate_at
 from mechanisms.threshold.three_zone import exact_acceptance, exact_rejection
+from tests.effort import examples
 from tests.seeded_noise import SeededNoise
 
 KEYS = 50_000
@@ -196,7 +197,7 @@ def test_fresh_losses_add_up_to_the_finest_level(first: str, second: str) -> Non
         assert np.all(total <= finest * (1 + 1e-12))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     first=st.sampled_from(["progressive", "keyhole"]),
     questions=st.lists(

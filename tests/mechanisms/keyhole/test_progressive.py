@@ -6,7 +6,7 @@ from math import exp
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -17,6 +17,7 @@ from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.three_valued import mattering, settled
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from tests.effort import examples
 from tests.seeded_noise import SeededNoise
 
 KEYS = 60_000
@@ -249,7 +250,7 @@ def every_state(formula: Formula) -> list[tuple[dict[Cut, int], int, set[int]]]:
 @given(formula=trees(fewest=0))
 @example(formula=AnyOf((AnyOf((LITERALS[0],)), AnyOf((LITERALS[0], LITERALS[2])))))
 @example(formula=AllOf((AllOf((LITERALS[0],)), AllOf((LITERALS[0], LITERALS[2])))))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_short_cuts_are_sound_on_every_tree(formula: Formula) -> None:
     """A settled answer is the answer of every completion; a functional that can change it is never left out."""
     for known, value, moving in every_state(formula):
@@ -260,7 +261,7 @@ def test_short_cuts_are_sound_on_every_tree(formula: Formula) -> None:
 
 
 @given(formula=trees(fewest=1), seed=st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_every_tree_is_decided_and_as_if_run_to_the_end_on_clear_data(formula: Formula, seed: int) -> None:
     """200 keys far from every threshold: a wrong answer needs noise of 30 times its scale, below 1e-9 in all."""
     calibration = PROGRESSIVE.calibrate(task_of(formula, (1, 1, 1)))
@@ -272,7 +273,7 @@ def test_every_tree_is_decided_and_as_if_run_to_the_end_on_clear_data(formula: F
 
 
 @given(terms=TERMS, dual=st.booleans())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_short_cuts_are_exact_on_disjunctions_of_conjunctions_and_their_duals(
     terms: frozenset[tuple[Cut, ...]], dual: bool
 ) -> None:

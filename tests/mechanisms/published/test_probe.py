@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -18,6 +18,7 @@ from mechanisms.published.probe import PHASES_RESERVED, Probe
 from mechanisms.published.probe_ent import ProbeEnt
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import all_at_once
+from tests.effort import examples
 from tests.seeded_noise import SeededNoise
 
 BETA, ALPHA = 0.05, 0.1
@@ -191,7 +192,7 @@ def test_a_second_phase_over_the_limit_is_denied_and_the_first_paid() -> None:
 
 
 @given(st.integers(0, 10_000), st.sampled_from(sorted(VARIANTS)))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_no_key_loses_more_than_was_reserved(seed: int, name: str) -> None:
     """Random trees and data, some denied, some not."""
     random = np.random.default_rng(seed)

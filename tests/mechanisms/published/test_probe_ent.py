@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate
@@ -12,6 +12,7 @@ from mechanisms.protocol import DecisionTask, Outcome, Unachievable
 from mechanisms.published.probe import PHASES_RESERVED
 from mechanisms.published.probe_ent import ProbeEnt
 from mechanisms.threshold.joint_loss import all_at_once
+from tests.effort import examples
 from tests.seeded_noise import SeededNoise
 
 BETA = 0.05
@@ -105,7 +106,7 @@ def test_a_limit_denies_before_drawing() -> None:
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_no_key_loses_more_than_was_reserved(seed: int) -> None:
     """Random trees and data, some denied, some not."""
     random = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
@@ -15,6 +15,7 @@ from mechanisms.published.dppwlm import Dppwlm, DppwlmBounded, worst_rates
 from mechanisms.published.ppwlm import ppwlm_test, published_look
 from mechanisms.published.share_carryover import missing, returning, worst_of_any_rule
 from mechanisms.threshold.joint_loss import all_at_once
+from tests.effort import examples
 from tests.mechanisms.threshold.crossing_by_hand import worst_rule
 
 EVERY_INTEGER = 1 << 30
@@ -57,7 +58,7 @@ def test_the_bound_is_the_exact_worst_rule_on_whole_integers(
     st.integers(1, 60),
     st.sampled_from((0.01, 0.05, 0.2)),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_cells_never_lower_the_bound(
     shift: int, looks: int, factor: int, fine_steps: int, cells: int, share: float
 ) -> None:

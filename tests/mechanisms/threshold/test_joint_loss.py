@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import AllOf, AnyOf, Cut
@@ -15,6 +15,7 @@ from mechanisms.keyhole.progressive import Progressive
 from mechanisms.noise.discrete_laplace import mass
 from mechanisms.protocol import DecisionTask, Exposure, Mechanism
 from mechanisms.threshold.joint_loss import all_at_once, joint_loss, joint_losses, sets_at_once, undominated
+from tests.effort import examples
 from tests.seeded_noise import SeededNoise
 
 PARTS = st.builds(Fraction, st.integers(0, 7), st.just(7))
@@ -106,7 +107,7 @@ def test_blocks_beside_corners_would_break_the_claim() -> None:
 
 
 @given(exposures=EXPOSURES)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_the_worst_case_is_the_joint_loss_of_the_tests(exposures: tuple[Exposure, ...]) -> None:
     formula = AnyOf((FULL, EMPTY, Cut(functional=2, cut=5, above=False, tolerance=3)))
     task = DecisionTask(

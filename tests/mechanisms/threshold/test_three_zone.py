@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.protocol import FunctionalTest
@@ -28,6 +28,7 @@ from mechanisms.threshold.three_zone import (
     missed,
     wrong,
 )
+from tests.effort import examples
 
 Floats = npt.NDArray[np.float64]
 
@@ -172,7 +173,7 @@ def test_every_outcome_is_as_private_as_the_look_it_stopped_at(tolerance: int, d
     sensitivity=st.sampled_from([1, 1, 7]),
     two_sided=st.booleans(),
 )
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_any_contract_is_met_by_nested_looks_at_a_bounded_surcharge(
     fnr: float, fpr: float, tolerance: int, sensitivity: int, two_sided: bool
 ) -> None:

@@ -2,13 +2,14 @@
 
 from xml.etree import ElementTree as ET
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import cuts
 from planner.explain.formula_svg import formula_svg
 from planner.explain.formula_tree import IDLE, Branch, Kind, trees
 from planner.explain.literal_labels import lettered
+from tests.effort import examples
 from tests.planner.explain.test_render import KPI, LARGE, NEGATED, REDUNDANT, planned
 from tests.planner.questions import CLIPPED, ROWS
 
@@ -88,7 +89,7 @@ def test_boxes_of_a_picture_do_not_overlap() -> None:
 
 
 @given(text=st.text(max_size=40), note=st.text(max_size=40), title=st.text(max_size=40))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_any_text_is_escaped(text: str, note: str, title: str) -> None:
     leaf = Branch(kind=Kind.LITERAL, text=text, note=note, children=())
     tree = Branch(kind=Kind.AND, text="AND", note="", children=(leaf, leaf))

@@ -8,7 +8,7 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import AllOf, AnyOf
@@ -21,6 +21,7 @@ from planner.plan.build import plan
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
+from tests.effort import examples
 from tests.planner.questions import ACCURACY, CAPPED, CLIPPED, ROWS, above, below, count, question, total, units
 from tests.seeded_noise import SeededNoise
 
@@ -203,7 +204,7 @@ def test_beyond_twelve_thresholds_the_typed_tree_is_shown() -> None:
 
 
 @given(tolerance=st.integers(0, 40), cut=st.integers(1, 1000), table=st.sampled_from([ROWS, CLIPPED, CAPPED]))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_what_is_printed_is_never_less_than_what_is_spent(tolerance: int, cut: int, table: Table) -> None:
     formula = AnyOf((AllOf((above(0, cut, tolerance), below(1, 3 * cut, 2 * tolerance))), above(2, cut, tolerance)))
     asked = question(formula, count(table=table), total(table=table), units(), table=table)

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mechanisms.formula import cuts, evaluate
@@ -18,6 +18,7 @@ from planner.extract.outer_query import Asking, outer_sql
 from planner.plan.build import plan
 from planner.question.model import Question
 from planner.statements.settings import accuracy
+from tests.effort import examples
 from tests.planner.asked import TODAY, asking
 from tests.planner.catalogs import retail
 from tests.planner.rendering import question_text
@@ -157,7 +158,7 @@ def _answer(question: Question, rows: list[dict[str, Any]]) -> list[str]:
 
 
 @given(statement=STATEMENTS, rows=VISITS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_rows_are_postgresql_s(
     truth: psycopg.Connection[Any], statement: Statement, rows: list[dict[str, Any]]
 ) -> None:

@@ -3,13 +3,14 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog.model import Value
 from planner.functionals.row_range import MOST_CONDITIONS, not_true, row_range, row_range_without
 from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Not, Or, Within, evaluate
 from planner.question.model import Term
+from tests.effort import examples
 from tests.planner.catalogs import VISITS
 
 RANGES = {"age": (0, 110), "cost": (-3, 8)}
@@ -53,7 +54,7 @@ def added(terms: list[Term], row: Row) -> int:
 
 
 @given(terms=st.lists(TERMS, min_size=1, max_size=10), rows=st.lists(ROWS, min_size=1, max_size=30))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_no_row_adds_less_or_more(terms: list[Term], rows: list[Row]) -> None:
     low, high = row_range(terms, ranges=RANGES, table=VISITS)
     assert low <= 0 <= high
@@ -66,7 +67,7 @@ def test_no_row_adds_less_or_more(terms: list[Term], rows: list[Row]) -> None:
     condition=st.sampled_from(CONDITIONS),
     rows=st.lists(ROWS, min_size=1, max_size=40),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_no_row_without_the_values_adds_less_or_more(
     terms: list[Term], column: str | None, condition: Condition, rows: list[Row]
 ) -> None:

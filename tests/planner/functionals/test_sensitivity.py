@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
@@ -18,6 +18,7 @@ from planner.functionals.row_range import row_range
 from planner.functionals.sensitivity import MOST_FUNCTIONALS, affected_together, exposures, joint_sensitivity
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within, evaluate
 from planner.question.model import Functional, Measure, Term
+from tests.effort import examples
 from tests.planner.questions import CAPPED, CLIPPED, FRANCE, ROWS, SPAIN, average, count, question, total, units
 
 CONDITIONS: tuple[Condition, ...] = (
@@ -97,7 +98,7 @@ TERMS = st.lists(
     epsilons=st.lists(st.integers(0, 3), min_size=4, max_size=4),
     blocks=st.frozensets(st.integers(0, 3)),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_no_unit_loses_more_than_the_dearest_exposure(
     table: Table,
     where: Condition,
@@ -268,7 +269,7 @@ def different(column: str, condition: Condition, *, table: Table, most: int) -> 
     epsilons=st.lists(st.integers(0, 3), min_size=4, max_size=4),
     capped=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_no_unit_loses_more_by_different_values(
     before: list[dict[str, Value | None]],
     unit: list[dict[str, Value | None]],

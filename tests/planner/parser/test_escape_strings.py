@@ -5,12 +5,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from planner.errors import KeyholeError
 from planner.parser.escape_strings import without_escapes
 from planner.parser.lexer import tokens
+from tests.effort import examples
 
 _PIECES = ("a", "é", "''", r"\'", r"\\", r"\n", r"\t", r"\b", r"\q", r"\x41", r"\x4", r"\101", r"\7", r"\u00e9", "\n")
 _MORE = (r"\U0001F600", r"\ud83d\ude00", r"\xc3\xa9", r"\47", r"\x27", "-- x", "$1", '"', "%", "$$")
@@ -23,7 +24,7 @@ def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 @given(pieces=st.lists(st.sampled_from((*_PIECES, *_MORE)), max_size=8), prefix=st.sampled_from(("E", "e")))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_plain_string_is_what_postgresql_reads(
     connection: psycopg.Connection[Any], pieces: list[str], prefix: str
 ) -> None:

@@ -6,12 +6,13 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Booleans, Cut, Formula, Integers, cuts, evaluate
 from planner.plan.cover import Candidate, minimal_cover
 from planner.plan.minimise import MOST_THRESHOLDS, minimise
+from tests.effort import examples
 
 
 def above(functional: int, cut: int = 0, *, tolerance: int = 0) -> Cut:
@@ -87,7 +88,7 @@ def maximal(sets: list[frozenset[int]]) -> set[frozenset[int]]:
 
 
 @given(formulas())
-@settings(max_examples=250, deadline=None)
+@examples(250)
 def test_the_minimal_form_equals_the_typed_form_at_every_integer(formula: Formula) -> None:
     points = grid(formula)
     minimised = minimise(formula)
@@ -96,7 +97,7 @@ def test_the_minimal_form_equals_the_typed_form_at_every_integer(formula: Formul
 
 
 @given(formulas())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_implicants_and_clauses_are_exactly_the_prime_ones(formula: Formula) -> None:
     """Against brute force over all boxes, with literals of both signs whether typed or not."""
     points = grid(formula)
@@ -113,7 +114,7 @@ def test_the_implicants_and_clauses_are_exactly_the_prime_ones(formula: Formula)
 
 
 @given(formulas())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_only_typed_literals_occur_each_with_its_smallest_tolerance(formula: Formula) -> None:
     smallest: dict[tuple[int, int, bool], int] = {}
     for cut in cuts(formula):
@@ -126,14 +127,14 @@ def test_only_typed_literals_occur_each_with_its_smallest_tolerance(formula: For
 
 
 @given(formulas())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_minimising_twice_changes_nothing(formula: Formula) -> None:
     once = minimise(formula)
     assert minimise(once.formula) == once
 
 
 @given(formulas(), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_order_of_what_was_typed_does_not_matter(formula: Formula, random: Random) -> None:
     def shuffled(part: Formula) -> Formula:
         match part:
@@ -148,7 +149,7 @@ def test_the_order_of_what_was_typed_does_not_matter(formula: Formula, random: R
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**7 - 1), st.integers(0, 4)), min_size=1, max_size=9))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_the_cover_is_the_cheapest(sets: list[tuple[int, int]]) -> None:
     candidates = [Candidate(points=points, literals=literals) for points, literals in sets]
     everything = 0

@@ -3,13 +3,14 @@
 from itertools import product
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, evaluate
 from planner.explain.literal_labels import literal_of
 from planner.plan.minimise import MOST_THRESHOLDS, minimise
 from planner.plan.simplify import folded
+from tests.effort import examples
 from tests.planner.questions import above, below
 
 VALUES = np.array(list(product(range(-1, 6), repeat=3)), dtype=np.int64).T
@@ -46,13 +47,13 @@ def nodes(formula: Formula) -> list[Formula]:
 
 
 @given(formula=FORMULAS)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_the_folded_formula_is_the_same_function(formula: Formula) -> None:
     assert truth(folded(formula)) == truth(formula)
 
 
 @given(formula=FORMULAS)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_only_typed_literals_are_left_each_with_its_smallest_tolerance_and_no_more_often(formula: Formula) -> None:
     typed, left = ([literal_of(cut) for cut in cuts(part)] for part in (formula, folded(formula)))
     assert all(left.count(literal) <= typed.count(literal) for literal in left)
@@ -66,7 +67,7 @@ def test_only_typed_literals_are_left_each_with_its_smallest_tolerance_and_no_mo
 
 
 @given(formula=FORMULAS)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_and_and_or_alternate_and_no_constant_is_left_inside(formula: Formula) -> None:
     result = folded(formula)
     for node in nodes(result):
@@ -80,7 +81,7 @@ def test_and_and_or_alternate_and_no_constant_is_left_inside(formula: Formula) -
 
 
 @given(formula=FORMULAS)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_folding_again_changes_nothing(formula: Formula) -> None:
     assert folded(folded(formula)) == folded(formula)
 

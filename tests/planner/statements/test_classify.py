@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import CATALOGUE, KeyholeError
@@ -23,6 +23,7 @@ from planner.statements.classify import (
     classify,
     split,
 )
+from tests.effort import examples
 from tests.planner.asked import refusal
 from tests.planner.catalogs import retail
 from tests.planner.spec import SPEC, pairs
@@ -129,14 +130,14 @@ _WORDS = sorted({word for name in ("refused.sql", "questions.sql") for sql, _ in
 
 
 @given(st.lists(st.sampled_from(_WORDS), max_size=14))
-@settings(max_examples=300)
+@examples(300)
 def test_any_words_are_classified_or_refused_with_a_catalogued_error(words: list[str]) -> None:
     error = refusal(" ".join(words))
     assert error is None or error.code in CATALOGUE
 
 
 @given(st.sampled_from([sql for sql, _ in pairs("questions.sql")]), st.randoms(use_true_random=False))
-@settings(max_examples=300)
+@examples(300)
 def test_any_damage_to_a_question_is_classified_or_refused(sql: str, random: Random) -> None:
     words = sql.split()
     for _ in range(random.randint(1, 3)):

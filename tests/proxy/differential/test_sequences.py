@@ -3,12 +3,11 @@
 The plain PostgreSQL has rows that give a question the same keys as the test's asker gives it.
 """
 
-import os
-
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from proxy.wire.frontend import Bind, Close, Copy, Describe, Execute, Flush, FrontendMessage, Parse, Query, Sync
+from tests.effort import examples
 from tests.proxy.differential.pair import Pair
 from tests.proxy.endpoint_catalog import QUESTION
 
@@ -130,13 +129,7 @@ def sensible(draw: st.DrawFn) -> list[FrontendMessage]:
     return found
 
 
-@settings(
-    max_examples=int(os.environ.get("KEYHOLE_SEQUENCES", "300")),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    print_blob=False,
-    report_multiple_bugs=False,
-)
+@examples(300, suppress_health_check=list(HealthCheck), print_blob=False, report_multiple_bugs=False)
 @given(sequence=(st.lists(messages, max_size=14) | sensible()).map(ended), apart=st.booleans())
 def test_a_conversation_is_the_same(pair: Pair, sequence: list[FrontendMessage], apart: bool) -> None:
     pair.same(*sequence, apart=apart)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
@@ -72,7 +72,6 @@ def test_one_key_none_and_three() -> None:
 
 
 @given(maps(), st.integers(1, 9), st.integers(1, 9))
-@settings(deadline=None)
 def test_cutting_keeps_the_worst_and_tells_of_the_rest(whole: HeatMap, rows: int, columns: int) -> None:
     cut = whole.at_most(rows=rows, columns=columns)
     assert cut.percent.shape == (min(rows, len(whole.rows)), min(columns, len(whole.columns)))
@@ -82,7 +81,6 @@ def test_cutting_keeps_the_worst_and_tells_of_the_rest(whole: HeatMap, rows: int
 
 
 @given(st.lists(maps(), max_size=3), st.text(max_size=20))
-@settings(deadline=None)
 def test_the_picture_is_well_formed_and_holds_every_number(made: list[HeatMap], title: str) -> None:
     root = ET.fromstring(heat_map_svg(made, title=title))
     namespace = {"svg": "http://www.w3.org/2000/svg"}
@@ -97,7 +95,6 @@ def test_the_picture_is_well_formed_and_holds_every_number(made: list[HeatMap], 
 
 
 @given(maps(), st.integers(40, 200))
-@settings(deadline=None)
 def test_a_terminal_shows_numbers_without_colours_and_obeys_nothing(whole: HeatMap, width: int) -> None:
     console = Console(width=width, no_color=True, markup=False, emoji=False, highlight=False, force_terminal=False)
     with console.capture() as captured:
@@ -108,7 +105,6 @@ def test_a_terminal_shows_numbers_without_colours_and_obeys_nothing(whole: HeatM
 
 
 @given(maps(), st.integers(50, 90))
-@settings(deadline=None)
 def test_a_terminal_shows_every_cell_that_is_left(whole: HeatMap, width: int) -> None:
     plain = replace(
         whole,

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from starlette.responses import StreamingResponse
 
@@ -94,7 +94,6 @@ def stored(reservation: str, keys: int) -> StoredAnswer:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=40))
-@settings(deadline=None)
 def test_of_kept_key_sets_there_are_never_too_many(reads: list[tuple[int, int]]) -> None:
     kept, sizes = KeptKeys(most_keys=8), dict(reads)
     for number, _ in reads:
@@ -222,7 +221,6 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=20), st.integers(0, 10), st.none() | st.integers(1, 30))
 @example([("a\u2028b", "\x85"), ("\u2029", "c\n")], 0, None)
-@settings(deadline=None)
 def test_every_key_survives_every_form(keys: list[tuple[str, str]], start: int, size: int | None) -> None:
     start = min(start, max(0, len(keys) - 1))
     head = {"data_version": "v\r\nSet-Cookie: a=b", "reused": False, "guarantee": {"sentence": "ä\r\nX: y"}}

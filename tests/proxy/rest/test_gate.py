@@ -12,7 +12,7 @@ import httpx
 import pytest
 import structlog
 from fastapi import FastAPI
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -63,7 +63,6 @@ class Clock:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 40)), max_size=200), st.integers(1, 30))
-@settings(deadline=None)
 def test_in_no_stretch_of_time_more_come_than_the_rate_allows(
     comings: list[tuple[str, float]], per_minute: int
 ) -> None:
@@ -220,7 +219,6 @@ JSON_VALUES = st.recursive(
 
 
 @given(JSON_VALUES)
-@settings(deadline=None)
 def test_what_is_json_is_read_as_json(value: Any) -> None:
     for escaped in (True, False):
         try:
@@ -231,7 +229,6 @@ def test_what_is_json_is_read_as_json(value: Any) -> None:
 
 
 @given(st.integers(1, 100))
-@settings(deadline=None)
 def test_brackets_in_texts_are_no_depth(depth: int) -> None:
     assert rest_json.read(json.dumps(['"' + "[{" * depth + '\\"']).encode())
     nested = b"[" * depth + b"]" * depth

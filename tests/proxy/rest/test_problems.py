@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy.rest.app import create_app
+from tests.effort import examples
 from tests.proxy.rest.test_app import ADA, send
 from tests.proxy.rest_house import UNHURRIED, own_house
 
@@ -58,7 +59,7 @@ def explained(app: FastAPI, content: bytes) -> dict[str, Any]:
 @example(body={"sql": "x", "parameters": [1] * 1001})
 @example(body={"sql": "x", "tolerance": [1]})
 @example(body={"sql": "x", "tolerance": True})
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_wrong_body_is_refused_in_the_documents_own_names(app: FastAPI, body: object) -> None:
     document = explained(app, json.dumps(body).encode())
     if document.get("code") != "KH408":

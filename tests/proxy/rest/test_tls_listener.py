@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from planner.policy.file import RestSection
@@ -20,6 +20,7 @@ from proxy.process.single import running
 from proxy.security.tls import Tls
 from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
+from tests.effort import examples
 from tests.proxy.certificates import Authority, tls_in
 from tests.proxy.rest_house import TOKEN, UNHURRIED, own_house, request, served
 from tests.proxy.security.tls.sockets import Handshake, client_context, connected, read_to_end
@@ -162,7 +163,7 @@ def test_in_the_clear_nothing_is_answered(port: int, directory: Path, sent: byte
     assert works(port, directory)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(min_size=1, max_size=200), as_record=st.booleans())
 def test_any_bytes_in_the_place_of_a_handshake_end_it(port: int, data: bytes, as_record: bool) -> None:
     if as_record:

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from planner.errors import CATALOGUE, KeyholeError
@@ -19,6 +19,7 @@ from planner.parser.lexer import tokens
 from planner.statements.classify import Explaining, PassThrough, classify
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
+from tests.effort import examples
 from tests.proxy.endpoint_catalog import QUESTION, endpoint_catalog
 
 TOTALS = "SELECT country, patient_id, count(*) AS n FROM visits GROUP BY country, patient_id"
@@ -218,7 +219,7 @@ def _sqlstate(ada: psycopg.Connection[Any], sql: str) -> str | None:
 @example(
     sql=f"SELECT * FROM (SELECT country FROM ({TOTALS}) q GROUP BY country HAVING max(n) > 2) q, LATERAL (TABLE q) p"
 )
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_private_tables_are_read_inside_questions_alone(
     ada: psycopg.Connection[Any], owner: psycopg.Connection[Any], sql: str
 ) -> None:

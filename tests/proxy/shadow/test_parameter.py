@@ -5,13 +5,14 @@ from decimal import Decimal
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from planner.catalog.model import Value
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.array import text_array
 from proxy.shadow.parameter import value, values_sql
+from tests.effort import examples
 
 UTF8 = codecs.lookup("utf-8")
 
@@ -55,7 +56,7 @@ def test_a_parameter_means_the_same_whatever_the_session_has_set(
     assert type(found) is type(expected)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)))
 def test_an_array_arrives_as_it_was(shadow: ShadowAddress, values: list[str | None]) -> None:
     with psycopg.connect(shadow.conninfo(user="ada", database="retail"), autocommit=True) as ada:

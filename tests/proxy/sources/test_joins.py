@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from planner.bind.question import ask
@@ -18,6 +18,7 @@ from planner.catalog.model import Catalog, Column, PublicTable, RowCap, SqlType,
 from planner.errors import KeyholeError
 from planner.question.model import Accuracy, Question
 from planner.statements.classify import Asking, classify
+from tests.effort import examples
 from tests.planner.catalogs import retail
 from tests.proxy.sources.worlds import Engines, spelled
 
@@ -254,7 +255,7 @@ def _expected(rows: Sequence[tuple[Any, ...]], question: Question, *, typed: Seq
 _SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=_SLOW)
+@examples(120, suppress_health_check=_SLOW)
 @given(
     world=worlds(),
     table=st.sampled_from(UNITS),

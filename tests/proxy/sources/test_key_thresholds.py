@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
 from mechanisms.formula import Integers, evaluate
@@ -16,6 +16,7 @@ from planner.errors import KeyholeError
 from planner.functionals.per_key_offsets import without_offsets
 from planner.plan.minimise import minimise
 from planner.question.model import Question
+from tests.effort import examples
 from tests.proxy.sources.test_joins import FROM, UNITS, World, asked, catalog, load, worlds
 from tests.proxy.sources.worlds import Engines
 
@@ -58,7 +59,7 @@ def _passed(question: Question, values: Integers) -> set[tuple[str, ...]]:
 _SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=_SLOW)
+@examples(150, suppress_health_check=_SLOW)
 @given(
     world=worlds(),
     table=st.sampled_from(UNITS),

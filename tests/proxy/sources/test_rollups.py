@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from planner.catalog.key_space import KeySpace
@@ -22,17 +22,14 @@ from planner.lower.scan import rewrite
 from planner.question.condition import Compare
 from planner.question.model import Measure, Question
 from proxy.sources.open import Source, open_source
+from tests.effort import examples
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.test_same_integers import crowd_question, different_values
 from tests.proxy.sources.test_unit_rows import asked, by_hand, unit_question
 from tests.proxy.sources.worlds import UNITS, Engines, crowd, functional, questions, rows, tables
 
-_GIVEN = settings(
-    max_examples=60,
-    phases=[Phase.explicit, Phase.generate],
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+_PHASES = [Phase.explicit, Phase.generate]
+_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 _SCRATCH = "keyhole_scratch"
 _VERSIONS = map(str, itertools.count())
 _CROWD = crowd(seed=11, size=400)
@@ -75,7 +72,7 @@ def _tables(engines: Engines) -> int:
     return int(found[0])
 
 
-@_GIVEN
+@examples(60, phases=_PHASES, suppress_health_check=_SLOW)
 @given(question=questions(units=UNITS, different=False), found=rows(most=60))
 def test_a_rollup_gives_what_the_scan_gave(keeping: Engines, question: Question, found: list[Row]) -> None:
     """Asked again when the table is gone: the integers can come from the rollup alone."""
@@ -93,7 +90,7 @@ def test_a_rollup_gives_what_the_scan_gave(keeping: Engines, question: Question,
         )
 
 
-@settings(_GIVEN, max_examples=30)
+@examples(30, phases=_PHASES, suppress_health_check=_SLOW)
 @given(
     world=asked(),
     table=tables(units=UNITS),

@@ -6,20 +6,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 
 from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import RowCap, Table
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or
 from planner.question.model import Accuracy, Measure, Question
+from tests.effort import examples
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.worlds import UNITS, Engines, columns, counted_values, crowd, functional, questions, rows
 
-_GIVEN = settings(
-    max_examples=150,
+_GIVEN = examples(
+    150,
     phases=[Phase.explicit, Phase.generate],
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 

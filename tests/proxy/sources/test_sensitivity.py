@@ -1,17 +1,17 @@
 """What one privacy unit changes, measured on the engines themselves."""
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from planner.question.model import Question
+from tests.effort import examples
 from tests.proxy.sources.oracle import Row, read
 from tests.proxy.sources.worlds import UNITS, Engines, questions, rows
 
 
-@settings(
-    max_examples=80,
-    deadline=None,
+@examples(
+    80,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

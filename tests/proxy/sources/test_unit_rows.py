@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from planner.bind.question import ask
@@ -20,15 +20,15 @@ from planner.lower.scan import rewrite
 from planner.question.model import Question
 from planner.statements.classify import Asking, classify
 from planner.statements.settings import accuracy
+from tests.effort import examples
 from tests.planner.catalogs import retail
 from tests.proxy.sources.oracle import Row, capped, chosen, grid_steps, is_nan, read
 from tests.proxy.sources.worlds import UNITS, Engines, columns, crowd, rows, tables
 
 Totals = Mapping[str, Fraction | None]
-_GIVEN = settings(
-    max_examples=120,
+_GIVEN = examples(
+    120,
     phases=[Phase.explicit, Phase.generate],
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 

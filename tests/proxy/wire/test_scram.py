@@ -3,11 +3,12 @@ from hashlib import pbkdf2_hmac, sha256
 from hmac import digest
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.wire.scram import MECHANISM, MECHANISM_PLUS, AuthenticationFailed, ScramServer, Verifier, verifier
 from proxy.wire.violation import ProtocolViolation
+from tests.effort import examples
 from tests.proxy.wire.scram_client import ScramClient
 
 CLIENT_NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -48,7 +49,7 @@ def test_passwords_are_prepared_as_rfc_4013_says_and_taken_as_they_are_where_it_
     assert verifier(password, salt=SALT) == str(expected)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
 def test_the_right_password_alone_gets_in(right: str, typed: str) -> None:
     known = Verifier.parse(verifier(right, iterations=1))

@@ -7,12 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from proxy.endpoint import server
 from proxy.wire import backend
 from proxy.wire.frontend import Cancel, EncryptionRequest, Query, Startup
+from tests.effort import examples
 from tests.proxy.conftest import Running
 from tests.proxy.endpoint.test_login import send_cancel
 from tests.proxy.raw_client import RawClient
@@ -171,7 +172,7 @@ def test_a_socket_that_breaks_off_anywhere_leaves_the_endpoint_at_work(running: 
     assert running.endpoint.sessions == () or works(running, directory)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(min_size=1, max_size=200), direct=st.booleans(), as_record=st.booleans())
 def test_any_bytes_in_the_place_of_a_handshake_end_it(
     running: Running, directory: Path, data: bytes, direct: bool, as_record: bool

@@ -1,0 +1,34 @@
+"""How hard the tests try: sizes at `quick`, which a newcomer runs, and at `thorough`, which a release passes.
+
+One switch decides: hypothesis's profile, from `--hypothesis-profile` or the variable KEYHOLE_EFFORT. What is drawn,
+looped over or sampled takes its size from here. `quick` draws the same cases in every run.
+"""
+
+import os
+
+from hypothesis import settings
+
+# A rule that one drawn case in nine breaks is found in 25 with probability .95; twice as many take twice as long.
+QUICK_EXAMPLES = 25
+
+
+def register_profiles() -> None:
+    """Make the two profiles known to hypothesis and load the one that the environment names."""
+    # no deadlines: they would measure the machine
+    settings.register_profile("quick", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None)
+    settings.register_profile("thorough", deadline=None)
+    settings.load_profile(os.environ.get("KEYHOLE_EFFORT", "quick"))
+
+
+def is_quick() -> bool:
+    return settings.get_current_profile_name() == "quick"
+
+
+def examples(thorough: int, **others: object) -> settings:
+    """Return hypothesis's settings for a test of so many examples, fewer at `quick`."""
+    return settings(max_examples=rounds(thorough, quick=min(thorough, QUICK_EXAMPLES)), **others)  # type: ignore[arg-type]
+
+
+def rounds(thorough: int, *, quick: int) -> int:
+    """Return how many worlds, statements or samples a test takes."""
+    return quick if is_quick() else thorough
