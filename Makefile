@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 POLICY ?= deploy/demo/keyhole.toml
+JOBS   ?= 2
 
-.PHONY: demo serve test test-clients lint bench bench-accounting bench-planning experiments superset clean
+.PHONY: demo serve check test test-thorough test-all test-clients lint bench bench-accounting bench-planning experiments superset clean
 
 demo: $(VENV)/.installed  ## real questions over real customers, answered privately
 	@$(BIN)/keyhole demo $(if $(KEEP),--keep)
@@ -12,8 +13,19 @@ demo: $(VENV)/.installed  ## real questions over real customers, answered privat
 serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
 	@$(BIN)/keyhole serve --policy $(POLICY)
 
-test: lint  ## everything, with real PostgreSQL and DuckDB
-	@$(BIN)/python -m pytest -q -n 2
+PYTEST  = $(BIN)/python -m pytest -q -n $(JOBS) --durations=15
+
+check: lint  ## lint, types, and the tests without servers, processes and sampling: between two thoughts
+	@$(PYTEST) -m 'not (installed or server or process or statistical)'
+
+test: lint  ## every test, with real PostgreSQL and DuckDB, on fewer random cases than test-all; JOBS=2 at a time
+	@$(PYTEST)
+
+test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size
+	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=thorough
+
+test-all: lint  ## every test at full size, as before a release
+	@$(PYTEST) --hypothesis-profile=thorough
 
 test-clients: $(VENV)/.installed-test  ## clients from apt and npm (JDBC, ODBC, node, pgbouncer, Prometheus); what cannot be installed is skipped
 	@VENV=$(VENV) bash tests/clients/installed/run.sh

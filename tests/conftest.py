@@ -1,4 +1,4 @@
-"""What tests of several packages share: one real PostgreSQL for the whole run, and how hard the tests try."""
+"""What tests of several packages share: one real PostgreSQL for the whole run, sizes and marks."""
 
 import os
 import tempfile
@@ -10,8 +10,16 @@ import pytest
 
 from proxy.shadow.wheel import postgres_server
 from tests.effort import register_profiles
+from tests.marks import marks
 
 register_profiles()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function):
+            for name in marks(item):
+                item.add_marker(name)
 
 
 def _traversable(directory: Path) -> None:

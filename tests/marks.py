@@ -1,0 +1,56 @@
+"""Which marks a test carries: found from its folder, its fixtures and what its module imports, never by hand.
+
+`make check` runs what carries neither of `statistical`, `server` and `process`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests import effort
+
+_TESTS = Path(__file__).parent
+_STATISTICAL_FOLDERS = ("end_to_end/statistics", "mechanisms/audit")
+_PROCESS_FOLDERS = ("benchmarks", "project", "proxy/cli", "proxy/process")
+_SERVER_FOLDERS = (
+    "attacks",
+    "clients",
+    "end_to_end",
+    "proxy/differential",
+    "proxy/endpoint",
+    "proxy/rest",
+    "proxy/security/tls",
+    "proxy/session",
+    "proxy/shadow",
+    "proxy/sources",
+)
+_SERVER_FIXTURES = frozenset({"new_database", "postgres_url", "running", "server", "shadow", "shadow_address"})
+_SERVER_PARAMETERS = frozenset({"postgres", "postgresql"})
+_PROCESS_MODULES = ("subprocess", "multiprocessing")
+
+
+def marks(item: pytest.Function) -> list[str]:
+    """Return the names of the marks that a collected test carries."""
+    folder = item.path.parent.relative_to(_TESTS).as_posix() + "/"
+    found = {
+        "statistical": _within(folder, _STATISTICAL_FOLDERS),
+        "server": _within(folder, _SERVER_FOLDERS) or _on_a_server(item),
+        "process": _within(folder, _PROCESS_FOLDERS) or any(hasattr(item.module, name) for name in _PROCESS_MODULES),
+        "sized": _is_sized(item),
+    }
+    return [name for name, holds in found.items() if holds]
+
+
+def _within(folder: str, folders: tuple[str, ...]) -> bool:
+    return folder.startswith(tuple(f"{one}/" for one in folders))
+
+
+def _on_a_server(item: pytest.Function) -> bool:
+    given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    texts = {one for one in given if isinstance(one, str)}
+    return not (_SERVER_FIXTURES.isdisjoint(item.fixturenames) and _SERVER_PARAMETERS.isdisjoint(texts))
+
+
+def _is_sized(item: pytest.Function) -> bool:
+    """Return whether `quick` shortens the test: hypothesis draws for it, or its module takes sizes from `effort`."""
+    return getattr(item.obj, "is_hypothesis_test", False) or getattr(item.module, "rounds", None) is effort.rounds
