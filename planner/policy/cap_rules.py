@@ -1,22 +1,19 @@
 """Which caps in a policy contradict one another, or never come to matter."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from planner.catalog.fault import Fault
-
-if TYPE_CHECKING:
-    from planner.policy.file import BudgetSection, Policy, TableSection
+from planner.policy.sections import BudgetSection, PolicyDocument, TableSection
 
 
-def caps_of_another(table: "TableSection") -> Iterator[tuple[str, Fault]]:
+def caps_of_another(table: TableSection) -> Iterator[tuple[str, Fault]]:
     """The keys of a private table that only another one may have: tables with the same units have one balance."""
     if table.same_unit_as is not None and table.epsilon_per_table is not None:
         hint = "Say it of the table that same_unit_as leads to: the two are one table in the ledger."
         yield "epsilon_per_table", Fault("KH002", "has no meaning beside same_unit_as", hint=hint)
 
 
-def caps_that_never_matter(policy: "Policy") -> Iterator[str]:
+def caps_that_never_matter(policy: PolicyDocument) -> Iterator[str]:
     """Caps that are allowed but surely not meant, one sentence each."""
     budget = policy.budget
     if budget.epsilon_per_query > budget.epsilon_per_predicate:
@@ -36,7 +33,7 @@ def caps_that_never_matter(policy: "Policy") -> Iterator[str]:
 
 
 def _beside_one_question(
-    place: str, section: "BudgetSection | TableSection", *, per_query: float, about: str
+    place: str, section: BudgetSection | TableSection, *, per_query: float, about: str
 ) -> Iterator[str]:
     threshold, per_table = section.approval_above_epsilon, section.epsilon_per_table
     if threshold is not None and threshold >= per_query:

@@ -1,15 +1,12 @@
 """When an analyst's client certificate is really asked for."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from planner.catalog.fault import Fault
-
-if TYPE_CHECKING:
-    from planner.policy.file import Policy
+from planner.policy.sections import PolicyDocument
 
 
-def certificates_not_asked_for(policy: "Policy") -> Iterator[tuple[tuple[str, ...], Fault]]:
+def certificates_not_asked_for(policy: PolicyDocument) -> Iterator[tuple[tuple[str, ...], Fault]]:
     """The analysts whose certificate nobody would verify, or who could come in without it."""
     verified = policy.server.tls is not None and policy.server.tls.client_ca is not None
     for name, analyst in policy.analysts.items():

@@ -31,8 +31,9 @@ from planner.catalog.sql_types import SourceColumn as SourceColumn
 from planner.catalog.sql_types import sql_type
 from planner.policy.compile_column import absent, compiled_columns, typed_column
 from planner.policy.compile_domain import REPIN, key_domain
-from planner.policy.file import Policy, TableSection
+from planner.policy.file import Policy
 from planner.policy.rules import FILES, NAME_PART, unit_root
+from planner.policy.sections import TableSection
 from planner.policy.stored_questions import numbered
 
 UNIT_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)

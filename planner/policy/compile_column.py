@@ -9,7 +9,8 @@ from planner.catalog.model import Column, Derivation, SqlType
 from planner.catalog.pins import Pins
 from planner.catalog.sql_types import SourceColumn, sql_type, zoned
 from planner.policy.compile_domain import check_pinned, key_domain
-from planner.policy.file import ColumnSection, Policy
+from planner.policy.file import Policy
+from planner.policy.sections import ColumnSection
 
 _MEASURE_TYPES = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 

@@ -5,7 +5,8 @@ from planner.catalog.domains import KEY_TYPES, counted, encoded, listed, taken
 from planner.catalog.fault import Fault
 from planner.catalog.model import Derivation, SqlType, Value
 from planner.catalog.pins import PinnedDomain, Pins
-from planner.policy.file import KeySection, Policy
+from planner.policy.file import Policy
+from planner.policy.sections import KeySection
 
 REPIN = "Run keyhole check to see the difference, and keyhole check --confirm to let it take effect."
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from ipaddress import ip_network
 from math import isfinite
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from planner.catalog.derived_columns import parse_derivation
 from planner.catalog.fault import Fault, nearest
@@ -15,10 +15,8 @@ from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
 from planner.policy.cap_rules import caps_of_another, caps_that_never_matter
 from planner.policy.certificate_rules import certificates_not_asked_for
+from planner.policy.sections import AnalystSection, ColumnSection, KeySection, PolicyDocument, TableSection
 from planner.policy.stored_questions import numbered
-
-if TYPE_CHECKING:
-    from planner.policy.file import AnalystSection, ColumnSection, KeySection, Policy, TableSection
 
 Broken: TypeAlias = Iterator[tuple[tuple[str, ...], Fault]]
 
@@ -35,7 +33,7 @@ _TABLE_BOUNDING = ("max_groups_per_unit", "rows_per_unit", "max_rows_per_group")
 _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
 
 
-def broken(policy: "Policy") -> Broken:
+def broken(policy: PolicyDocument) -> Broken:
     """Every broken rule with the dotted key where it shows, the most basic first."""
     yield from _names(policy)
     yield from _source(policy)
@@ -51,7 +49,7 @@ def broken(policy: "Policy") -> Broken:
         yield from _analyst(("analysts", name), analyst)
 
 
-def warnings(policy: "Policy") -> tuple[str, ...]:
+def warnings(policy: PolicyDocument) -> tuple[str, ...]:
     """What is allowed but surely not meant, one sentence each."""
     said = list(caps_that_never_matter(policy))
     for name, table in policy.private_tables.items():
@@ -62,13 +60,13 @@ def warnings(policy: "Policy") -> tuple[str, ...]:
     return tuple(said)
 
 
-def _source(policy: "Policy") -> Broken:
+def _source(policy: PolicyDocument) -> Broken:
     if policy.source.scratch is not None and policy.source.url.startswith("duckdb:"):
         hint = "Leave it out: DuckDB keeps rollups in memory."
         yield ("source", "scratch"), Fault("KH002", "is for a PostgreSQL source", hint=hint)
 
 
-def _rest(policy: "Policy") -> Broken:
+def _rest(policy: PolicyDocument) -> Broken:
     for origin in policy.server.rest.origins:
         if not _ORIGIN.fullmatch(origin):
             hint = (
@@ -83,7 +81,7 @@ def _rest(policy: "Policy") -> Broken:
             yield ("server", "rest", "trusted_proxies"), Fault("KH002", "is not an address", hint=hint)
 
 
-def _names(policy: "Policy") -> Broken:
+def _names(policy: PolicyDocument) -> Broken:
     groups: tuple[tuple[str, Iterable[str]], ...] = (
         ("tables", policy.tables),
         ("views", policy.views),
@@ -108,7 +106,7 @@ def _names(policy: "Policy") -> Broken:
     yield from _relations(policy)
 
 
-def _stored_parameters(policy: "Policy") -> Broken:
+def _stored_parameters(policy: PolicyDocument) -> Broken:
     for name, view in policy.views.items():
         for parameter, default in view.parameters.items():
             if not _NAME.fullmatch(parameter):
@@ -125,7 +123,7 @@ def _stored_parameters(policy: "Policy") -> Broken:
             yield ("views", name, "sql"), Fault("KH002", error.message, hint="Correct the SQL.")
 
 
-def _relations(policy: "Policy") -> Broken:
+def _relations(policy: PolicyDocument) -> Broken:
     relations: dict[str, str] = {}
     for name, table in policy.tables.items():
         other = relations.setdefault(table.relation or name, name)
@@ -142,11 +140,11 @@ def _relations(policy: "Policy") -> Broken:
             yield ("tables", name, "relation"), Fault("KH002", "is a file, and this source reads no files", hint=hint)
 
 
-def _reads_files(policy: "Policy") -> bool:
+def _reads_files(policy: PolicyDocument) -> bool:
     return policy.source.url.startswith("duckdb:")
 
 
-def _accuracy(policy: "Policy") -> Broken:
+def _accuracy(policy: PolicyDocument) -> Broken:
     try:
         tolerances(policy.accuracy.tolerance)
     except KeyholeError:
@@ -154,14 +152,14 @@ def _accuracy(policy: "Policy") -> Broken:
         yield ("accuracy", "tolerance"), Fault("KH002", "is not a tolerance", hint=hint)
 
 
-def _budget(policy: "Policy") -> Broken:
+def _budget(policy: PolicyDocument) -> Broken:
     protected = [", ".join(table.privacy_unit) for table in policy.private_tables.values() if table.privacy_unit]
     if protected and policy.budget.epsilon_per_unit is None:
         hint = f"Add epsilon_per_unit: the most that all answers together may cost one unit of {protected[0]}."
         yield ("budget", "epsilon_per_unit"), Fault("KH005", "is missing", hint=hint)
 
 
-def _analyst(place: tuple[str, ...], analyst: "AnalystSection") -> Broken:
+def _analyst(place: tuple[str, ...], analyst: AnalystSection) -> Broken:
     if not _VERIFIER.fullmatch(analyst.password):
         hint = "Run keyhole passwd and paste what it prints; the password itself is never stored."
         yield (*place, "password"), Fault("KH002", "is not a SCRAM-SHA-256 verifier", hint=hint)
@@ -170,7 +168,7 @@ def _analyst(place: tuple[str, ...], analyst: "AnalystSection") -> Broken:
         yield (*place, "token_sha256"), Fault("KH002", "is not a sha256 in hex", hint=hint)
 
 
-def _tokens(policy: "Policy") -> Broken:
+def _tokens(policy: PolicyDocument) -> Broken:
     holders: dict[str, str] = {}
     for name, analyst in policy.analysts.items():
         if analyst.token_sha256 is not None and holders.setdefault(analyst.token_sha256, name) != name:
@@ -179,7 +177,7 @@ def _tokens(policy: "Policy") -> Broken:
             yield ("analysts", name, "token_sha256"), Fault("KH002", fault, hint=hint)
 
 
-def _public_table(place: tuple[str, ...], table: "TableSection") -> Broken:
+def _public_table(place: tuple[str, ...], table: TableSection) -> Broken:
     for key in ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as", "immutable", *_TABLE_CAPS, "seed"):
         if getattr(table, key) not in (None, ()):
             yield (*place, key), Fault("KH002", "has no meaning in a public table", hint="Remove it.")
@@ -192,7 +190,7 @@ def _public_table(place: tuple[str, ...], table: "TableSection") -> Broken:
             yield (*place, "columns", name, key), Fault("KH002", "has no meaning in a public table", hint=hint)
 
 
-def _private_table(place: tuple[str, ...], table: "TableSection", policy: "Policy") -> Broken:
+def _private_table(place: tuple[str, ...], table: TableSection, policy: PolicyDocument) -> Broken:
     if table.privacy_unit is None:
         hint = 'Add privacy_unit = "patient_id", ["patient_id", "day"] or "row" (each row by itself).'
         yield (*place, "privacy_unit"), Fault("KH005", "is missing", hint=hint)
@@ -210,7 +208,7 @@ def _private_table(place: tuple[str, ...], table: "TableSection", policy: "Polic
         yield from _column((*place, "columns", name), column, table, policy.public_tables)
 
 
-def unit_root(policy: "Policy", name: str) -> str | None:
+def unit_root(policy: PolicyDocument, name: str) -> str | None:
     """The table that `same_unit_as` leads to from a table; None where it leads back to where it has been."""
     seen: list[str] = []
     while (other := policy.private_tables[name].same_unit_as) in policy.private_tables and other is not None:
@@ -221,7 +219,7 @@ def unit_root(policy: "Policy", name: str) -> str | None:
     return name
 
 
-def _same_unit(place: tuple[str, ...], table: "TableSection", policy: "Policy") -> Broken:
+def _same_unit(place: tuple[str, ...], table: TableSection, policy: PolicyDocument) -> Broken:
     """What must hold so that the units of two tables may be the same people; the source knows their columns' types."""
     called, own = str(table.same_unit_as), table.privacy_unit or ()
     other = policy.private_tables.get(called)
@@ -240,14 +238,14 @@ def _same_unit(place: tuple[str, ...], table: "TableSection", policy: "Policy") 
         yield place, Fault("KH005", problem, hint=hint)
 
 
-def _row_unit(place: tuple[str, ...], table: "TableSection") -> Broken:
+def _row_unit(place: tuple[str, ...], table: TableSection) -> Broken:
     for key in _TABLE_BOUNDING:
         if getattr(table, key) is not None:
             hint = "Remove it: a row is in one group and counts once."
             yield (*place, key), Fault("KH005", 'has no meaning when privacy_unit = "row"', hint=hint)
 
 
-def _bounding(place: tuple[str, ...], table: "TableSection") -> Broken:
+def _bounding(place: tuple[str, ...], table: TableSection) -> Broken:
     if table.max_groups_per_unit is None:
         hint = "Add it: in how many groups of one question a unit may count; further ones are dropped."
         yield (*place, "max_groups_per_unit"), Fault("KH005", "is missing", hint=hint)
@@ -260,7 +258,7 @@ def _bounding(place: tuple[str, ...], table: "TableSection") -> Broken:
 
 
 def _column(
-    place: tuple[str, ...], column: "ColumnSection", table: "TableSection", public: Mapping[str, "TableSection"]
+    place: tuple[str, ...], column: ColumnSection, table: TableSection, public: Mapping[str, TableSection]
 ) -> Broken:
     if column.key is not None:
         yield from _key((*place, "key"), column.key, public)
@@ -282,7 +280,7 @@ def _column(
     yield from _measure(place, column, table)
 
 
-def _key(place: tuple[str, ...], key: "KeySection", public: Mapping[str, "TableSection"]) -> Broken:
+def _key(place: tuple[str, ...], key: KeySection, public: Mapping[str, TableSection]) -> Broken:
     given = [name for name in ("values", "values_from", "range") if getattr(key, name) is not None]
     if len(given) != 1:
         hint = 'Write { values = [...] }, { values_from = "table.column" } or { range = [first, last], step = ... }.'
@@ -300,7 +298,7 @@ def _key(place: tuple[str, ...], key: "KeySection", public: Mapping[str, "TableS
             yield (*place, "values_from"), Fault("KH003", "is not a public table's column", hint=hint)
 
 
-def _measure(place: tuple[str, ...], column: "ColumnSection", table: "TableSection") -> Broken:
+def _measure(place: tuple[str, ...], column: ColumnSection, table: TableSection) -> Broken:
     if column.bounds is None:
         for key in ("grid", "per_unit"):
             if getattr(column, key) is not None:
@@ -331,7 +329,7 @@ def _range(place: tuple[str, ...], ends: tuple[Decimal, Decimal], grid: Decimal,
         yield place, Fault("KH004", "a unit's total does not fit into 2^62 steps of the grid", hint=hint)
 
 
-def _per_unit(place: tuple[str, ...], column: "ColumnSection", table: "TableSection", grid: Decimal) -> Broken:
+def _per_unit(place: tuple[str, ...], column: ColumnSection, table: TableSection, grid: Decimal) -> Broken:
     clipped = bool(table.privacy_unit) and table.max_rows_per_group is None
     if column.per_unit is None:
         if clipped:

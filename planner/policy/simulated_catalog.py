@@ -17,8 +17,9 @@ from planner.catalog.model import Catalog, Derivation, SqlType, Value
 from planner.catalog.pins import PinnedTable, Pins, pinned_table
 from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.policy.compile import compile_catalog, key_domains
-from planner.policy.file import ColumnSection, KeySection, Policy, TableSection
+from planner.policy.file import Policy
 from planner.policy.rules import unit_root
+from planner.policy.sections import ColumnSection, KeySection, TableSection
 
 _START = datetime(2000, 1, 1)
 _MOST_TRIED = 100_000

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
 from planner.catalog.model import Analyst
-from planner.policy.file import ServerLimitsSection
+from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import IDLE, IDLE_IN_TRANSACTION, USED_UP, Connections, Visitor, pressed_out
 from proxy.endpoint.login import ClientStream
 from proxy.session.session import Session

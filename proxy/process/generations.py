@@ -16,7 +16,8 @@ import structlog
 
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
-from planner.policy.file import Policy, ServerLimitsSection
+from planner.policy.file import Policy
+from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import shadow_connections
 from proxy.endpoint.session_backend import Backing
 from proxy.observe.logs import fault

@@ -16,7 +16,8 @@ import structlog
 
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
-from planner.policy.file import Policy, ServerLimitsSection, ServerSection
+from planner.policy.file import Policy
+from planner.policy.sections import ServerLimitsSection, ServerSection
 from proxy.endpoint.connection_limits import shadow_connections
 from proxy.endpoint.server import Endpoint
 from proxy.observe.logs import fault, to_standard_error

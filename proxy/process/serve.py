@@ -10,7 +10,8 @@ from pathlib import Path
 
 import structlog
 
-from planner.policy.file import Policy, RestSection
+from planner.policy.file import Policy
+from planner.policy.sections import RestSection
 from proxy.concurrency.signals import Signals
 from proxy.observe.logs import to_standard_error
 from proxy.observe.telemetry import Telemetry

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import uvicorn
 
 from planner.errors import KeyholeError
-from planner.policy.file import RestSection, ServerLimitsSection
+from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.server import Endpoint
 from proxy.endpoint.stop_accepting import BACKLOG, accept_no_more

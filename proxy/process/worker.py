@@ -16,7 +16,8 @@ from pathlib import Path
 import structlog
 
 from planner.errors import KeyholeError
-from planner.policy.file import Policy, RestSection
+from planner.policy.file import Policy
+from planner.policy.sections import RestSection
 from proxy.concurrency.signals import heard_by_parent_alone
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.observe.logs import fault, to_standard_error

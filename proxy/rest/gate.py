@@ -13,7 +13,7 @@ import structlog
 
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
-from planner.policy.file import RestSection
+from planner.policy.sections import RestSection
 from proxy.rest.problems import HttpRefusal
 from proxy.rest.rate_limit import MOST_NAMES, Rates
 from proxy.security.networks import network

@@ -14,7 +14,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from planner.policy.file import RestSection
+from planner.policy.sections import RestSection
 from proxy.security.tls import HTTP_ALPN, Tls
 
 

@@ -11,7 +11,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from planner.errors import KeyholeError
-from planner.policy.file import RestSection
+from planner.policy.sections import RestSection
 from proxy.report.refusals import problem
 from proxy.rest.middleware import MOST_HEAD_BYTES
 from proxy.rest.problems import PROBLEM

@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives import hashes
 
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
-from planner.policy.file import Policy, TlsSection
+from planner.policy.file import Policy
+from planner.policy.sections import TlsSection
 
 log = structlog.get_logger("keyhole.tls")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.errors import KeyholeError
 from planner.parser import lexer
 from planner.parser.text_cache import SHORT_CHARACTERS, remembered
-from planner.policy.file import ServerLimitsSection
+from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import pressed_out
 from proxy.wire.backend import CommandComplete, Report
 from proxy.wire.frames import LOGIN_LIMIT_BYTES

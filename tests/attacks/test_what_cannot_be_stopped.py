@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from planner.policy.file import ServerLimitsSection
+from planner.policy.sections import ServerLimitsSection
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema

@@ -20,7 +20,7 @@ import pytest
 import typer.main
 import yaml
 
-from planner.policy.file import LimitsSection
+from planner.policy.sections import LimitsSection
 from proxy.cli.main import app as command
 from proxy.endpoint.server import STOP_GRACE_S
 from proxy.shadow.wheel import postgres_server

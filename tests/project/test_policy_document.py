@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from planner.policy.file import (
+from planner.policy.file import Policy
+from planner.policy.sections import (
     AccuracySection,
     AnalystSection,
     BudgetSection,
@@ -14,7 +15,6 @@ from planner.policy.file import (
     KeySection,
     LedgerSection,
     LimitsSection,
-    Policy,
     RestSection,
     RowCapSection,
     ServerLimitsSection,

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from planner.catalog.model import Catalog
-from planner.policy.file import ServerLimitsSection
+from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.server import Endpoint
 from proxy.endpoint.session_backend import Backing
 from proxy.security.tls import Tls

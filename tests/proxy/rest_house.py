@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvicorn
 
-from planner.policy.file import RestSection
+from planner.policy.sections import RestSection
 from proxy.cli import check as checking
 from proxy.rest import uvicorn_server as rest_server
 from proxy.rest.app import create_app

@@ -16,7 +16,7 @@ from planner.catalog.pins import Pins
 from planner.catalog.sql_types import sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import SourceColumn, compile_catalog, relation
-from planner.policy.file import TableSection
+from planner.policy.sections import TableSection
 from tests.planner.policies import BASE, SCHEMA, VERIFIER, changed, compiled, parsed, pins_for
 
 

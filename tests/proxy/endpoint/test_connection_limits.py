@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.policy.file import ServerLimitsSection
+from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import Connections, Visitor
 from proxy.shadow.relay import MOST_UNANSWERED
 from proxy.wire.backend import DataRow, ReadyForQuery, Report

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 
-from planner.policy.file import RestSection
+from planner.policy.sections import RestSection
 from proxy.endpoint.server import Endpoint
 from proxy.endpoint.session_backend import Backing
 from proxy.endpoint.stop_accepting import accept_no_more

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from accountant.reports.report import BudgetReport
 from planner.errors import CATALOGUE, KeyholeError
-from planner.policy.file import RestSection
+from planner.policy.sections import RestSection
 from planner.statements.settings import SETTINGS
 from proxy.cli import check as checking
 from proxy.process.serve import in_background

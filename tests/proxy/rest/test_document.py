@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.demo.build import install
-from planner.policy.file import RestSection
+from planner.policy.sections import RestSection
 from planner.statements.settings import MOST_CHARACTERS
 from proxy.cli import check as checking
 from proxy.cli.main import app as command

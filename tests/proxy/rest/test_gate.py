@@ -18,7 +18,8 @@ from structlog.testing import capture_logs
 
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
-from planner.policy.file import Policy, RestSection
+from planner.policy.file import Policy
+from planner.policy.sections import RestSection
 from proxy.cli import check as checking
 from proxy.observe.telemetry import Telemetry
 from proxy.rest import strict_json as rest_json

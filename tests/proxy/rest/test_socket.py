@@ -13,7 +13,8 @@ import pytest
 import uvicorn
 from starlette.responses import StreamingResponse
 
-from planner.policy.file import Policy, RestSection
+from planner.policy.file import Policy
+from planner.policy.sections import RestSection
 from proxy.rest import uvicorn_server as rest_server
 from proxy.rest.middleware import MOST_HEADERS
 from proxy.service.service import Service

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from planner.policy.file import RestSection
+from planner.policy.sections import RestSection
 from proxy.process.addresses import sockets
 from proxy.process.generations import Generation, Generations
 from proxy.process.single import running

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from planner.errors import KeyholeError
-from planner.policy.file import RestSection
+from planner.policy.sections import RestSection
 from proxy.rest.app import create_app
 from proxy.rest.gate import Gate
 from proxy.service.service import Service

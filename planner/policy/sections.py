@@ -1,0 +1,267 @@
+"""The sections of a policy, `keyhole.toml`, as typed values: what the owner exposes, protects and allows to be spent.
+
+What one key may hold is checked here, what must hold between keys by `planner.policy.rules`.
+"""
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from mechanisms.registry import DEFAULT, MECHANISMS
+from planner.catalog.fault import Fault, nearest
+
+
+def _number(raw: object) -> Decimal:
+    if isinstance(raw, bool) or not isinstance(raw, int | Decimal):
+        raise Fault("KH002", "a number is expected", hint="Write a number without quotes, such as 0.01.")
+    number = Decimal(raw)
+    if not number.is_finite():
+        raise Fault("KH002", "a finite number is expected", hint="Write a number such as 5000.")
+    return number
+
+
+def _real(raw: object) -> float:
+    return float(_number(raw))
+
+
+def _pair(raw: object) -> tuple[Decimal, Decimal]:
+    if not isinstance(raw, list | tuple) or len(raw) != 2:
+        raise Fault("KH004", "two numbers are expected", hint="Write the lower and the upper end, such as [0, 110].")
+    return _number(raw[0]), _number(raw[1])
+
+
+def _unit(raw: object) -> tuple[str, ...]:
+    if raw == "row":
+        return ()
+    names = [raw] if isinstance(raw, str) else raw
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
+        hint = (
+            'Name who is protected: privacy_unit = "patient_id", ["patient_id", "day"] or "row" (each row by itself).'
+        )
+        raise Fault("KH005", "no privacy unit is chosen", hint=hint)
+    if len(set(names)) != len(names):
+        raise Fault("KH005", "a column is named twice", hint="Name every column of the privacy unit once.")
+    return tuple(str(name) for name in names)
+
+
+def _mechanism(raw: object) -> str:
+    if isinstance(raw, str) and raw in MECHANISMS:
+        return raw
+    raise Fault("KH002", "is not a mechanism", hint=nearest(str(raw), MECHANISMS))
+
+
+def _tuple(raw: object) -> object:
+    return tuple(raw) if isinstance(raw, list) else raw
+
+
+Number: TypeAlias = Annotated[Decimal, BeforeValidator(_number)]
+Pair: TypeAlias = Annotated[tuple[Decimal, Decimal], BeforeValidator(_pair)]
+Rate: TypeAlias = Annotated[float, BeforeValidator(_real), Field(gt=0, lt=0.5)]
+Epsilon: TypeAlias = Annotated[float, BeforeValidator(_real), Field(gt=0, le=1000)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=2**31)]
+Port: TypeAlias = Annotated[int, Field(ge=0, le=65535)]
+Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_tuple)]
+Values: TypeAlias = Annotated[tuple[object, ...], BeforeValidator(_tuple)]
+Unit: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_unit)]
+MechanismName: TypeAlias = Annotated[str, BeforeValidator(_mechanism)]
+Secret: TypeAlias = Annotated[str, Field(repr=False)]
+
+
+class Section(BaseModel):
+    """A table of the file: frozen, no unknown keys, no silent conversions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SourceSection(Section):
+    """`[source]`: where the private data lives."""
+
+    url: Secret
+    rollups: Annotated[int, Field(ge=0, le=1000)] = 4
+    rollup_rows: Annotated[int, Field(ge=1, le=10**12)] = 20_000_000
+    scratch: Annotated[str, Field(min_length=1, max_length=63)] | None = None
+
+
+class LedgerSection(Section):
+    """`[ledger]`: where the spent budget is recorded."""
+
+    url: Secret = "sqlite:///keyhole.db"
+
+
+class AccuracySection(Section):
+    """`[accuracy]`: the contract of a question whose session sets none."""
+
+    fnr: Rate = 0.05
+    fpr: Rate = 0.10
+    tolerance: str = "10%"
+    min_rows: Count = 50
+    mechanism: MechanismName = DEFAULT
+
+
+class BudgetSection(Section):
+    """`[budget]`: caps over all analysts, and from where on a question waits for the owner."""
+
+    epsilon_per_predicate: Epsilon
+    epsilon_per_query: Epsilon
+    epsilon_per_unit: Epsilon | None = None
+    epsilon_per_table: Epsilon | None = None
+    approval_above_epsilon: Epsilon | None = None
+
+
+class LimitsSection(Section):
+    """`[limits]`: bounds on one question's size and time."""
+
+    max_keys: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000_000
+    statement_timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 30_000
+
+
+class TlsSection(Section):
+    """`[server.tls]`: the certificate that both endpoints show, and whose certificates PostgreSQL's accepts."""
+
+    certificate: str
+    key: str
+    client_ca: str | None = None
+    require: bool = True
+    minimum: Literal["1.2", "1.3"] = "1.2"
+
+
+class ServerLimitsSection(Section):
+    """`[server.limits]`: how much the PostgreSQL endpoint holds at once, and how long a session may do nothing."""
+
+    connections: Annotated[int, Field(ge=1, le=2000)] = 200
+    connections_per_analyst: Annotated[int, Field(ge=1, le=2000)] = 50
+    unauthenticated: Annotated[int, Field(ge=1, le=2000)] = 50
+    statements: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    portals: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    idle_timeout_s: Annotated[int, Field(ge=0, le=86_400)] = 0
+    idle_in_transaction_timeout_s: Annotated[int, Field(ge=0, le=86_400)] = 0
+    unread_timeout_s: Annotated[int, Field(ge=0, le=86_400)] = 600
+    session_memory_mb: Annotated[int, Field(ge=64, le=1_000_000)] = 512
+    shadow_memory_mb: Annotated[int, Field(ge=64, le=10_000_000)] = 2048
+
+
+class RestSection(Section):
+    """`[server.rest]`: how much REST serves at once, for how long it waits, and whom it believes."""
+
+    tls: bool = True
+    requests_per_minute: Count = 600
+    requests_per_minute_per_address: Count = 1200
+    failed_logins_per_minute: Count = 10
+    concurrent_requests: Annotated[int, Field(ge=1, le=1000)] = 32
+    concurrent_requests_per_analyst: Annotated[int, Field(ge=1, le=1000)] = 8
+    connections: Annotated[int, Field(ge=1, le=100_000)] = 200
+    receive_timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 15_000
+    send_timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 60_000
+    keep_alive_s: Annotated[int, Field(ge=1, le=3600)] = 5
+    idempotency_days: Annotated[int, Field(ge=1, le=366)] = 7
+    origins: Names = ()
+    trusted_proxies: Names = ()
+
+
+class ServerSection(Section):
+    """`[server]`: where Keyhole listens and the database name that clients give."""
+
+    host: str = "127.0.0.1"
+    port: Port = 6432
+    rest_port: Port = 8432
+    database: str = "keyhole"
+    metrics_host: str = "127.0.0.1"
+    metrics_port: Port | None = None
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    tls: TlsSection | None = None
+    limits: ServerLimitsSection = ServerLimitsSection()
+    rest: RestSection = RestSection()
+
+
+class AnalystSection(Section):
+    """`[analysts.NAME]`: who may log in, and own caps below the shared ones."""
+
+    password: Secret
+    token_sha256: str | None = Field(default=None, repr=False)
+    certificate_name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    epsilon_per_predicate: Epsilon | None = None
+    epsilon_per_unit: Epsilon | None = None
+
+
+class ViewSection(Section):
+    """`[views.NAME]`: a stored question that clients see as a relation."""
+
+    sql: str
+    comment: str | None = None
+    parameters: dict[str, bool | int | float | date | str] = Field(default_factory=dict)
+
+
+class KeySection(Section):
+    """`key = {...}`: the public domain of a grouping column; exactly one of `values`, `values_from`, `range`."""
+
+    values: Values | None = None
+    values_from: str | None = None
+    range: Values | None = None
+    step: object = None
+
+
+class ColumnSection(Section):
+    """`[tables.TABLE.columns.COLUMN]`: one exposed column; with nothing inside it may be used in filters only."""
+
+    key: KeySection | None = None
+    bounds: Pair | None = None
+    grid: Number | None = None
+    per_unit: Pair | None = None
+    expression: str | None = None
+    type: str | None = None
+    filter: bool | None = None
+    comment: str | None = None
+
+
+class RowCapSection(Section):
+    """`max_rows_per_group = {...}`: bounding by choosing rows."""
+
+    rows: Count
+    unique: str
+
+
+class TableSection(Section):
+    """`[tables.NAME]`: one private table, or with `public = true` one that is pinned and copied whole."""
+
+    relation: str | None = None
+    comment: str | None = None
+    public: bool = False
+    privacy_unit: Unit | None = None
+    max_groups_per_unit: Count | None = None
+    rows_per_unit: Count | None = None
+    max_rows_per_group: RowCapSection | None = None
+    same_unit_as: str | None = None
+    immutable: Names = ()
+    epsilon_per_table: Epsilon | None = None
+    approval_above_epsilon: Epsilon | None = None
+    refresh: str = "static"
+    seed: str | None = None
+    columns: dict[str, ColumnSection] = Field(default_factory=dict)
+
+
+class PolicyDocument(Section):
+    """A whole file, whose keys have yet to be held against one another."""
+
+    source: SourceSection
+    ledger: LedgerSection = LedgerSection()
+    accuracy: AccuracySection = AccuracySection()
+    budget: BudgetSection
+    limits: LimitsSection = LimitsSection()
+    server: ServerSection = ServerSection()
+    tables: dict[str, TableSection] = Field(default_factory=dict)
+    views: dict[str, ViewSection] = Field(default_factory=dict)
+    analysts: dict[str, AnalystSection] = Field(default_factory=dict)
+
+    @property
+    def private_tables(self) -> Mapping[str, TableSection]:
+        """The tables whose rows are protected."""
+        return {name: table for name, table in self.tables.items() if not table.public}
+
+    @property
+    def public_tables(self) -> Mapping[str, TableSection]:
+        """The tables that are pinned and copied whole."""
+        return {name: table for name, table in self.tables.items() if table.public}
