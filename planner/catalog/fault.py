@@ -1,7 +1,8 @@
 """A refusal of the policy that does not yet know where in the file it stands."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
+from typing import TypeAlias
 
 
 class Fault(ValueError):
@@ -12,6 +13,9 @@ class Fault(ValueError):
         self.code = code
         self.problem = problem
         self.hint = hint
+
+
+Faults: TypeAlias = Iterator[tuple[tuple[str, ...], Fault]]  # each with the dotted key where it shows
 
 
 def nearest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str) -> str:

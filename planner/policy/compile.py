@@ -32,7 +32,8 @@ from planner.catalog.sql_types import sql_type
 from planner.policy.compile_column import absent, compiled_columns, typed_column
 from planner.policy.compile_domain import REPIN, key_domain
 from planner.policy.file import Policy
-from planner.policy.rules import FILES, NAME_PART, unit_root
+from planner.policy.rules.names import FILES, NAME_PART
+from planner.policy.rules.tables import unit_root
 from planner.policy.sections import TableSection
 from planner.policy.stored_questions import numbered
 

@@ -17,7 +17,7 @@ from pydantic import PrivateAttr, ValidationError
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
 from planner.policy.refusals import PolicyText, refusal
-from planner.policy.rules import broken
+from planner.policy.rules.document import find_faults
 from planner.policy.sections import PolicyDocument
 
 Result = TypeVar("Result")
@@ -57,7 +57,7 @@ class Policy(PolicyDocument):
         except ValidationError as error:
             raise refusal(cls, error, place) from None
         policy._text = place
-        for where, fault in broken(policy):
+        for where, fault in find_faults(policy):
             raise policy.refuse(where, fault)
         return policy
 

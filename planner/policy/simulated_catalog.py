@@ -18,7 +18,7 @@ from planner.catalog.pins import PinnedTable, Pins, pinned_table
 from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.policy.compile import compile_catalog, key_domains
 from planner.policy.file import Policy
-from planner.policy.rules import unit_root
+from planner.policy.rules.tables import unit_root
 from planner.policy.sections import ColumnSection, KeySection, TableSection
 
 _START = datetime(2000, 1, 1)

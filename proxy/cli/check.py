@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.catalog.model import Catalog, Column, Table, TableCaps
 from planner.policy.file import Policy
-from planner.policy.rules import warnings
+from planner.policy.rules.document import warnings
 from proxy.security.tls import Tls, exposure
 from proxy.service.pins import Pinning, pin, pins_path
 from proxy.service.pins import refresh as declare_new

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from planner.catalog.model import SqlType
 from planner.catalog.sql_types import SourceColumn, sql_type, zoned
 from planner.policy.compile import relation
-from planner.policy.rules import FILES, NAME_PART
+from planner.policy.rules.names import FILES, NAME_PART
 from planner.policy.sections import TableSection
 from proxy.sources.open import open_source
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from planner.policy.rules import warnings
+from planner.policy.rules.document import warnings
 from planner.policy.toml_lines import key_lines, line_of
 from tests.planner.policies import BASE, VERIFIER, changed, parsed
 

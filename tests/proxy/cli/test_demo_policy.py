@@ -17,7 +17,7 @@ from planner.extract.outer_query import Asking
 from planner.plan.build import plan
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy
-from planner.policy.rules import warnings
+from planner.policy.rules.document import warnings
 from planner.question.plan import Plan
 from planner.statements import settings
 from planner.statements.classify import classify

@@ -11,7 +11,7 @@ import pytest
 from planner.catalog.model import Budget, TableCaps
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from planner.policy.rules import warnings
+from planner.policy.rules.document import warnings
 from proxy.cli import check as checking
 from proxy.cli import main as cli
 from proxy.pipeline import stages as pipeline

@@ -1,19 +1,38 @@
-"""Which caps in a policy contradict one another, or never come to matter."""
+"""Accuracy and caps: what is missing, and which caps contradict one another or never come to matter."""
 
 from collections.abc import Iterator
 
-from planner.catalog.fault import Fault
+from planner.catalog.fault import Fault, Faults
+from planner.catalog.tolerance import tolerances
+from planner.errors import KeyholeError
 from planner.policy.sections import BudgetSection, PolicyDocument, TableSection
 
 
-def caps_of_another(table: TableSection) -> Iterator[tuple[str, Fault]]:
+def find_accuracy_faults(policy: PolicyDocument) -> Faults:
+    """A tolerance that cannot be read."""
+    try:
+        tolerances(policy.accuracy.tolerance)
+    except KeyholeError:
+        hint = 'Write "10%" of each threshold, "25", or per functional "count=25, age=2".'
+        yield ("accuracy", "tolerance"), Fault("KH002", "is not a tolerance", hint=hint)
+
+
+def find_budget_faults(policy: PolicyDocument) -> Faults:
+    """A cap for units that is missing where units are protected."""
+    protected = [", ".join(table.privacy_unit) for table in policy.private_tables.values() if table.privacy_unit]
+    if protected and policy.budget.epsilon_per_unit is None:
+        hint = f"Add epsilon_per_unit: the most that all answers together may cost one unit of {protected[0]}."
+        yield ("budget", "epsilon_per_unit"), Fault("KH005", "is missing", hint=hint)
+
+
+def find_shared_cap_faults(table: TableSection) -> Iterator[tuple[str, Fault]]:
     """The keys of a private table that only another one may have: tables with the same units have one balance."""
     if table.same_unit_as is not None and table.epsilon_per_table is not None:
         hint = "Say it of the table that same_unit_as leads to: the two are one table in the ledger."
         yield "epsilon_per_table", Fault("KH002", "has no meaning beside same_unit_as", hint=hint)
 
 
-def caps_that_never_matter(policy: PolicyDocument) -> Iterator[str]:
+def describe_idle_caps(policy: PolicyDocument) -> Iterator[str]:
     """Caps that are allowed but surely not meant, one sentence each."""
     budget = policy.budget
     if budget.epsilon_per_query > budget.epsilon_per_predicate:
@@ -21,10 +40,10 @@ def caps_that_never_matter(policy: PolicyDocument) -> Iterator[str]:
             f"budget.epsilon_per_query ({budget.epsilon_per_query:g}) is above budget.epsilon_per_predicate "
             f"({budget.epsilon_per_predicate:g}): a question that costs more than the latter never passes."
         )
-    yield from _beside_one_question("budget", budget, per_query=budget.epsilon_per_query, about="question")
+    yield from _compare_with_query_cap("budget", budget, per_query=budget.epsilon_per_query, about="question")
     for name, table in policy.private_tables.items():
         of = f"tables.{name}"
-        yield from _beside_one_question(of, table, per_query=budget.epsilon_per_query, about="question about it")
+        yield from _compare_with_query_cap(of, table, per_query=budget.epsilon_per_query, about="question about it")
     for name, analyst in policy.analysts.items():
         for key in ("epsilon_per_predicate", "epsilon_per_unit"):
             own, shared = getattr(analyst, key), getattr(budget, key)
@@ -32,7 +51,7 @@ def caps_that_never_matter(policy: PolicyDocument) -> Iterator[str]:
                 yield f"analysts.{name}.{key} ({own:g}) is above budget.{key} ({shared:g}) and changes nothing."
 
 
-def _beside_one_question(
+def _compare_with_query_cap(
     place: str, section: BudgetSection | TableSection, *, per_query: float, about: str
 ) -> Iterator[str]:
     threshold, per_table = section.approval_above_epsilon, section.epsilon_per_table

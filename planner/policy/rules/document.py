@@ -1,0 +1,38 @@
+"""Every rule of a policy in order, and what is allowed but surely not meant."""
+
+from planner.catalog.fault import Faults
+from planner.policy.rules.analysts import find_analyst_faults, find_certificate_faults, find_token_faults
+from planner.policy.rules.budgets import describe_idle_caps, find_accuracy_faults, find_budget_faults
+from planner.policy.rules.names import find_name_faults
+from planner.policy.rules.server import find_rest_faults, find_source_faults
+from planner.policy.rules.tables import find_private_table_faults, find_public_table_faults
+from planner.policy.sections import PolicyDocument
+
+
+def find_faults(policy: PolicyDocument) -> Faults:
+    """Every broken rule with the dotted key where it shows, the most basic first."""
+    yield from find_name_faults(policy)
+    yield from find_source_faults(policy)
+    yield from find_rest_faults(policy)
+    yield from find_accuracy_faults(policy)
+    for name, table in policy.tables.items():
+        place = ("tables", name)
+        yield from (
+            find_public_table_faults(place, table) if table.public else find_private_table_faults(place, table, policy)
+        )
+    yield from find_budget_faults(policy)
+    yield from find_token_faults(policy)
+    yield from find_certificate_faults(policy)
+    for name, analyst in policy.analysts.items():
+        yield from find_analyst_faults(("analysts", name), analyst)
+
+
+def warnings(policy: PolicyDocument) -> tuple[str, ...]:
+    """What is allowed but surely not meant, one sentence each."""
+    said = list(describe_idle_caps(policy))
+    for name, table in policy.private_tables.items():
+        if not any(column.key for column in table.columns.values()):
+            said.append(f"tables.{name} has no column with a key domain: no question can be asked of it.")
+        if table.refresh == "live":
+            said.append(f"tables.{name} is live: every question is new, no answer is reused, and each is paid again.")
+    return tuple(said)

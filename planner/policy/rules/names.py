@@ -1,0 +1,80 @@
+"""Names: those that clients write plainly, those of stored questions' parameters, and relations of the source."""
+
+import re
+from collections.abc import Iterable
+from math import isfinite
+from pathlib import PurePath
+
+from planner.catalog.fault import Fault, Faults
+from planner.errors import KeyholeError
+from planner.policy.sections import PolicyDocument
+from planner.policy.stored_questions import numbered
+
+FILES = {".parquet": "read_parquet", ".csv": "read_csv"}  # relations that are files, and how DuckDB reads them
+NAME_PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_RESERVED = frozenset({"keyhole", "public", "none", "postgres", "information_schema"})
+
+
+def find_name_faults(policy: PolicyDocument) -> Faults:
+    """Names that clients could not write plainly, that collide, or that name no relation of the source."""
+    groups: tuple[tuple[str, Iterable[str]], ...] = (
+        ("tables", policy.tables),
+        ("views", policy.views),
+        ("analysts", policy.analysts),
+    )
+    for group, names in groups:
+        for name in names:
+            if not _NAME.fullmatch(name) or name.startswith("pg_") or name in _RESERVED:
+                hint = "Use lower-case letters, digits and _, at most 63, not pg_..., keyhole or another reserved name."
+                yield (group, name), Fault("KH002", "is not a name that PostgreSQL clients can use plainly", hint=hint)
+    for name in policy.views:
+        if name in policy.tables:
+            hint = "Give the stored question a name of its own."
+            yield ("views", name), Fault("KH002", "has the name of a table", hint=hint)
+    yield from _find_parameter_faults(policy)
+    if not _NAME.fullmatch(policy.server.database):
+        hint = "Use lower-case letters, digits and _."
+        yield ("server", "database"), Fault("KH002", "is not a database name", hint=hint)
+    if not policy.private_tables:
+        hint = "Add [tables.NAME] with a privacy_unit."
+        yield ("tables",), Fault("KH002", "no private table is exposed", hint=hint)
+    yield from _find_relation_faults(policy)
+
+
+def _find_parameter_faults(policy: PolicyDocument) -> Faults:
+    for name, view in policy.views.items():
+        for parameter, default in view.parameters.items():
+            if not _NAME.fullmatch(parameter):
+                hint = "Use lower-case letters, digits and _."
+                yield ("views", name, "parameters", parameter), Fault("KH002", "is not a parameter's name", hint=hint)
+            if isinstance(default, float) and not isfinite(default):
+                fault = Fault("KH002", "is not a number", hint="Write a finite default.")
+                yield ("views", name, "parameters", parameter), fault
+        try:
+            numbered(view.sql, view.parameters)
+        except Fault as fault:
+            yield ("views", name, "sql"), fault
+        except KeyholeError as error:
+            yield ("views", name, "sql"), Fault("KH002", error.message, hint="Correct the SQL.")
+
+
+def _find_relation_faults(policy: PolicyDocument) -> Faults:
+    relations: dict[str, str] = {}
+    for name, table in policy.tables.items():
+        other = relations.setdefault(table.relation or name, name)
+        if other != name:
+            hint = "A relation is exposed once, as private or as public; a second name would be a second budget."
+            fault = Fault("KH002", f"is the relation of tables.{other} too", hint=hint)
+            yield ("tables", name, "relation"), fault
+        file = table.relation is not None and PurePath(table.relation).suffix.lower() in FILES
+        if not file and ".".join(NAME_PART.findall(table.relation or name)) != (table.relation or name):
+            hint = 'Write a table, schema.table, or "schema"."table" with odd names in double quotes.'
+            yield ("tables", name, "relation"), Fault("KH002", "is not a name of a table", hint=hint)
+        if file and not _reads_files(policy):
+            hint = 'Use source.url = "duckdb://", or name a table of the source.'
+            yield ("tables", name, "relation"), Fault("KH002", "is a file, and this source reads no files", hint=hint)
+
+
+def _reads_files(policy: PolicyDocument) -> bool:
+    return policy.source.url.startswith("duckdb:")

@@ -1,0 +1,92 @@
+"""One table: what has no meaning in it, who its privacy units are and how they are bounded."""
+
+from planner.catalog.fault import Fault, Faults, nearest
+from planner.catalog.refresh import parse_refresh
+from planner.policy.rules.budgets import find_shared_cap_faults
+from planner.policy.rules.columns import find_column_faults
+from planner.policy.sections import PolicyDocument, TableSection
+
+_TABLE_BOUNDING = ("max_groups_per_unit", "rows_per_unit", "max_rows_per_group")
+_TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
+
+
+def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Faults:
+    """Keys that only private tables have."""
+    for key in ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as", "immutable", *_TABLE_CAPS, "seed"):
+        if getattr(table, key) not in (None, ()):
+            yield (*place, key), Fault("KH002", "has no meaning in a public table", hint="Remove it.")
+    if table.refresh != "static":
+        hint = "Remove it: a public table changes when keyhole check --confirm says so."
+        yield (*place, "refresh"), Fault("KH002", "has no meaning in a public table", hint=hint)
+    for name, column in table.columns.items():
+        for key in sorted(column.model_fields_set - {"comment"}):
+            hint = "Remove it: a public table's columns may carry a comment and nothing else."
+            yield (*place, "columns", name, key), Fault("KH002", "has no meaning in a public table", hint=hint)
+
+
+def find_private_table_faults(place: tuple[str, ...], table: TableSection, policy: PolicyDocument) -> Faults:
+    """What is missing, contradicts or has no meaning in a private table and its columns."""
+    if table.privacy_unit is None:
+        hint = 'Add privacy_unit = "patient_id", ["patient_id", "day"] or "row" (each row by itself).'
+        yield (*place, "privacy_unit"), Fault("KH005", "is missing", hint=hint)
+        return
+    yield from _find_row_unit_faults(place, table) if not table.privacy_unit else _find_bounding_faults(place, table)
+    if table.same_unit_as is not None:
+        yield from _find_same_unit_faults((*place, "same_unit_as"), table, policy)
+    for key, fault in find_shared_cap_faults(table):
+        yield (*place, key), fault
+    try:
+        parse_refresh(table.refresh)
+    except Fault as fault:
+        yield (*place, "refresh"), fault
+    for name, column in table.columns.items():
+        yield from find_column_faults((*place, "columns", name), column, table, policy.public_tables)
+
+
+def unit_root(policy: PolicyDocument, name: str) -> str | None:
+    """The table that `same_unit_as` leads to from a table; None where it leads back to where it has been."""
+    seen: list[str] = []
+    while (other := policy.private_tables[name].same_unit_as) in policy.private_tables and other is not None:
+        seen.append(name)
+        if other in seen:
+            return None
+        name = other
+    return name
+
+
+def _find_same_unit_faults(place: tuple[str, ...], table: TableSection, policy: PolicyDocument) -> Faults:
+    """What must hold so that the units of two tables may be the same people; the source knows their columns' types."""
+    called, own = str(table.same_unit_as), table.privacy_unit or ()
+    other = policy.private_tables.get(called)
+    if other is None:
+        hint = "Name another table with a privacy_unit of as many columns. " + nearest(called, policy.private_tables)
+        yield place, Fault("KH005", "is not a private table", hint=hint)
+    elif unit_root(policy, place[1]) is None:
+        hint = "Let one of the tables have no same_unit_as, and the others name it."
+        yield place, Fault("KH005", "leads back to the table itself", hint=hint)
+    elif not own or not other.privacy_unit:
+        hint = "Remove it: rows that are units by themselves have nothing in common with other tables'."
+        yield place, Fault("KH005", 'has no meaning when privacy_unit = "row"', hint=hint)
+    elif len(own) != len(other.privacy_unit):
+        hint = "Name the same people by columns in the same order in both, or remove it."
+        problem = f"has a privacy unit of {len(other.privacy_unit)} columns, this table of {len(own)}"
+        yield place, Fault("KH005", problem, hint=hint)
+
+
+def _find_row_unit_faults(place: tuple[str, ...], table: TableSection) -> Faults:
+    for key in _TABLE_BOUNDING:
+        if getattr(table, key) is not None:
+            hint = "Remove it: a row is in one group and counts once."
+            yield (*place, key), Fault("KH005", 'has no meaning when privacy_unit = "row"', hint=hint)
+
+
+def _find_bounding_faults(place: tuple[str, ...], table: TableSection) -> Faults:
+    if table.max_groups_per_unit is None:
+        hint = "Add it: in how many groups of one question a unit may count; further ones are dropped."
+        yield (*place, "max_groups_per_unit"), Fault("KH005", "is missing", hint=hint)
+    if table.rows_per_unit is None and table.max_rows_per_group is None:
+        hint = "Add rows_per_unit = 20 (a unit's COUNT per group is clipped to it), or max_rows_per_group."
+        yield (*place, "rows_per_unit"), Fault("KH005", "is missing", hint=hint)
+    if table.rows_per_unit is not None and table.max_rows_per_group is not None:
+        hint = "Keep rows_per_unit (totals are clipped) or max_rows_per_group (rows are chosen)."
+        yield (*place, "max_rows_per_group"), Fault("KH005", "bounds the same thing as rows_per_unit", hint=hint)
