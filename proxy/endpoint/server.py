@@ -6,7 +6,7 @@ It never logs SQL, keys or passwords.
 import asyncio
 import secrets
 import socket
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import ExitStack
 from hmac import compare_digest
 from itertools import count
@@ -22,7 +22,6 @@ from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.connection_limits import STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
 from proxy.endpoint.login import UTF8, ClientGone, ClientStream, log_in
 from proxy.endpoint.session_backend import Backing
-from proxy.endpoint.stop_accepting import BACKLOG, accept_no_more
 from proxy.endpoint.tls_handshake import hold
 from proxy.endpoint.watchdog import Open, Watch
 from proxy.observe.logs import fault
@@ -42,9 +41,11 @@ from proxy.wire.violation import ProtocolViolation
 
 log = structlog.get_logger("keyhole.endpoint")
 
+BACKLOG = 1024  # how many clients the system may keep in its queue
 LOGIN_TIMEOUT_S = 10.0
 STOP_GRACE_S = 5.0
 _STOP_INTERVAL_S = 0.01
+_TURNS_TO_ATTEND = 3  # a connection is accepted; it gets a transport; its protocol knows of it
 _AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one read
 
 
@@ -326,3 +327,17 @@ async def _statements(stream: ClientStream, session: Session, relay: Relay) -> N
         relay.gathers = stream.connection.has_more
         await session.handle(received)
         stream.handled_bytes = 0
+
+
+async def accept_no_more(listening: Iterable[socket.socket]) -> None:
+    """Take no more connections from sockets that this event loop listens on; those taken already get their protocol.
+
+    Whoever is not taken stays in the system's queue, for another process or for the close of the socket to refuse.
+    To be awaited before `Server.close`: a connection taken just before that fails in asyncio (Python 3.11 and 3.12)
+    without being closed, and its client waits until the process ends.
+    """
+    loop, sockets = asyncio.get_running_loop(), tuple(listening)
+    for _ in range(_TURNS_TO_ATTEND):
+        for one in sockets:
+            loop.remove_reader(one.fileno())  # each time: after a lack of descriptors asyncio begins anew by a timer
+        await asyncio.sleep(0)

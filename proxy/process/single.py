@@ -11,8 +11,7 @@ import uvicorn
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.endpoint.cancel_requests import Siblings
-from proxy.endpoint.server import Endpoint
-from proxy.endpoint.stop_accepting import BACKLOG, accept_no_more
+from proxy.endpoint.server import BACKLOG, Endpoint, accept_no_more
 from proxy.observe.telemetry import Telemetry
 from proxy.process.addresses import Addresses, Place, Sockets, bound
 from proxy.process.generations import Generations

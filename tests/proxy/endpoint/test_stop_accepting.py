@@ -12,9 +12,8 @@ import pytest
 from starlette.applications import Starlette
 
 from planner.policy.sections import RestSection
-from proxy.endpoint.server import Endpoint
+from proxy.endpoint.server import Endpoint, accept_no_more
 from proxy.endpoint.session_backend import Backing
-from proxy.endpoint.stop_accepting import accept_no_more
 from proxy.process.single import HttpServer
 from proxy.rest import uvicorn_server as rest_server
 from proxy.shadow.address import ShadowAddress
