@@ -3,15 +3,23 @@
 Guarantee: an analyst never has more than half of the places (rounded up), and a place stays free only while everybody
 who waits has that many. Whoever waits and has no place is passed by at most one question of each other analyst, however
 many of those are in line.
+
+Very long texts wait here for one place in the whole process, whoever sends them over whichever endpoint: reading and
+planning them holds the interpreter's lock, and as many at once as there are threads would leave the event loops hardly
+any time.
 """
 
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import TIMEOUT_MAX
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+VERY_LONG_BYTES = 64 * 1024
+_UNTIL_IT_COMES_MS = int(TIMEOUT_MAX) * 1000
 
 
 class Line(Generic[T]):
@@ -103,3 +111,19 @@ class Turns:
     def _call(self) -> None:
         for _, called in self._line.admitted():
             called.set()
+
+
+_LONG_TEXTS = Turns(1)
+
+
+@contextmanager
+def alone(text: str, *, analyst: str) -> Iterator[None]:
+    """The block reads or plans a text of an analyst's: a very long one while nobody else does so. Blocks until then.
+
+    Whoever waits is passed by at most one text of each other analyst. Never within itself.
+    """
+    if len(text) <= VERY_LONG_BYTES // 4 or len(text.encode("utf-8", "surrogatepass")) <= VERY_LONG_BYTES:
+        yield
+        return
+    with _LONG_TEXTS.taken(analyst, timeout_ms=_UNTIL_IT_COMES_MS):
+        yield

@@ -28,7 +28,7 @@ from planner.statements.classify import (
     split,
 )
 from planner.statements.settings import SETTINGS
-from proxy.concurrency.long_statements import alone
+from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import affordable, approval
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline

@@ -25,7 +25,7 @@ from starlette.types import Scope
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
-from proxy.concurrency.long_statements import alone
+from proxy.concurrency.fair_queue import alone
 from proxy.pipeline.answering import explained_document
 from proxy.report import budget
 from proxy.report.refusals import internal_error

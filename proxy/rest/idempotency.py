@@ -25,7 +25,7 @@ from accountant.verbs.idempotency import Earlier, OtherRequest, State, TooManyKe
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
-from proxy.concurrency.long_statements import alone
+from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.ledger_verbs import answer_again
 from proxy.pipeline.messages import Answer, Asked, KeySet

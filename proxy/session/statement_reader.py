@@ -7,7 +7,7 @@ import structlog
 
 from planner.errors import KeyholeError
 from proxy.concurrency.cancellable_work import Work
-from proxy.concurrency.long_statements import VERY_LONG_BYTES, alone
+from proxy.concurrency.fair_queue import VERY_LONG_BYTES, alone
 from proxy.observe.logs import fault
 from proxy.pipeline.port import Asker, Part
 from proxy.session.client_statements import Held

@@ -11,9 +11,8 @@ import psycopg
 import pytest
 
 from proxy.cli import check as checking
-from proxy.concurrency import long_statements as long_texts
-from proxy.concurrency.fair_queue import Turns
-from proxy.concurrency.long_statements import VERY_LONG_BYTES, alone
+from proxy.concurrency import fair_queue
+from proxy.concurrency.fair_queue import VERY_LONG_BYTES, Turns, alone
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
 from proxy.service.service import Service
@@ -75,7 +74,7 @@ def test_a_very_long_text_waits_for_another_and_a_short_one_does_not(
     sql: str,
 ) -> None:
     turns = Noted()
-    monkeypatch.setattr(long_texts, "_TURNS", turns)
+    monkeypatch.setattr(fair_queue, "_LONG_TEXTS", turns)
     answered = threading.Event()
 
     def ask() -> None:
