@@ -6,13 +6,13 @@ from planner.errors import KeyholeError, not_allowed
 from planner.parser.lexer import tokens
 from proxy.pipeline.port import Part
 from proxy.session.client_text import ClientText
-from proxy.session.name_filter import PossibleNames, same
 from proxy.shadow.exchange import OWN_NAMES, Exchange
 from proxy.shadow.findings import Described
 from proxy.wire.frontend import Bind
 
 _SAVEPOINT_WORDS = frozenset({"savepoint", "release", "rollback"})
 _FETCHING = frozenset({"fetch", "move"})
+_NAME_BYTES = 60  # of the 63 that PostgreSQL keeps of a name: whoever asks by fewer finds too much, never too little
 _MOST_NAMES = 1000
 _MOST_SAVEPOINTS = 10_000
 
@@ -45,6 +45,44 @@ class Portal:
     bound: Bind
     read_by: tuple[bytes, ...] | None = None
     executed: bool = False
+
+
+class PossibleNames:
+    """Names of prepared statements, in any encoding and at any length: a set that answers "maybe" or "no".
+
+    Guarantee: whatever was added, and not dropped since, is found. Of names that may be the same to PostgreSQL all are
+    found if one is; once there are more than `most`, every name is found.
+    """
+
+    def __init__(self, *, most: int) -> None:
+        self._most = most
+        self._keys: set[bytes] = set()
+        self._all = False
+
+    def __bool__(self) -> bool:
+        return self._all or bool(self._keys)
+
+    def __contains__(self, name: str | bytes) -> bool:
+        return self._all or _key(name) in self._keys
+
+    def add(self, name: str | bytes) -> None:
+        """One name more."""
+        if not self._all:
+            self._keys.add(_key(name))
+            self._all = len(self._keys) > self._most
+            if self._all:
+                self._keys.clear()
+
+    def discard(self, name: bytes) -> None:
+        """One name less, if it cannot be another one."""
+        if name.isascii() and len(name) < _NAME_BYTES:
+            self._keys.discard(name)
+
+    def keep(self, names: set[bytes]) -> None:
+        """Drop all that are none of these."""
+        keys = {_key(name) for name in names}
+        self._keys = keys if self._all else self._keys & keys
+        self._all = len(self._keys) > self._most
 
 
 class Held:
@@ -160,3 +198,14 @@ def _no_savepoints(position: int | None) -> KeyholeError:
         position=position,
         hint="Send the statement itself, or bind what is prepared by protocol messages.",
     )
+
+
+def same(one: str | bytes, other: str | bytes) -> bool:
+    """Whether two names may be the same to PostgreSQL."""
+    return _key(one) == _key(other)
+
+
+def _key(name: str | bytes) -> bytes:
+    """What names that may be the same have in common: their first bytes, if these are the same in every encoding."""
+    raw = (name.encode("utf-8", "replace") if isinstance(name, str) else name)[:_NAME_BYTES]
+    return raw if raw.isascii() else b"\xff"

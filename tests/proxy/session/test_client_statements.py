@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.session.name_filter import PossibleNames, same
+from proxy.session.client_statements import PossibleNames, same
 
 names = st.builds(
     lambda first, rest: first + rest,
