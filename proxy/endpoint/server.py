@@ -21,7 +21,6 @@ from proxy.concurrency.thread_pool import WorkerPool
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.connection_limits import STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
 from proxy.endpoint.login import UTF8, ClientGone, ClientStream, log_in
-from proxy.endpoint.session_backend import Backing
 from proxy.endpoint.tls_handshake import hold
 from proxy.endpoint.watchdog import Open, Watch
 from proxy.observe.logs import fault
@@ -29,6 +28,7 @@ from proxy.observe.telemetry import Face, Telemetry, TurnedAway
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
 from proxy.session.error_fields import fatal, refusal, violation
+from proxy.session.port import Backing
 from proxy.session.session import Session
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.link import Refused

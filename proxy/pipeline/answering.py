@@ -32,8 +32,7 @@ from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import affordable, approval
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked
-from proxy.pipeline.port import Part, Prepared, Released
+from proxy.pipeline.messages import Asked, Part, Prepared, Released
 from proxy.pipeline.virtual_rows import virtual_rows
 from proxy.service.service import Service
 

@@ -1,6 +1,7 @@
 """What goes into the pipeline and what comes out."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -20,10 +21,11 @@ from planner.extract.outer_query import Asking
 from planner.parser.tree import parse
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
-from planner.statements.classify import classify, split
+from planner.statements.classify import Executing, classify, split
 from proxy.concurrency.cancellable_work import cancelled
 
 KEY_SET_FORMAT = 1
+_WORD = re.compile(r"[A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +166,50 @@ class Answer:
         """The answer for a program: columns, keys, and what is told beside them."""
         columns, keys = list(self.keys.columns), [list(key) for key in self.keys.keys]
         return {"columns": columns, "keys": keys, **self.head()}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One statement of a text. `offset` is where it starts, in characters; `intercepted`: the shadow cannot answer.
+
+    `prepares`: the name under which the shadow keeps a question, whose text must therefore be sent alone. `executing`:
+    only what the shadow holds under a name tells who answers. `beforehand` are statements of no effect that must
+    succeed in the shadow before anything else is done.
+    """
+
+    text: str
+    offset: int
+    intercepted: bool
+    prepares: str | None = None
+    executing: Executing | None = None
+    beforehand: tuple[str, ...] = ()
+
+    @property
+    def first_word(self) -> str:
+        """The word that it begins with, in lower case."""
+        found = _WORD.match(self.text)
+        return "" if found is None else found.group().lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A planned statement: what the shadow will run, and what releasing its answer needs.
+
+    `sql` takes the client's parameters under their own numbers, then `arrays` parameters of type text[]. Its columns
+    have the names and types of the original's. `tag` replaces the shadow's command tag (EXPLAIN). `rehearsal`, if
+    not empty, must run in the shadow before anything is released, after `sql` over no keys.
+    """
+
+    sql: str
+    arrays: int
+    tag: str | None
+    plan: object
+    rehearsal: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The arrays for `Prepared.sql`, in order, and the sentences a client shows beside the rows."""
+
+    arrays: tuple[tuple[str | None, ...], ...]
+    notices: tuple[str, ...]

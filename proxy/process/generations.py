@@ -19,11 +19,11 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import shadow_connections
-from proxy.endpoint.session_backend import Backing
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Telemetry
 from proxy.pipeline.answering import Answering
 from proxy.service.service import Service
+from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.guard import guarded

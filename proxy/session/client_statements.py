@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from planner.errors import KeyholeError, not_allowed
 from planner.parser.lexer import tokens
-from proxy.pipeline.port import Part
+from proxy.pipeline.messages import Part
 from proxy.session.client_text import ClientText
 from proxy.shadow.exchange import OWN_NAMES, Exchange
 from proxy.shadow.findings import Described

@@ -7,7 +7,7 @@ unless the text says otherwise, nothing of a text with a syntax error anywhere, 
 import asyncio
 
 from planner.parser.lexer import tokens
-from proxy.pipeline.port import Part
+from proxy.pipeline.messages import Part
 from proxy.session.client_statements import Held, Portal, Statement
 from proxy.session.client_text import ClientText
 from proxy.session.questions import How, Questions

@@ -15,10 +15,11 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.statements.classify import Executing
 from proxy.concurrency.cancellable_work import Work
-from proxy.pipeline.port import Asker, Part, Prepared, Released
+from proxy.pipeline.messages import Part, Prepared, Released
 from proxy.session.client_statements import Held, Portal
 from proxy.session.client_text import ClientText
 from proxy.session.error_fields import notice
+from proxy.session.port import Asker
 from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
 from proxy.shadow.exchange import Exchange
 from proxy.shadow.findings import Kept, SessionState, described

@@ -1,7 +1,7 @@
 """How many prepared statements, cursors and portals a session holds in the shadow, against its limits."""
 
 from planner.errors import KeyholeError
-from proxy.pipeline.port import Part
+from proxy.pipeline.messages import Part
 from proxy.session.client_statements import Held
 from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay

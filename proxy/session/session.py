@@ -13,11 +13,12 @@ from planner.errors import KeyholeError
 from planner.statements.allow_list import own_name_refused
 from proxy.concurrency.cancellable_work import Work
 from proxy.observe.telemetry import Telemetry
-from proxy.pipeline.port import Asker, Part
+from proxy.pipeline.messages import Part
 from proxy.session.client_statements import Held, Portal, Statement
 from proxy.session.client_text import ClientText
 from proxy.session.error_reporter import Refusing
 from proxy.session.multi_statement import UNNAMED, Script
+from proxy.session.port import Asker
 from proxy.session.questions import How, Questions
 from proxy.session.quotas import Counted
 from proxy.session.statement_reader import Reading

@@ -9,9 +9,10 @@ from planner.errors import KeyholeError
 from proxy.concurrency.cancellable_work import Work
 from proxy.concurrency.fair_queue import VERY_LONG_BYTES, alone
 from proxy.observe.logs import fault
-from proxy.pipeline.port import Asker, Part
+from proxy.pipeline.messages import Part
 from proxy.session.client_statements import Held
 from proxy.session.client_text import ClientText
+from proxy.session.port import Asker
 from proxy.session.statement_timeout import longest_ms
 
 log = structlog.get_logger("keyhole.session")

@@ -12,8 +12,8 @@ import pytest
 from planner.catalog.model import Catalog
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.server import Endpoint
-from proxy.endpoint.session_backend import Backing
 from proxy.security.tls import Tls
+from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema

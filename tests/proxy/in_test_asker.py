@@ -11,7 +11,7 @@ from planner.scope.embedded import Embedded
 from planner.statements.classify import classify, held, split
 from planner.statements.settings import SETTINGS, accuracy
 from proxy.pipeline.answering import read_part
-from proxy.pipeline.port import Part, Prepared, Released
+from proxy.pipeline.messages import Part, Prepared, Released
 from tests.proxy.endpoint_catalog import endpoint_catalog
 
 COUNTRIES = ("Côte d'Ivoire", "France", 'G"\\{},', "Spain")

@@ -16,6 +16,7 @@ from proxy.endpoint.server import Endpoint, accept_no_more
 from proxy.endpoint.session_backend import Backing
 from proxy.process.single import HttpServer
 from proxy.rest import uvicorn_server as rest_server
+from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
 from tests.proxy.endpoint_catalog import endpoint_catalog
 from tests.proxy.in_test_asker import FixedAsker

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog.model import Catalog
-from proxy.endpoint.session_backend import Backing
+from proxy.session.port import Backing
 from proxy.session.statement_timeout import given_ms, longest_ms
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER

@@ -1,0 +1,69 @@
+"""What a session of the PostgreSQL endpoint stands on: who answers its questions, and the shadow for all the rest.
+
+Whatever is no question never comes to an `Asker`.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from threading import Event
+from typing import Protocol
+
+from planner.catalog.model import Catalog, Value
+from proxy.pipeline.messages import Part, Prepared, Released
+from proxy.shadow.address import ShadowAddress
+from proxy.wire.startup import Login
+
+
+class Asker(Protocol):
+    """The pipeline as sessions use it. Every method may be called from a worker thread and raises KeyholeError."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The `keyhole.*` settings and their defaults, as text."""
+
+    def read(self, sql: str) -> tuple[Part, ...]:
+        """Split and classify; positions of refusals count in `sql`. Fast, pure, called on the event loop."""
+
+    def held(self, sql: str, *, in_sql: bool) -> str | None:
+        """What Keyhole answers of a statement that the shadow holds, as a statement; None if the shadow does. Pure.
+
+        `in_sql`: it was prepared by PREPARE, which is part of the text."""
+
+    def prepare(
+        self,
+        statement: str,
+        *,
+        settings: Mapping[str, str | None],
+        parameters: Mapping[int, Value | None],
+        analyst: str,
+        utc: bool,
+    ) -> Prepared:
+        """Plan one intercepted statement; nothing is spent. `parameters` are numbered from 1, `utc` says that the
+        session's TimeZone is UTC."""
+
+    def release(self, prepared: Prepared, *, withdrawn: Event) -> Released:
+        """Reserve, run, decide, commit. Blocks. Reserves nothing more once `withdrawn` is set, and raises KH409."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """Whom the policy knows, who answers, and the shadow, which shows `catalog` already.
+
+    `using` keeps all of it there while a session lasts.
+    """
+
+    catalog: Catalog
+    asker: Asker
+    shadow: ShadowAddress
+    using: Callable[[], AbstractContextManager[object]] = nullcontext
+
+    def settings(self, login: Login) -> dict[str, str]:
+        """The shadow session's startup: role, database, defaults of `keyhole.*`, then what the client brought."""
+        return {
+            "user": login.user,
+            "database": self.catalog.database,
+            "statement_timeout": str(self.catalog.statement_timeout_ms),
+            **self.asker.settings,
+            **dict(login.settings),
+        }
