@@ -23,7 +23,7 @@ with atheris.instrument_imports(include=["planner", "proxy.wire"]):
     from proxy.wire import frontend
     from proxy.wire.frontend import Bind, Cancel, Credential, Describe, EncryptionRequest, Execute, Parse, Query, Sync
     from proxy.wire.scram import AuthenticationFailed, ScramServer, Verifier, verifier
-    from proxy.wire.server import ServerConnection, State
+    from proxy.wire.server import ConnectionState, ServerConnection
     from proxy.wire.startup import login
     from proxy.wire.violation import ProtocolViolation
 from tests.proxy.endpoint_catalog import QUESTION, endpoint_catalog
@@ -79,7 +79,7 @@ def _conversation(pieces: list[bytes]) -> list[object]:
                 _read(connection, received.message)
                 told.append(received.message)
     except ProtocolViolation as violation:
-        assert connection.state is State.CLOSED
+        assert connection.state is ConnectionState.CLOSED
         told.append(violation.message)
     return told
 
@@ -100,7 +100,11 @@ def _read(connection: ServerConnection, message: frontend.FrontendMessage) -> No
         connection.authenticated()
         connection.ready()
     elif not isinstance(message, EncryptionRequest | Cancel):
-        assert connection.state not in (State.STARTUP, State.AUTHENTICATING, State.OPENING)
+        assert connection.state not in (
+            ConnectionState.STARTUP,
+            ConnectionState.AUTHENTICATING,
+            ConnectionState.OPENING,
+        )
 
 
 def text(data: bytes) -> None:

@@ -57,7 +57,7 @@ class Affordable:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Clipping:
     """The share of an aggregate that bounding is expected to cut: a unit's rows spread over as many groups as it may be
     in, or all together in one."""
 
@@ -85,7 +85,7 @@ class Simulation:
     scope_of: str
     affordable: tuple[Affordable, ...]
     mean_rows: float | None
-    cuts: tuple[Cut, ...]
+    cuts: tuple[Clipping, ...]
 
     @property
     def groups_of_one_unit(self) -> int:
@@ -206,11 +206,11 @@ def _section(scope: str, caps: Limits, table: str) -> str:
     return f"tables.{table}" if own else "budget"
 
 
-def _cuts(plan: Plan, mean_rows: float) -> tuple[Cut, ...]:
+def _cuts(plan: Plan, mean_rows: float) -> tuple[Clipping, ...]:
     spread = expected_cuts(plan, mean_rows=mean_rows / groups_of_one_unit(plan.question))
     together = expected_cuts(plan, mean_rows=mean_rows)
     return tuple(
-        Cut(name=least.name, spread=least.share, together=most.share)
+        Clipping(name=least.name, spread=least.share, together=most.share)
         for least, most in zip(spread, together, strict=True)
     )
 
@@ -309,6 +309,6 @@ def _cut_lines(made: Simulation, unit: str) -> Iterator[str]:
         yield from (f"    - {assumption}" for assumption in ASSUMPTIONS)
 
 
-def _range(cut: Cut) -> str:
+def _range(cut: Clipping) -> str:
     least, most = percent(cut.spread, places=2), percent(cut.together, places=2)
     return most if least == most else f"{least} to {most}"

@@ -22,7 +22,7 @@ from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.connection_limits import STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
 from proxy.endpoint.login import UTF8, ClientGone, ClientStream, log_in
 from proxy.endpoint.tls_handshake import hold
-from proxy.endpoint.watchdog import Open, Watch
+from proxy.endpoint.watchdog import OpenSession, Watch
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Face, Telemetry, TurnedAway
 from proxy.security.mock_users import Strangers
@@ -78,7 +78,7 @@ class Endpoint:
         self._workers = WorkerPool(workers, telemetry=self._telemetry)
         self._readers = WorkerPool(1, telemetry=self._telemetry)
         self._server: asyncio.Server | None = None
-        self._open: dict[int, Open] = {}
+        self._open: dict[int, OpenSession] = {}
         self._watch = Watch(
             self._connected,
             sessions=lambda: self.sessions,
@@ -107,7 +107,7 @@ class Endpoint:
         return port
 
     @property
-    def sessions(self) -> tuple[Open, ...]:
+    def sessions(self) -> tuple[OpenSession, ...]:
         """The sessions that are open now."""
         return tuple(self._open.values())
 
@@ -130,7 +130,7 @@ class Endpoint:
         return self._end([one for one in self.sessions if one.shadow == shadow])
 
     @staticmethod
-    def _end(gone: list[Open]) -> int:
+    def _end(gone: list[OpenSession]) -> int:
         still_there = [one for one in gone if not one.visitor.last_words]
         for one in still_there:
             one.visitor.send_away(STOPPED)
@@ -238,10 +238,10 @@ class Endpoint:
                 telemetry=self._telemetry,
             )
             secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
-            opened = Open(secret, stream, relay, session, catalog.analyst(login.user), visitor, backing.shadow)
+            opened = OpenSession(secret, stream, relay, session, catalog.analyst(login.user), visitor, backing.shadow)
             await self._stay(opened, login, address=address)
 
-    async def _stay(self, opened: Open, login: Login, *, address: str | None) -> None:
+    async def _stay(self, opened: OpenSession, login: Login, *, address: str | None) -> None:
         """A session from its greeting to its end."""
         process, stream, relay = self._register(opened), opened.stream, opened.relay
         structlog.contextvars.bind_contextvars(session=process)
@@ -259,7 +259,7 @@ class Endpoint:
             if not relay.answers.settled:
                 opened.visitor.lingering = relay.process
 
-    def _register(self, opened: Open) -> int:
+    def _register(self, opened: OpenSession) -> int:
         numbers = self._siblings.numbers
         while self._next_process in self._open:
             self._next_process = self._next_process + 1 if self._next_process + 1 in numbers else numbers[0]

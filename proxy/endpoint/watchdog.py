@@ -20,7 +20,7 @@ LATE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenSession:
     """An open session, as cancelling, the watch on sessions, stopping and a reload of the policy see it.
 
     `analyst` is who logged in, as the policy had it then.
@@ -47,7 +47,7 @@ class Watch:
         self,
         connected: Connections,
         *,
-        sessions: Callable[[], Sequence[Open]],
+        sessions: Callable[[], Sequence[OpenSession]],
         limits: Callable[[], ServerLimitsSection],
         longest_s: Callable[[], float],
     ) -> None:
@@ -100,7 +100,7 @@ class Watch:
                 if most and one.session.idle_for(now) > most:
                     one.visitor.send_away(report)
 
-    async def _end_late(self, one: Open) -> None:
+    async def _end_late(self, one: OpenSession) -> None:
         """Cancel what has run for too long where the session has set PostgreSQL's own limit higher than the owner's.
 
         Everywhere else PostgreSQL does it, statement by statement. What goes on all the same stands back.

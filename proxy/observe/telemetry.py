@@ -63,7 +63,7 @@ class Stage(StrEnum):
     COMMIT = "commit"
 
 
-class Ending(StrEnum):
+class QuestionEnding(StrEnum):
     """How a planned question ends: answered anew, answered as before, refused unspent, or failed when it was paid."""
 
     ANSWERED = "answered"
@@ -90,7 +90,7 @@ class TurnedAway(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GaugeReading:
     """One gauge read at a scrape: its name and help, its label's name ("" for none) and the value by label."""
 
     name: str
@@ -150,7 +150,7 @@ class Telemetry:
         """A rate of what has not happened yet is nought, not absent."""
         for stage in Stage:
             self._stages.labels(stage=stage)
-        for ending in Ending:
+        for ending in QuestionEnding:
             self._questions.labels(outcome=ending)
         for face in Face:
             self._failed_logins.labels(face=face)
@@ -166,7 +166,7 @@ class Telemetry:
         """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def watch(self, *readings: Reading) -> None:
+    def watch(self, *readings: GaugeReading) -> None:
         """Read these at every scrape; one that cannot be read is left out of it."""
         self.registry.register(_Readings(readings))
 
@@ -188,7 +188,7 @@ class Telemetry:
             with self._turns.labels(state="taken").track_inprogress():
                 yield
 
-    def question(self, ending: Ending, *, analyst: str, question: str) -> None:
+    def question(self, ending: QuestionEnding, *, analyst: str, question: str) -> None:
         """A planned question has ended; `question` is its id in the ledger."""
         self._questions.labels(outcome=ending).inc()
         self._tell("question", analyst=analyst, question=question, outcome=ending)
@@ -252,7 +252,7 @@ class Telemetry:
 
 
 class _Readings(Collector):
-    def __init__(self, readings: tuple[Reading, ...]) -> None:
+    def __init__(self, readings: tuple[GaugeReading, ...]) -> None:
         self._readings = readings
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
@@ -270,5 +270,5 @@ class _Readings(Collector):
             yield family
 
 
-def _family(reading: Reading) -> GaugeMetricFamily:
+def _family(reading: GaugeReading) -> GaugeMetricFamily:
     return GaugeMetricFamily(reading.name, reading.help, labels=[reading.label] if reading.label else [])

@@ -32,7 +32,7 @@ from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import affordable, approval
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, Part, Prepared, Released
+from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, StatementPart
 from proxy.pipeline.virtual_rows import virtual_rows
 from proxy.service.service import Service
 
@@ -81,11 +81,11 @@ class Answering:
         own = {setting.name: setting.default(catalog.defaults) for setting in SETTINGS}
         return {**own, **stored_parameters.settings_of(catalog)}
 
-    def read(self, sql: str) -> tuple[Part, ...]:
+    def read(self, sql: str) -> tuple[StatementPart, ...]:
         """The statements of a text, and which of them Keyhole answers. What is short may well come again."""
         return self._read(sql) if len(sql) <= SHORT_CHARACTERS else self._parts(sql)
 
-    def _parts(self, sql: str) -> tuple[Part, ...]:
+    def _parts(self, sql: str) -> tuple[StatementPart, ...]:
         return tuple(read_part(part.text, part.offset, self._classified(part.text, part.offset)) for part in split(sql))
 
     def held(self, sql: str, *, in_sql: bool) -> str | None:
@@ -152,20 +152,20 @@ class Answering:
     def _planned(self, asked: Asked) -> tuple[Asked, Plan]:
         return asked, pipeline.prepare(self._service, asked)
 
-    def release(self, prepared: Prepared, *, withdrawn: Event) -> Released:
+    def release(self, prepared: Prepared, *, withdrawn: Event) -> ReleasedArrays:
         """Answer everything inside the statement: reserve, run, decide, commit."""
         match prepared.plan:
             case Explained(lines=lines):
-                return Released(arrays=(lines,), notices=())
+                return ReleasedArrays(arrays=(lines,), notices=())
             case Answerable() as answerable:
                 with self._service.using():
                     return self._released(answerable, withdrawn)
             case _:
                 raise TypeError("prepared by somebody else")
 
-    def _released(self, answerable: Answerable, withdrawn: Event) -> Released:
+    def _released(self, answerable: Answerable, withdrawn: Event) -> ReleasedArrays:
         if not answerable.embedded:
-            return Released(arrays=((),) * len(answerable.columns), notices=())
+            return ReleasedArrays(arrays=((),) * len(answerable.columns), notices=())
         relations: list[tuple[tuple[str | None, ...], ...]] = []
         notices: list[str] = []
         for part in answerable.embedded:
@@ -182,15 +182,15 @@ class Answering:
             if answer.noise is not None:
                 notices.append(answer.noise)
             notices.extend(plan.warnings)
-        return Released(
+        return ReleasedArrays(
             arrays=tuple(relations[embedded][column] for embedded, column in answerable.columns),
             notices=tuple(dict.fromkeys(notices)),
         )
 
 
-def read_part(text: str, offset: int, statement: Statement) -> Part:
+def read_part(text: str, offset: int, statement: Statement) -> StatementPart:
     """A statement of a text, as a session treats it."""
-    return Part(
+    return StatementPart(
         text=text,
         offset=offset,
         intercepted=isinstance(statement, Asking | Explaining),

@@ -169,7 +169,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StatementPart:
     """One statement of a text. `offset` is where it starts, in characters; `intercepted`: the shadow cannot answer.
 
     `prepares`: the name under which the shadow keeps a question, whose text must therefore be sent alone. `executing`:
@@ -208,7 +208,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ReleasedArrays:
     """The arrays for `Prepared.sql`, in order, and the sentences a client shows beside the rows."""
 
     arrays: tuple[tuple[str | None, ...], ...]

@@ -5,7 +5,7 @@ from functools import wraps
 
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
-from proxy.observe.telemetry import Ending
+from proxy.observe.telemetry import QuestionEnding
 from proxy.pipeline.claim import identity
 from proxy.pipeline.messages import Answer, Asked
 from proxy.service.service import Service
@@ -19,12 +19,12 @@ def observed(answer: Answering) -> Answering:
 
     @wraps(answer)
     def observing(service: Service, plan: Plan, asked: Asked) -> Answer:
-        ending = Ending.FAILED
+        ending = QuestionEnding.FAILED
         try:
             told = answer(service, plan, asked)
-            ending = Ending.STORED if told.reused else Ending.ANSWERED
+            ending = QuestionEnding.STORED if told.reused else QuestionEnding.ANSWERED
         except KeyholeError as error:
-            ending = Ending.FAILED if error.code.startswith(_PAID) else Ending.REFUSED
+            ending = QuestionEnding.FAILED if error.code.startswith(_PAID) else QuestionEnding.REFUSED
             raise
         finally:
             service.telemetry.question(ending, analyst=asked.analyst.name, question=identity(plan, service.catalog))

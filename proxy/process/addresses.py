@@ -10,7 +10,7 @@ from planner.errors import KeyholeError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListenAddress:
     """Where to listen; port 0 takes a free one."""
 
     host: str
@@ -50,12 +50,12 @@ class Sockets:
 @contextmanager
 def sockets(*, host: str, port: int, rest_port: int) -> Iterator[Sockets]:
     """Both sockets while the block runs. Port 0 takes a free one. Raises KH406."""
-    with bound(Place(host, port)) as postgresql, bound(Place(host, rest_port)) as rest:
+    with bound(ListenAddress(host, port)) as postgresql, bound(ListenAddress(host, rest_port)) as rest:
         yield Sockets(postgresql, rest)
 
 
 @contextmanager
-def bound(place: Place) -> Iterator[socket.socket]:
+def bound(place: ListenAddress) -> Iterator[socket.socket]:
     """A listening socket while the block runs. Raises KH406, saying which address cannot be had."""
     try:
         taken = socket.create_server(

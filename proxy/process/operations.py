@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from proxy.endpoint.server import Endpoint
-from proxy.observe.telemetry import Reading, Telemetry
+from proxy.observe.telemetry import GaugeReading, Telemetry
 from proxy.process.generations import Generations
 from proxy.service.readiness import Readiness, shadow_connections
 from proxy.service.service import Service
@@ -47,7 +47,7 @@ def operations(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
     )
 
 
-def readings(generations: Generations, endpoint: Endpoint, ready: Readiness) -> tuple[Reading, ...]:
+def readings(generations: Generations, endpoint: Endpoint, ready: Readiness) -> tuple[GaugeReading, ...]:
     """What is read at every scrape rather than counted as it happens."""
 
     def sessions() -> Mapping[str, float]:
@@ -67,15 +67,19 @@ def readings(generations: Generations, endpoint: Endpoint, ready: Readiness) -> 
 
     return (
         ready.reading,
-        Reading("keyhole_sessions", "Open sessions by what they do", "state", sessions),
-        Reading("keyhole_connections", "Open connections, logged in or not", "", lambda: {"": endpoint.connections}),
-        Reading("keyhole_shadow_connections", "The shadows' own count", "", in_shadows),
-        Reading(
+        GaugeReading("keyhole_sessions", "Open sessions by what they do", "state", sessions),
+        GaugeReading(
+            "keyhole_connections", "Open connections, logged in or not", "", lambda: {"": endpoint.connections}
+        ),
+        GaugeReading("keyhole_shadow_connections", "The shadows' own count", "", in_shadows),
+        GaugeReading(
             "keyhole_generations", "Policies whose tables open sessions show", "", lambda: {"": len(generations.open)}
         ),
-        Reading("keyhole_rollups", "Prepared copies of rows that count", "state", rollups),
-        Reading("keyhole_ledger_events", "Events in the ledger, as last seen", "", lambda: {"": newest().ledger.size}),
-        Reading(
+        GaugeReading("keyhole_rollups", "Prepared copies of rows that count", "state", rollups),
+        GaugeReading(
+            "keyhole_ledger_events", "Events in the ledger, as last seen", "", lambda: {"": newest().ledger.size}
+        ),
+        GaugeReading(
             "keyhole_ledger_open_seconds",
             "How long opening the ledger took: its events since the last stored balances were read",
             "",

@@ -15,7 +15,7 @@ from planner.policy.sections import RestSection
 from proxy.concurrency.signals import Signals
 from proxy.observe.logs import to_standard_error
 from proxy.observe.telemetry import Telemetry
-from proxy.process.addresses import Addresses, Place, Sockets, sockets
+from proxy.process.addresses import Addresses, ListenAddress, Sockets, sockets
 from proxy.process.announcements import announce, say_goodbye
 from proxy.process.generations import Generation, Generations, first_generation, prepared_shadow
 from proxy.process.reload import Reloading, each_time
@@ -48,7 +48,7 @@ def run(
     for warning in exposure(host or section.host, tls, now=datetime.now(UTC)):
         log.warning("exposed", what=warning)
     wanted = section.metrics_port if metrics_port is None else metrics_port
-    metrics = None if wanted is None else Place(metrics_host or section.metrics_host, wanted)
+    metrics = None if wanted is None else ListenAddress(metrics_host or section.metrics_host, wanted)
     with sockets(
         host=section.host if host is None else host,
         port=section.port if port is None else port,
@@ -87,7 +87,7 @@ def in_background(
     rest_port: int,
     tls: Tls | None = None,
     rest: RestSection | None = None,
-    metrics: Place | None = None,
+    metrics: ListenAddress | None = None,
 ) -> Iterator[Addresses]:
     """Serve from a thread of its own while the block runs; for the demo, benchmarks and tests."""
     started: Future[Addresses] = Future()
@@ -122,7 +122,7 @@ async def _until_told(
     policy: Policy,
     accepting: Sockets,
     tls: Tls | None,
-    metrics: Place | None,
+    metrics: ListenAddress | None,
     strangers: Strangers,
     signals: Signals,
 ) -> None:

@@ -13,7 +13,7 @@ from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.server import BACKLOG, Endpoint, accept_no_more
 from proxy.observe.telemetry import Telemetry
-from proxy.process.addresses import Addresses, Place, Sockets, bound
+from proxy.process.addresses import Addresses, ListenAddress, Sockets, bound
 from proxy.process.generations import Generations
 from proxy.process.operations import operations, readings
 from proxy.rest import uvicorn_server as rest_server
@@ -40,7 +40,7 @@ async def running(
     tls: Tls | None = None,
     limits: ServerLimitsSection | None = None,
     rest: RestSection | None = None,
-    metrics: Place | None = None,
+    metrics: ListenAddress | None = None,
     siblings: Siblings | None = None,
     strangers: Strangers | None = None,
 ) -> AsyncIterator[Running]:
@@ -119,7 +119,7 @@ async def _rest(
 
 
 @asynccontextmanager
-async def _metrics(seen: Telemetry, ready: Readiness, *, place: Place | None) -> AsyncIterator[int | None]:
+async def _metrics(seen: Telemetry, ready: Readiness, *, place: ListenAddress | None) -> AsyncIterator[int | None]:
     if place is None:
         yield None
         return

@@ -21,11 +21,25 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.concurrency.signals import Signals, unheard_by_children
 from proxy.observe.logs import fault, to_standard_error
-from proxy.process.addresses import Addresses, Place, Sockets
+from proxy.process.addresses import Addresses, ListenAddress, Sockets
 from proxy.process.announcements import announce, say_goodbye
 from proxy.process.generations import oldest_of_few, prepared_shadow
 from proxy.process.reload import InForce, NotTaken, each_time, log_refusal, unless_cancelled
-from proxy.process.worker import Failed, Left, Open, Opened, Order, Ready, Reload, Shown, Stop, Take, Task, Word, work
+from proxy.process.worker import (
+    Failed,
+    GenerationLeft,
+    Open,
+    Opened,
+    Order,
+    Ready,
+    Reload,
+    Shown,
+    Stop,
+    Take,
+    Task,
+    Word,
+    work,
+)
 from proxy.security.mock_users import Strangers
 from proxy.service.login_secret import login_secret
 from proxy.service.pins import pinned_catalog
@@ -45,7 +59,9 @@ _DIED: dict[str, object] = {"why": "a worker died while it opened it"}
 _LATE: dict[str, object] = {"why": "a worker did not open it in time"}
 
 
-def supervise(policy: Policy, *, accepting: Sockets, metrics: Place | None, workers: int, signals: Signals) -> None:
+def supervise(
+    policy: Policy, *, accepting: Sockets, metrics: ListenAddress | None, workers: int, signals: Signals
+) -> None:
     """Serve with so many processes until SIGINT or SIGTERM. The metrics of worker i are on the i-th port from
     `metrics` on. Raises KeyholeError for what is wrong with the policy, and where a worker cannot start at first."""
     with Service.over(policy) as service:  # checked once, and the ledger brought to this version by one process alone
@@ -138,7 +154,7 @@ class _Worker:
             case Opened(number=number, why=why):
                 if number == self._asked and not self._vote.done():
                     self._vote.set_result(why)
-            case Left(number=number):
+            case GenerationLeft(number=number):
                 self.uses.discard(number)
                 self._left()
 
@@ -166,7 +182,7 @@ class _Supervisor:
         catalog: Catalog,
         *,
         accepting: Sockets,
-        metrics: Place | None,
+        metrics: ListenAddress | None,
         workers: int,
         folder: Path,
         strangers: Strangers,
@@ -223,7 +239,7 @@ class _Supervisor:
     def _start(self, number: int) -> None:
         place = self._metrics
         if place is not None and place.port:
-            place = Place(place.host, place.port + number)
+            place = ListenAddress(place.host, place.port + number)
         task = Task(
             worker=number,
             workers=self._number,

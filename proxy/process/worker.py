@@ -22,7 +22,7 @@ from proxy.concurrency.signals import heard_by_parent_alone
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.observe.logs import fault, to_standard_error
 from proxy.observe.telemetry import Telemetry
-from proxy.process.addresses import Addresses, Place, Sockets
+from proxy.process.addresses import Addresses, ListenAddress, Sockets
 from proxy.process.generations import Generation, Generations, closed
 from proxy.process.reload import RestartNeeded, Taking, insist_on_source, log_refusal, unless_cancelled, why
 from proxy.process.single import running
@@ -63,7 +63,7 @@ class Task:
     workers: int
     shown: Shown
     accepting: Sockets
-    metrics: Place | None
+    metrics: ListenAddress | None
     folder: Path
     strangers: Strangers
 
@@ -120,14 +120,14 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class GenerationLeft:
     """From a worker: nobody here uses that generation's shadow any more."""
 
     number: int
 
 
 Order = Reload | Open | Take | Stop
-Word = Ready | Failed | Opened | Left
+Word = Ready | Failed | Opened | GenerationLeft
 
 
 class _Parent:
@@ -176,7 +176,7 @@ def _generation(shown: Shown, service: Service, parent: _Parent) -> Generation:
         try:
             service.close()
         finally:
-            parent.say(Left(shown.number))
+            parent.say(GenerationLeft(shown.number))
 
     return Generation(shown.number, service, shown.shadow, close)
 

@@ -19,7 +19,7 @@ from proxy.service.service import Service
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BudgetLine:
     """One row of the budget: a family's group, or the privacy unit over everything. Amounts in epsilon, as text.
 
     `budget` is the cap with what was granted, for an analyst the own one where it is lower. What is spent on a group is
@@ -51,17 +51,17 @@ class Line:
         )
 
 
-def lines(service: Service, analyst: str | None) -> tuple[Line, ...]:
+def lines(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
     """Every group that was ever charged, and the privacy unit; one analyst's own charges if named."""
     report = service.balances(analyst)
     return (*_unit_lines(service, report), *_group_lines(report))
 
 
-def _unit_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
+def _unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
     if report.unit_cap_nano is None or report.unit_left_nano is None:
         return
     units = sorted({table.unit_text for table in service.catalog.tables if table.unit})
-    yield Line(
+    yield BudgetLine(
         table="",
         unit="; ".join(units),
         scope="unit",
@@ -74,13 +74,13 @@ def _unit_lines(service: Service, report: BudgetReport) -> Iterator[Line]:
     )
 
 
-def _group_lines(report: BudgetReport) -> Iterator[Line]:
+def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
     for balance in report.families:
         for key, spent, left in zip(balance.keys(), balance.lost_nano, balance.left_nano, strict=True):
             named = ", ".join(
                 f"{column_of(label)} = {value}" for label, value in zip(balance.family.columns, key, strict=True)
             )
-            yield Line(
+            yield BudgetLine(
                 table=balance.family.table,
                 unit=balance.family.unit,
                 scope="group",

@@ -21,7 +21,7 @@ _SAMPLE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class TextLabel:
     """A line of text; `x` and `y` are where its baseline starts, in pixels. `turned`: written upwards."""
 
     x: float
@@ -41,7 +41,7 @@ class Box:
     width: float
     height: float
     fill: str
-    label: Label | None = None
+    label: TextLabel | None = None
     told: str = ""
 
 
@@ -52,7 +52,7 @@ class Picture:
     title: str
     width: float
     height: float
-    parts: tuple[Label | Box, ...]
+    parts: tuple[TextLabel | Box, ...]
 
 
 def laid_out(maps: Sequence[HeatMap], *, title: str) -> Picture:
@@ -60,7 +60,7 @@ def laid_out(maps: Sequence[HeatMap], *, title: str) -> Picture:
 
     Of a map with more than 120 rows or columns the most spent are drawn, and it says so.
     """
-    parts: list[Label | Box] = [Label(_MARGIN, _MARGIN + FONT, visible(title), bold=True)]
+    parts: list[TextLabel | Box] = [TextLabel(_MARGIN, _MARGIN + FONT, visible(title), bold=True)]
     top, width = _MARGIN + 2.0 * _HIGH, _MARGIN * 2 + len(title) * CHARACTER
     for whole in maps:
         shown = whole.at_most(rows=MOST_ROWS, columns=MOST_COLUMNS)
@@ -72,18 +72,18 @@ def laid_out(maps: Sequence[HeatMap], *, title: str) -> Picture:
     return Picture(title=title, width=width, height=top + 2 * _HIGH, parts=tuple(parts))
 
 
-def _map(shown: HeatMap, top: float) -> tuple[list[Label | Box], float, float]:
+def _map(shown: HeatMap, top: float) -> tuple[list[TextLabel | Box], float, float]:
     """A map's parts, its right edge and its bottom."""
     heading = f"{shown.title}. {shown.remark}".strip() if shown.remark else shown.title
-    parts: list[Label | Box] = [Label(_MARGIN, top, visible(heading), bold=True)]
+    parts: list[TextLabel | Box] = [TextLabel(_MARGIN, top, visible(heading), bold=True)]
     left = _MARGIN + max(len(_short(name)) for name in shown.rows) * CHARACTER + 8
     # column headings are written upwards
     body = top + 8 + max(len(_short(name)) for name in shown.columns) * CHARACTER + 8
     for number, name in enumerate(shown.columns):
-        parts.append(Label(left + number * _WIDE + _WIDE / 2 + 4, body - 6, _short(name), turned=True))
+        parts.append(TextLabel(left + number * _WIDE + _WIDE / 2 + 4, body - 6, _short(name), turned=True))
     for down, (row, shares) in enumerate(zip(shown.rows, shown.percent.tolist(), strict=True)):
         y = body + down * _HIGH
-        parts.append(Label(_MARGIN, y + 14, _short(row)))
+        parts.append(TextLabel(_MARGIN, y + 14, _short(row)))
         parts += _row(row, shown.columns, shares, left=left, y=y)
     right = max(left + _WIDE * len(shown.columns), _MARGIN + len(heading) * CHARACTER) + _MARGIN
     return parts, right, body + _HIGH * len(shown.rows) + _HIGH
@@ -93,15 +93,15 @@ def _row(row: str, columns: Sequence[str], shares: Sequence[int], *, left: float
     for number, (column, percent) in enumerate(zip(columns, shares, strict=True)):
         x = left + number * _WIDE
         told = "never asked" if percent < 0 else f"{percent} % spent"
-        number_in_it = Label(x + 5, y + 14, figure(percent), ink="#ffffff" if percent >= DARK_FROM else INK)
+        number_in_it = TextLabel(x + 5, y + 14, figure(percent), ink="#ffffff" if percent >= DARK_FROM else INK)
         yield Box(x, y, _WIDE, _HIGH, fill(percent), label=number_in_it, told=visible(f"{row}, {column}: {told}"))
 
 
-def _legend(top: float) -> Iterator[Label | Box]:
+def _legend(top: float) -> Iterator[TextLabel | Box]:
     for number, (percent, words) in enumerate(legend()):
         x = float(_MARGIN + number * _LEGEND)
         yield Box(x, top, _SAMPLE, _SAMPLE, fill(percent))
-        yield Label(x + 22, top + 13, words)
+        yield TextLabel(x + 22, top + 13, words)
 
 
 def _short(name: str) -> str:

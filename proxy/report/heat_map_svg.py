@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from proxy.report.heat_map import HeatMap
-from proxy.report.heat_map_layout import EDGE, FONT, Box, Label, laid_out
+from proxy.report.heat_map_layout import EDGE, FONT, Box, TextLabel, laid_out
 from proxy.report.terminal import visible
 
 
@@ -40,7 +40,7 @@ def _box(box: Box) -> str:
     return f"<g><title>{_escaped(box.told)}</title>{drawn}{_text(box.label)}</g>"
 
 
-def _text(label: Label) -> str:
+def _text(label: TextLabel) -> str:
     weight = ' font-weight="bold"' if label.bold else ""
     turn = f' transform="rotate(-90 {label.x:.1f} {label.y:.1f})"' if label.turned else ""
     return (

@@ -41,7 +41,7 @@ class AnalystReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class OdometerReading:
     """The odometer. `unit_epsilon` is what one unit has lost over all tables with units of several rows.
 
     Caps are the policy's, for one window and without grants.
@@ -174,13 +174,13 @@ def windows(ledger: Ledger) -> int:
     return 1 + sum(isinstance(event, WindowOpened) for event in ledger.owner.events())
 
 
-def read(policy: Policy, ledger: Ledger) -> Reading:
+def read(policy: Policy, ledger: Ledger) -> OdometerReading:
     """The reading of a ledger. Raises `LedgerUnavailable`."""
     budget = policy.budget
     report = ledger.balances(_limits(policy), all_windows=True)
     asked = [question for question in ledger.history() if question.status != "released"]
     counts = Counter((question.charge.family.table, question.charge.family.unit) for question in asked)
-    return Reading(
+    return OdometerReading(
         windows=report.windows,
         since=None if not asked else asked[0].at.date().isoformat(),
         until=None if not asked else asked[-1].at.date().isoformat(),

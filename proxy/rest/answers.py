@@ -44,7 +44,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class KeyRange:
     """Which keys are wanted: from the one numbered `start` on, all or `size` of them."""
 
     start: int = 0
@@ -52,7 +52,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class PageCursor:
     """Where a page starts: in the answer that a reservation stored, from a key on.
 
     It is no secret: whoever sends it must have paid for that answer, or have read it.
@@ -62,12 +62,12 @@ class Cursor:
     start: int
 
     @staticmethod
-    def read(text: str) -> "Cursor":
+    def read(text: str) -> "PageCursor":
         """The cursor that a text is. Raises KH408."""
         match = _CURSOR.fullmatch(text)
         if match is None:
             raise no_such_answer()
-        return Cursor(match[1], int(match[2]))
+        return PageCursor(match[1], int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.reservation}-{self.start}"
@@ -78,7 +78,7 @@ def no_such_answer() -> KeyholeError:
     return HttpRefusal("KH408", "there is no such cursor", hint="Ask the question again.", status=404)
 
 
-def held(service: Service, cursor: Cursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
+def held(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
     """The stored answer in which a cursor stands. Raises KH408 unless the analyst has paid for it or read it, KH502."""
     stored = _stored(service, cursor.reservation, analyst)
     keys = None if stored is None else kept.of(stored)
@@ -129,7 +129,7 @@ def _weight(form: str, ranges: Sequence[str]) -> tuple[float, int]:
     return weight, exactness
 
 
-def response(reply: Reply, *, form: str, cut: Cut, headers: Mapping[str, str]) -> Response:
+def response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[str, str]) -> Response:
     """The keys that are wanted, in a form.
 
     Guarantee: beside the key set itself, memory holds `SLICE_KEYS` keys as text at a time, and what the client has not
@@ -140,7 +140,7 @@ def response(reply: Reply, *, form: str, cut: Cut, headers: Mapping[str, str]) -
     # a reply that is stored nowhere cannot be continued, and comes whole
     paged = cut.size is not None and reply.stored is not None
     end = end if paged else count
-    following = Cursor(reply.stored, end) if paged and reply.stored is not None and end < count else None
+    following = PageCursor(reply.stored, end) if paged and reply.stored is not None and end < count else None
     head = {**reply.head, "count": count, "next": None if following is None else str(following)}
     pieces = _WRITERS[form](head, reply.keys, cut.start, end)
     own = dict(headers)

@@ -32,7 +32,7 @@ from proxy.report.refusals import internal_error
 from proxy.rest import answers as rest_answers
 from proxy.rest import idempotency as rest_idempotency
 from proxy.rest import strict_json as rest_json
-from proxy.rest.answers import MOST_PAGE_KEYS, Cursor, Cut
+from proxy.rest.answers import MOST_PAGE_KEYS, KeyRange, PageCursor
 from proxy.rest.gate import Gate
 from proxy.rest.middleware import LEAVING, Shell
 from proxy.rest.models import AnswerOut, Health, PageOut, QuestionIn
@@ -137,7 +137,7 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
             told = rest_idempotency.ask(service, body, _known(service, who), key=key, keep_days=keep_days)
         if isinstance(told.outcome, KeyholeError):
             return problem_response(told.outcome, headers=told.headers)
-        return rest_answers.response(told.outcome, form=form, cut=Cut(size=page_size), headers=told.headers)
+        return rest_answers.response(told.outcome, form=form, cut=KeyRange(size=page_size), headers=told.headers)
 
     @app.get("/v1/answer", response_model=PageOut, responses=answered | announced(*READING, 400, 404, 406))
     def page(
@@ -148,10 +148,10 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
     ) -> Response:
         """More keys of an answer, from where a cursor stands. Spends nothing."""
         form = rest_answers.form_of(request.headers.getlist("accept"))
-        place = Cursor.read(cursor)
+        place = PageCursor.read(cursor)
         with serving.using() as service:
             reply = rest_answers.held(service, place, _known(service, who), kept=kept)
-        return rest_answers.response(reply, form=form, cut=Cut(start=place.start, size=page_size), headers={})
+        return rest_answers.response(reply, form=form, cut=KeyRange(start=place.start, size=page_size), headers={})
 
     @app.post("/v1/explain", responses=announced(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
@@ -194,7 +194,7 @@ class _StrictRequest(Request):
 def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute]:
     """Routes below /v1 let analysts in before they read anything, and have so many threads to answer in."""
 
-    class Guarded(APIRoute):
+    class GatedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handler = super().get_route_handler()
             asks = self.path.startswith("/v1/")
@@ -207,7 +207,7 @@ def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute
 
             return guarded
 
-    return Guarded
+    return GatedRoute
 
 
 def _known(service: Service, name: str) -> Analyst:

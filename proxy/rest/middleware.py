@@ -81,7 +81,7 @@ class Shell:
             await self._inner(scope, receive, send)
             return
         request = _request_id(scope)
-        incoming = _Incoming(scope, receive, most_bytes=self._most_bytes, timeout_s=self._receive_timeout_ms / 1000)
+        incoming = _IncomingBody(scope, receive, most_bytes=self._most_bytes, timeout_s=self._receive_timeout_ms / 1000)
         headers = _PAGE_HEADERS if _is_page(scope, self._pages) else _HEADERS
         outgoing = _Outgoing(send, incoming, {**headers, b"x-request-id": request.encode()}, head=_is_head(scope))
         state = scope.setdefault("state", {})
@@ -117,7 +117,7 @@ class Shell:
         return None
 
 
-class _Incoming:
+class _IncomingBody:
     """A request's body as it comes in: no larger and no slower than it may be."""
 
     def __init__(self, scope: Scope, receive: Receive, *, most_bytes: int, timeout_s: float) -> None:
@@ -167,7 +167,7 @@ class _Incoming:
 class _Outgoing:
     """The answer as it goes out, with the headers that every answer has."""
 
-    def __init__(self, send: Send, incoming: _Incoming, own: Mapping[bytes, bytes], *, head: bool) -> None:
+    def __init__(self, send: Send, incoming: _IncomingBody, own: Mapping[bytes, bytes], *, head: bool) -> None:
         self._send = send
         self._incoming = incoming
         self._own = own

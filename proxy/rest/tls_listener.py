@@ -21,10 +21,10 @@ from proxy.security.tls import HTTP_ALPN, Tls
 def door(inside: type[H11Protocol], *, tls: Tls, limits: RestSection) -> type[asyncio.Protocol]:
     """What uvicorn makes of a new connection: `inside` takes over when the handshake is made."""
 
-    class Guarded(Door):
+    class GuardedDoor(Door):
         entrance = Entrance(inside, tls, limits)
 
-    return Guarded
+    return GuardedDoor
 
 
 @dataclass(frozen=True, slots=True)

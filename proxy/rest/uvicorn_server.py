@@ -41,16 +41,16 @@ def config(app: Any, limits: RestSection, *, tls: Tls | None = None) -> uvicorn.
     )
 
 
-def _protocol(limits: RestSection) -> type["Connection"]:
+def _protocol(limits: RestSection) -> type["HttpConnection"]:
     """uvicorn makes connections itself: what they need to know stands in their class."""
 
-    class Limited(Connection):
+    class Limited(HttpConnection):
         own_limits = limits
 
     return Limited
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """A connection that is closed when the head of a request takes too long, and when its client does not read what it
     was sent.
 
@@ -164,13 +164,13 @@ class Connection(H11Protocol):
             self._unread_timer.cancel()
             self._unread_timer = None
 
-    def _crowd(self) -> list["Connection"]:
+    def _crowd(self) -> list["HttpConnection"]:
         """Those of whom one has to go because this one has come: it, and who is sending a head. None if there is room.
 
         They are of its address where that has more than half of all connections.
         """
         most = self.own_limits.connections
-        found = [other for other in self.connections if isinstance(other, Connection)]  # no unfinished handshakes
+        found = [other for other in self.connections if isinstance(other, HttpConnection)]  # no unfinished handshakes
         if len(found) <= most:
             address = self.client[0] if self.client else ""
             if not address or _is_trusted(address, self.own_limits.trusted_proxies):

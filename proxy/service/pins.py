@@ -40,7 +40,7 @@ class PinSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PinChange:
     """One difference between the pin file and what the policy and the source say now; `kind` is new, changed, gone."""
 
     kind: str
@@ -57,7 +57,7 @@ class Pinning:
 
     catalog: Catalog
     pins: Pins
-    changes: tuple[Change, ...]
+    changes: tuple[PinChange, ...]
 
 
 def pins_path(policy: Policy) -> Path:
@@ -145,26 +145,26 @@ def _copied(policy: Policy, name: str, source: PinSource, columns: tuple[SourceC
     return policy.at(("tables", name), lambda: pinned_table(name, columns, rows))
 
 
-def differences(before: Pins, after: Pins) -> tuple[Change, ...]:
+def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
     """Every public table and key domain that is new, changed or gone."""
-    found: list[Change] = []
+    found: list[PinChange] = []
     old_tables = {table.name: table for table in before.tables}
     for table in after.tables:
         old = old_tables.pop(table.name, None)
         if old is None:
-            found.append(Change("new", table.name, f"{len(table.rows):,} rows"))
+            found.append(PinChange("new", table.name, f"{len(table.rows):,} rows"))
         elif old.digest != table.digest:
-            found.append(Change("changed", table.name, _difference(old, table)))
+            found.append(PinChange("changed", table.name, _difference(old, table)))
     old_domains = {(domain.table, domain.column): domain for domain in before.domains}
     for domain in after.domains:
         name = f"{domain.table}.{domain.column}"
         known = old_domains.pop((domain.table, domain.column), None)
         if known is None:
-            found.append(Change("new", name, f"{domain.count:,} key values"))
+            found.append(PinChange("new", name, f"{domain.count:,} key values"))
         elif known.digest != domain.digest:
-            found.append(Change("changed", name, f"{known.count:,} key values -> {domain.count:,}"))
-    found += [Change("gone", name, "no longer public") for name in old_tables]
-    found += [Change("gone", ".".join(place), "no longer a key") for place in old_domains]
+            found.append(PinChange("changed", name, f"{known.count:,} key values -> {domain.count:,}"))
+    found += [PinChange("gone", name, "no longer public") for name in old_tables]
+    found += [PinChange("gone", ".".join(place), "no longer a key") for place in old_domains]
     return tuple(found)
 
 

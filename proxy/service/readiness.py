@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import psycopg
 
-from proxy.observe.telemetry import Reading, Telemetry
+from proxy.observe.telemetry import GaugeReading, Telemetry
 from proxy.service.service import Serving
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
@@ -53,9 +53,9 @@ class Readiness:
         return missing
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> GaugeReading:
         """What the last look found, as a gauge."""
-        return Reading(
+        return GaugeReading(
             "keyhole_ready",
             "Whether what Keyhole needs was there at the last look",
             "part",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from planner.errors import KeyholeError, not_allowed
 from planner.parser.lexer import tokens
-from proxy.pipeline.messages import Part
+from proxy.pipeline.messages import StatementPart
 from proxy.session.client_text import ClientText
 from proxy.shadow.exchange import OWN_NAMES, Exchange
 from proxy.shadow.findings import Described
@@ -25,7 +25,7 @@ class Statement:
     `stand_in_text`. `in_sql`: by PREPARE, so that positions in its text mean nothing to who binds it.
     """
 
-    part: Part
+    part: StatementPart
     text: str
     described: Described
     stand_in: bytes
@@ -129,7 +129,7 @@ class Held:
         """PREPARE is about to give a question this name."""
         self._prepared.add(name)
 
-    def replaced(self, name: bytes, parts: tuple[Part, ...]) -> None:
+    def replaced(self, name: bytes, parts: tuple[StatementPart, ...]) -> None:
         """The client has given a name to what is not for Keyhole, though it may be a PREPARE that it has yet to run."""
         self.forget(name)
         self._prepared.discard(name)
@@ -156,7 +156,7 @@ class Held:
         if statement is not None and statement.stand_in.startswith(OWN_NAMES):
             self._exchange.close(b"S", statement.stand_in)
 
-    def fetched_by(self, parts: tuple[Part, ...]) -> bytes | None:
+    def fetched_by(self, parts: tuple[StatementPart, ...]) -> bytes | None:
         """The portal that a text of one statement reads by FETCH or MOVE, if it waits for an answer."""
         if not self.portals or len(parts) != 1 or parts[0].first_word not in _FETCHING:
             return None

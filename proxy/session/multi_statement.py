@@ -7,7 +7,7 @@ unless the text says otherwise, nothing of a text with a syntax error anywhere, 
 import asyncio
 
 from planner.parser.lexer import tokens
-from proxy.pipeline.messages import Part
+from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import Held, Portal, Statement
 from proxy.session.client_text import ClientText
 from proxy.session.questions import How, Questions
@@ -43,13 +43,13 @@ class Script:
         self._text = text
         self._questions = questions
 
-    def may_concern(self, parts: tuple[Part, ...]) -> bool:
+    def may_concern(self, parts: tuple[StatementPart, ...]) -> bool:
         """Whether a text may be one that cannot go to the shadow as it is."""
         return any(part.intercepted or (part.prepares is not None and len(parts) > 1) for part in parts) or any(
             part.executing is not None and self._held.may_be_question(part.executing.name) for part in parts
         )
 
-    async def concerns(self, parts: tuple[Part, ...], *, in_batch: bool) -> bool:
+    async def concerns(self, parts: tuple[StatementPart, ...], *, in_batch: bool) -> bool:
         """Whether it is; what the names of prepared statements mean, the shadow tells."""
         if any(part.intercepted or part.prepares is not None for part in parts):
             return True
@@ -61,7 +61,7 @@ class Script:
             self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
         return False
 
-    async def run(self, parts: tuple[Part, ...], text: bytes) -> None:
+    async def run(self, parts: tuple[StatementPart, ...], text: bytes) -> None:
         """Statement by statement, as PostgreSQL runs a text of several."""
         several = len(parts) > 1
         if several and (error := await self._relay.syntax_error(text)) is not None:
@@ -85,7 +85,7 @@ class Script:
                 self._run_part(part)
             ended = part.first_word in _ENDS_TRANSACTION
 
-    def _run_part(self, part: Part) -> None:
+    def _run_part(self, part: StatementPart) -> None:
         """Run one statement of several that the shadow can answer, as a simple query would."""
         at = part.offset
         self._exchange.parse(PART, self._text.encode(part.text), offset=at)
@@ -97,7 +97,7 @@ class Script:
         self._relay.send(Execute(PART, 0).encode(), Expected(Ending.EXECUTE, shown=ROWS, offset=at))
         self._exchange.close(b"P", PART)
 
-    async def _run_in_vain(self, part: Part) -> None:
+    async def _run_in_vain(self, part: StatementPart) -> None:
         """A simple query has no parameters: the shadow says so of the statement, with whatever else is wrong first."""
         await self._exchange.settle()
         failing = Expected(Ending.QUERY, shown=ERROR, offset=part.offset)
@@ -105,7 +105,7 @@ class Script:
         await self._relay.settle()
         raise ShadowFailed
 
-    async def _ask_at_once(self, part: Part, how: How) -> None:
+    async def _ask_at_once(self, part: StatementPart, how: How) -> None:
         text = self._text.encode(part.text)
         self._exchange.parse(PART, text, offset=part.offset)
         expected = self._exchange.describe(b"S", PART)
@@ -116,7 +116,7 @@ class Script:
         self._exchange.close(b"P", PART)
 
 
-def _takes_parameters(part: Part) -> bool:
+def _takes_parameters(part: StatementPart) -> bool:
     return (
         "$" in part.text
         and part.first_word != "prepare"

@@ -10,7 +10,7 @@ from threading import Event
 from typing import Protocol
 
 from planner.catalog.model import Catalog, Value
-from proxy.pipeline.messages import Part, Prepared, Released
+from proxy.pipeline.messages import Prepared, ReleasedArrays, StatementPart
 from proxy.shadow.address import ShadowAddress
 from proxy.wire.startup import Login
 
@@ -22,7 +22,7 @@ class Asker(Protocol):
     def settings(self) -> Mapping[str, str]:
         """The `keyhole.*` settings and their defaults, as text."""
 
-    def read(self, sql: str) -> tuple[Part, ...]:
+    def read(self, sql: str) -> tuple[StatementPart, ...]:
         """Split and classify; positions of refusals count in `sql`. Fast, pure, called on the event loop."""
 
     def held(self, sql: str, *, in_sql: bool) -> str | None:
@@ -42,7 +42,7 @@ class Asker(Protocol):
         """Plan one intercepted statement; nothing is spent. `parameters` are numbered from 1, `utc` says that the
         session's TimeZone is UTC."""
 
-    def release(self, prepared: Prepared, *, withdrawn: Event) -> Released:
+    def release(self, prepared: Prepared, *, withdrawn: Event) -> ReleasedArrays:
         """Reserve, run, decide, commit. Blocks. Reserves nothing more once `withdrawn` is set, and raises KH409."""
 
 

@@ -15,7 +15,7 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.statements.classify import Executing
 from proxy.concurrency.cancellable_work import Work
-from proxy.pipeline.messages import Part, Prepared, Released
+from proxy.pipeline.messages import Prepared, ReleasedArrays, StatementPart
 from proxy.session.client_statements import Held, Portal
 from proxy.session.client_text import ClientText
 from proxy.session.error_fields import notice
@@ -129,7 +129,7 @@ class Questions:
 
     async def _released(
         self, portal: Portal, state: SessionState, parameters: Mapping[int, Value | None], *, withdrawn: Event
-    ) -> tuple[Prepared, Released]:
+    ) -> tuple[Prepared, ReleasedArrays]:
         """Plan, prepare in the shadow, and only then release."""
         part, like = portal.statement.part, portal.statement.described
         try:
@@ -153,11 +153,11 @@ class Questions:
                 raise error.unplaced() from None
             raise error.moved(offset=part.offset) from None
 
-    def _try(self, part: Part) -> None:
+    def _try(self, part: StatementPart) -> None:
         for sql in part.beforehand:
             self._exchange.run(self._text.encode(sql), offset=part.offset)
 
-    async def meant(self, part: Part) -> bool:
+    async def meant(self, part: StatementPart) -> bool:
         """Whether Keyhole answers a statement; for EXECUTE, what the shadow holds under the name tells."""
         if part.executing is None:
             return part.intercepted
@@ -209,7 +209,7 @@ class Questions:
         if types:
             at = portal.statement.part.offset + executing.given_at
             values = await self._exchange.arguments(self._text.encode(executing.given), types, given_at=at)
-        part = Part(text=f"{executing.explain}{question}", offset=0, intercepted=True)
+        part = StatementPart(text=f"{executing.explain}{question}", offset=0, intercepted=True)
         like = replace(portal.statement.described, types=types)
         bound = replace(portal.bound, formats=(1,) if types else (), values=values)
         return Portal(replace(portal.statement, part=part, described=like), bound, executed=True)
@@ -226,6 +226,6 @@ def _insist_unchanged(portal: Portal, state: SessionState) -> None:
         )
 
 
-def _is_held_on(part: Part) -> bool:
+def _is_held_on(part: StatementPart) -> bool:
     """Whether it declares a cursor WITH HOLD."""
     return any(token.is_word("hold") for token in tokens(part.beforehand[0]))

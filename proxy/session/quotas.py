@@ -1,7 +1,7 @@
 """How many prepared statements, cursors and portals a session holds in the shadow, against its limits."""
 
 from planner.errors import KeyholeError
-from proxy.pipeline.messages import Part
+from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import Held
 from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay
@@ -31,7 +31,7 @@ class Counted:
         full = 4 * self._statements > 3 * self._most_statements or 4 * self._cursors > 3 * self._most_portals
         return full and 8 * self._since > min(self._most_statements, self._most_portals)
 
-    async def make_room(self, parts: tuple[Part, ...], name: bytes = b"") -> bool:
+    async def make_room(self, parts: tuple[StatementPart, ...], name: bytes = b"") -> bool:
         """Before a text is sent that prepares statements or declares cursors, or gets a name itself; whether the shadow
         was asked.
 

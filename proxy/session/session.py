@@ -13,7 +13,7 @@ from planner.errors import KeyholeError
 from planner.statements.allow_list import own_name_refused
 from proxy.concurrency.cancellable_work import Work
 from proxy.observe.telemetry import Telemetry
-from proxy.pipeline.messages import Part
+from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import Held, Portal, Statement
 from proxy.session.client_text import ClientText
 from proxy.session.error_reporter import Refusing
@@ -21,7 +21,7 @@ from proxy.session.multi_statement import UNNAMED, Script
 from proxy.session.port import Asker
 from proxy.session.questions import How, Questions
 from proxy.session.quotas import Counted
-from proxy.session.statement_reader import Reading
+from proxy.session.statement_reader import StatementReader
 from proxy.session.statement_timeout import given_ms
 from proxy.shadow.answers import NOTHING, Ending, Expected
 from proxy.shadow.exchange import OWN_NAMES, STAND_IN, Exchange
@@ -41,7 +41,7 @@ from proxy.wire.frontend import (
     Query,
     Sync,
 )
-from proxy.wire.server import Received, ServerConnection, State
+from proxy.wire.server import ConnectionState, Received, ServerConnection
 
 _SYNC = Sync().encode()
 _ENDINGS: dict[type[FrontendMessage], Ending] = {
@@ -78,7 +78,7 @@ class Session:
         self._exchange = Exchange(relay, setting_names=tuple(asker.settings))
         self._text = ClientText(relay, self._exchange)
         self._held = Held(self._exchange, self._text)
-        self._reading = Reading(
+        self._reading = StatementReader(
             asker, analyst=analyst, text=self._text, held=self._held, work=self._work, readers=readers
         )
         self._refusing = Refusing(
@@ -140,7 +140,7 @@ class Session:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction, or a batch that was not ended by Sync, is open."""
-        return self._relay.answers.status != b"I" or self._connection.state is not State.IDLE
+        return self._relay.answers.status != b"I" or self._connection.state is not ConnectionState.IDLE
 
     @property
     def longest_ms(self) -> float:
@@ -204,13 +204,13 @@ class Session:
 
     async def _query(self, message: Query, received: Received) -> None:
         """Errors in it end it and nothing else: ReadyForQuery follows at once, even inside a batch."""
-        parts: tuple[Part, ...] = ()
+        parts: tuple[StatementPart, ...] = ()
         refusal: KeyholeError | None = None
         try:
             parts = await self._reading.parts(message.sql)
         except KeyholeError as error:
             refusal = error
-        in_batch = self._connection.state is State.EXTENDED
+        in_batch = self._connection.state is ConnectionState.EXTENDED
         concerned = refusal is not None or self._script.may_concern(parts)
         fetched = self._held.fetched_by(parts)
         if concerned or fetched is not None or UNNAMED in self._held.statements:
@@ -343,7 +343,7 @@ class Session:
         like = described(expected)
         # its portal keeps what it needs of the stand-in, so the next may have the same name
         stand_in = self._text.decode(await self._exchange.stand_in(STAND_IN, like))
-        part = Part(question, offset=0, intercepted=True)
+        part = StatementPart(question, offset=0, intercepted=True)
         return Statement(part, question, like, STAND_IN, stand_in, in_sql=True)
 
     async def _execute(self, message: Execute, received: Received) -> None:

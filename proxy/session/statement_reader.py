@@ -9,7 +9,7 @@ from planner.errors import KeyholeError
 from proxy.concurrency.cancellable_work import Work
 from proxy.concurrency.fair_queue import VERY_LONG_BYTES, alone
 from proxy.observe.logs import fault
-from proxy.pipeline.messages import Part
+from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import Held
 from proxy.session.client_text import ClientText
 from proxy.session.port import Asker
@@ -20,7 +20,7 @@ log = structlog.get_logger("keyhole.session")
 _LONG_BYTES = 2 * 1024
 
 
-class Reading:
+class StatementReader:
     """Reads one session's texts, those of `analyst`: short ones at once, long ones in `work`, very long ones in
     `readers` while nothing else in the process reads such a one.
 
@@ -38,7 +38,7 @@ class Reading:
         self._readers = Work(readers)
         self.longest_ms = 0.0
 
-    async def parts(self, sql: bytes) -> tuple[Part, ...]:
+    async def parts(self, sql: bytes) -> tuple[StatementPart, ...]:
         """The statements of a text. What PREPARE or EXECUTE names is noted. Raises KeyholeError."""
         text = await self._text.read(sql)
         if len(sql) > _LONG_BYTES:
@@ -54,11 +54,11 @@ class Reading:
                 self._held.check_execute(part.executing.name, position=part.offset + 1)
         return parts
 
-    def _read(self, text: str) -> tuple[tuple[Part, ...], float]:
+    def _read(self, text: str) -> tuple[tuple[StatementPart, ...], float]:
         with alone(text, analyst=self._analyst):
             return self._asker.read(text), longest_ms(text)
 
-    def _at_once(self, text: str) -> tuple[tuple[Part, ...], float]:
+    def _at_once(self, text: str) -> tuple[tuple[StatementPart, ...], float]:
         try:
             return self._read(text)
         except KeyholeError:

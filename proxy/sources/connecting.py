@@ -19,7 +19,7 @@ _PAUSE_S = 60.0
 _NO_ROOM = ("too many connections", "too many clients", "connection slots are reserved", "no more connections allowed")
 
 
-class Connection(psycopg.Connection[tuple[Any, ...]]):
+class SourceConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection to the source. That there is none is logged, at most once a minute for each cause."""
 
     @classmethod

@@ -8,7 +8,7 @@ import duckdb
 
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
-from proxy.sources.rollups import TooLarge, limited
+from proxy.sources.rollups import RollupTooLarge, limited
 
 DATABASE = "keyhole_rollups"
 
@@ -28,7 +28,7 @@ class DuckDBStore:
         self._interrupt: Callable[[], None] | None = None
 
     def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """The rollup as a table of its own. Raises `TooLarge`."""
+        """The rollup as a table of its own. Raises `RollupTooLarge`."""
         relation = f"{DATABASE}.main.{identifier(f'{rollup.name}_{next(self._numbers)}')}"
         cursor = self._connection.cursor()
         timer = threading.Timer(timeout_ms / 1000, cursor.interrupt)
@@ -40,7 +40,7 @@ class DuckDBStore:
             rows = cursor.execute(f"SELECT count(*) > {self._most_rows} FROM {relation}").fetchone()
             if rows == (True,):
                 cursor.execute(f"DROP TABLE {relation}")
-                raise TooLarge
+                raise RollupTooLarge
         finally:
             self._interrupt = None
             timer.cancel()

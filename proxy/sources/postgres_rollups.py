@@ -13,8 +13,8 @@ import psycopg
 
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
-from proxy.sources.connecting import OPENING_S, Connection
-from proxy.sources.rollups import Busy, TooLarge, limited
+from proxy.sources.connecting import OPENING_S, SourceConnection
+from proxy.sources.rollups import Busy, RollupTooLarge, limited
 
 _PREFIX = "keyhole_rollup"
 _SESSION = """
@@ -52,11 +52,11 @@ class PostgresStore:
         self._most_rows = most_rows
         self._numbers = itertools.count()
         self._held = threading.Lock()
-        self._connection: Connection | None = None
+        self._connection: SourceConnection | None = None
         self._session = ""
 
     def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """The rollup as a table, indexed and analysed. Raises `TooLarge`."""
+        """The rollup as a table, indexed and analysed. Raises `RollupTooLarge`."""
         with self._held:
             connection = self._open()
             with connection.transaction():
@@ -66,13 +66,13 @@ class PostgresStore:
                 # the text is Keyhole's own: identifiers quoted, constants typed, no parameters
                 made = f"CREATE {kind} TABLE {relation} AS\n{limited(rollup, self._most_rows)}"
                 if _run(connection, made) > self._most_rows:
-                    raise TooLarge  # which rolls the table back
+                    raise RollupTooLarge  # which rolls the table back
                 _run(connection, f"CREATE INDEX ON {relation} ({identifier(rollup.indexed)})")
                 _run(connection, f"ANALYZE {relation}")
             return relation
 
     @contextmanager
-    def reading(self, *, timeout_ms: int) -> Iterator[Connection]:
+    def reading(self, *, timeout_ms: int) -> Iterator[SourceConnection]:
         """The connection that sees temporary rollups, for reading. Raises `Busy` while another thread has it."""
         if not self._held.acquire(blocking=False):
             raise Busy
@@ -115,9 +115,9 @@ class PostgresStore:
                 self._connection.close()
                 self._connection = None
 
-    def _open(self) -> Connection:
+    def _open(self) -> SourceConnection:
         if self._connection is None or self._connection.closed:
-            connection = Connection.connect(self._url, autocommit=True, connect_timeout=OPENING_S)
+            connection = SourceConnection.connect(self._url, autocommit=True, connect_timeout=OPENING_S)
             connection.prepare_threshold = None
             for name, value in self._settings.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))
@@ -147,7 +147,7 @@ class PostgresStore:
         return [name for (name,) in found]
 
 
-def _run(connection: Connection, sql: str) -> int:
+def _run(connection: SourceConnection, sql: str) -> int:
     """Run a statement; how many rows it made, of those that make rows."""
     with connection.cursor() as cursor:
         return cursor.execute(sql).rowcount

@@ -12,7 +12,7 @@ from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import aligned
-from proxy.sources.connecting import OPENING_S, Connection, not_reached, reach
+from proxy.sources.connecting import OPENING_S, SourceConnection, not_reached, reach
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Row, TrueAggregates, answered, described, unreachable
 from proxy.sources.public_tables import public_rows
@@ -83,9 +83,9 @@ class PostgresSource:
         self._turns = Turns(connections)
         self._url = url
         reach(url)
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
+        self._pool: ConnectionPool[SourceConnection] = ConnectionPool(
             url,
-            connection_class=Connection,
+            connection_class=SourceConnection,
             min_size=1,
             max_size=connections,
             max_idle=_IDLE_S,
@@ -118,7 +118,7 @@ class PostgresSource:
         connection.read_only = True
 
     @contextmanager
-    def _owners(self) -> Iterator[Connection]:
+    def _owners(self) -> Iterator[SourceConnection]:
         """A connection for what the owner asks, not an analyst. Raises KH008, with the cause where it lasts."""
         with ExitStack() as held:
             try:

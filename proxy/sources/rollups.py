@@ -21,11 +21,11 @@ _SHORTEST_MS = 1
 MOST_ROWS = 20_000_000
 
 
-class Store(Protocol):
+class RollupStore(Protocol):
     """Where an engine keeps rollups. `build`, `drop` and `close` are called by one thread at a time."""
 
     def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """Make a rollup; the relation that holds it. Raises `TooLarge`, and then keeps nothing."""
+        """Make a rollup; the relation that holds it. Raises `RollupTooLarge`, and then keeps nothing."""
 
     def drop(self, relation: str) -> None:
         """Remove what `build` made."""
@@ -37,7 +37,7 @@ class Store(Protocol):
         """Remove everything."""
 
 
-class TooLarge(Exception):
+class RollupTooLarge(Exception):
     """A rollup of more rows than may be kept; the scan answers, and it is not tried again in its version."""
 
 
@@ -57,7 +57,7 @@ class _Kept:
 class Rollups:
     """At most `most` rollups, the least recently used of which is dropped for a new one. Safe to share."""
 
-    def __init__(self, store: Store, *, most: int) -> None:
+    def __init__(self, store: RollupStore, *, most: int) -> None:
         self._store = store
         self._most = most
         self._lock = threading.Lock()

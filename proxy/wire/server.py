@@ -9,7 +9,7 @@ from proxy.wire.frontend import Cancel, EncryptionRequest, FrontendMessage
 from proxy.wire.violation import ProtocolViolation
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """Where a connection is."""
 
     STARTUP = auto()  # nothing but a packet without a type byte may come
@@ -21,30 +21,30 @@ class State(Enum):
     CLOSED = auto()
 
 
-_EXTENDED = dict.fromkeys(map(ord, "PBDECH"), State.EXTENDED)
+_EXTENDED = dict.fromkeys(map(ord, "PBDECH"), ConnectionState.EXTENDED)
 _COPY = "dcf"
 
-TRANSITIONS: dict[State, dict[int, State]] = {
-    State.STARTUP: {},
-    State.AUTHENTICATING: {ord("p"): State.AUTHENTICATING},
-    State.OPENING: {},
-    State.IDLE: {
+TRANSITIONS: dict[ConnectionState, dict[int, ConnectionState]] = {
+    ConnectionState.STARTUP: {},
+    ConnectionState.AUTHENTICATING: {ord("p"): ConnectionState.AUTHENTICATING},
+    ConnectionState.OPENING: {},
+    ConnectionState.IDLE: {
         **_EXTENDED,
-        **dict.fromkeys(map(ord, "QSF" + _COPY), State.IDLE),
-        ord("X"): State.CLOSED,
+        **dict.fromkeys(map(ord, "QSF" + _COPY), ConnectionState.IDLE),
+        ord("X"): ConnectionState.CLOSED,
     },
-    State.EXTENDED: {
+    ConnectionState.EXTENDED: {
         **_EXTENDED,
-        **dict.fromkeys(map(ord, "QF" + _COPY), State.EXTENDED),
-        ord("S"): State.IDLE,
-        ord("X"): State.CLOSED,
+        **dict.fromkeys(map(ord, "QF" + _COPY), ConnectionState.EXTENDED),
+        ord("S"): ConnectionState.IDLE,
+        ord("X"): ConnectionState.CLOSED,
     },
-    State.SKIPPING: {
-        **dict.fromkeys(map(ord, "PBDECHQF" + _COPY), State.SKIPPING),
-        ord("S"): State.IDLE,
-        ord("X"): State.CLOSED,
+    ConnectionState.SKIPPING: {
+        **dict.fromkeys(map(ord, "PBDECHQF" + _COPY), ConnectionState.SKIPPING),
+        ord("S"): ConnectionState.IDLE,
+        ord("X"): ConnectionState.CLOSED,
     },
-    State.CLOSED: {},
+    ConnectionState.CLOSED: {},
 }
 _PASSES_SKIPPING = frozenset(map(ord, "SX"))
 
@@ -63,7 +63,7 @@ class ServerConnection:
     """
 
     def __init__(self) -> None:
-        self.state = State.STARTUP
+        self.state = ConnectionState.STARTUP
         self._reader = FrameReader(limit_bytes=LOGIN_LIMIT_BYTES, merges_rows=False)
         self._encryption_asked: set[bool] = set()
 
@@ -75,7 +75,7 @@ class ServerConnection:
     def receive(self, data: bytes) -> None:
         """Give it bytes from the client."""
         self._reader.feed(data)
-        if self.state in (State.STARTUP, State.AUTHENTICATING, State.OPENING):
+        if self.state in (ConnectionState.STARTUP, ConnectionState.AUTHENTICATING, ConnectionState.OPENING):
             self._limit_unauthenticated()
 
     @property
@@ -86,47 +86,47 @@ class ServerConnection:
     def next_message(self) -> Received | None:
         """The next message that counts, or None until more bytes come."""
         try:
-            if self.state is State.STARTUP:
+            if self.state is ConnectionState.STARTUP:
                 return self._first()
-            while (state := self.state) is not State.OPENING and state is not State.CLOSED:
+            while (state := self.state) is not ConnectionState.OPENING and state is not ConnectionState.CLOSED:
                 following = TRANSITIONS[state]
                 received = self._reader.typed(following)
                 if received is None:
                     return None
                 self.state = following[received.kind]
-                if state is not State.SKIPPING or received.kind in _PASSES_SKIPPING:
+                if state is not ConnectionState.SKIPPING or received.kind in _PASSES_SKIPPING:
                     return Received(frontend.decode(received), received)
         except ProtocolViolation:
-            self.state = State.CLOSED
+            self.state = ConnectionState.CLOSED
             raise
         return None
 
     def encrypting(self) -> None:
         """What comes next comes through TLS. Raises ProtocolViolation if anything came before it in the clear."""
-        if self.state is not State.STARTUP:
+        if self.state is not ConnectionState.STARTUP:
             raise RuntimeError(f"cannot begin TLS in {self.state.name}")
         if self._reader.buffered:
-            self.state = State.CLOSED
+            self.state = ConnectionState.CLOSED
             raise ProtocolViolation("received unencrypted data after an encryption request")
         self._encryption_asked = {True, False}
 
     def authenticated(self) -> None:
         """The credentials were right; nothing is read until `ready`."""
-        self._move(State.AUTHENTICATING, State.OPENING)
+        self._move(ConnectionState.AUTHENTICATING, ConnectionState.OPENING)
 
     def ready(self) -> None:
         """The session is open: statements may come."""
-        self._move(State.OPENING, State.IDLE)
+        self._move(ConnectionState.OPENING, ConnectionState.IDLE)
         self._reader.limit_bytes = MESSAGE_LIMIT_BYTES
 
     def failed(self) -> None:
         """An error was sent. Inside a batch of the extended protocol everything up to Sync is dropped."""
-        if self.state is State.EXTENDED:
-            self.state = State.SKIPPING
+        if self.state is ConnectionState.EXTENDED:
+            self.state = ConnectionState.SKIPPING
 
     def close(self) -> None:
         """Nothing more will be read or written."""
-        self.state = State.CLOSED
+        self.state = ConnectionState.CLOSED
 
     def _first(self) -> Received | None:
         payload = self._reader.untyped()
@@ -140,15 +140,15 @@ class ServerConnection:
             if self._reader.buffered:
                 raise ProtocolViolation("received unencrypted data after an encryption request")
         else:
-            self.state = State.CLOSED if isinstance(message, Cancel) else State.AUTHENTICATING
+            self.state = ConnectionState.CLOSED if isinstance(message, Cancel) else ConnectionState.AUTHENTICATING
         return Received(message=message, frame=None)
 
     def _limit_unauthenticated(self) -> None:
         if self._reader.buffered > 2 * LOGIN_LIMIT_BYTES:
-            self.state = State.CLOSED
+            self.state = ConnectionState.CLOSED
             raise ProtocolViolation("too much data before authentication")
 
-    def _move(self, expected: State, following: State) -> None:
+    def _move(self, expected: ConnectionState, following: ConnectionState) -> None:
         if self.state is not expected:
             raise RuntimeError(f"cannot go from {self.state.name} to {following.name}")
         self.state = following

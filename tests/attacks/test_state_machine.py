@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.wire.frontend import Cancel, Credential, EncryptionRequest, FrontendMessage, Startup
-from proxy.wire.server import ServerConnection, State
+from proxy.wire.server import ConnectionState, ServerConnection
 from proxy.wire.violation import ProtocolViolation
 from tests.proxy.wire.test_messages import FRONTEND, UNTYPED
 
@@ -30,11 +30,15 @@ def conversation(pieces: list[bytes], *, believing: bool) -> list[FrontendMessag
             connection.receive(piece)
             while (received := connection.next_message()) is not None:
                 told.append(received.message)
-                if believing and connection.state is State.AUTHENTICATING and isinstance(received.message, Credential):
+                if (
+                    believing
+                    and connection.state is ConnectionState.AUTHENTICATING
+                    and isinstance(received.message, Credential)
+                ):
                     connection.authenticated()
                     connection.ready()
     except ProtocolViolation as violation:
-        assert connection.state is State.CLOSED
+        assert connection.state is ConnectionState.CLOSED
         told.append(violation.message)
         connection.receive(LOGIN)
         assert connection.next_message() is None

@@ -11,7 +11,7 @@ from planner.scope.embedded import Embedded
 from planner.statements.classify import classify, held, split
 from planner.statements.settings import SETTINGS, accuracy
 from proxy.pipeline.answering import read_part
-from proxy.pipeline.messages import Part, Prepared, Released
+from proxy.pipeline.messages import Prepared, ReleasedArrays, StatementPart
 from tests.proxy.endpoint_catalog import endpoint_catalog
 
 COUNTRIES = ("Côte d'Ivoire", "France", 'G"\\{},', "Spain")
@@ -38,7 +38,7 @@ class FixedAsker:
     def settings(self) -> Mapping[str, str]:
         return {setting.name: setting.default(self.catalog.defaults) for setting in SETTINGS}
 
-    def read(self, sql: str) -> tuple[Part, ...]:
+    def read(self, sql: str) -> tuple[StatementPart, ...]:
         parts = []
         for part in split(sql):
             try:
@@ -77,12 +77,12 @@ class FixedAsker:
                 sql = f'SELECT u.line AS "QUERY PLAN" FROM unnest(${first}::text[]) AS u(line)'
                 return Prepared(sql, arrays=1, tag="EXPLAIN", plan=(LINES,))
 
-    def release(self, prepared: Prepared, *, withdrawn: threading.Event) -> Released:
+    def release(self, prepared: Prepared, *, withdrawn: threading.Event) -> ReleasedArrays:
         self.begun.release()
         if self.gate is not None:
             assert self.gate.wait(20)
         assert isinstance(prepared.plan, tuple)
         if prepared.tag is not None or self.keys not in prepared.plan:
-            return Released(arrays=prepared.plan, notices=())
+            return ReleasedArrays(arrays=prepared.plan, notices=())
         self.released += 1
-        return Released(arrays=prepared.plan, notices=("at most 1.9 epsilon",))
+        return ReleasedArrays(arrays=prepared.plan, notices=("at most 1.9 epsilon",))

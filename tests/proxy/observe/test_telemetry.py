@@ -19,8 +19,8 @@ from accountant.model import NANO
 from planner.errors import KeyholeError
 from proxy.cli import check as checking
 from proxy.concurrency.thread_pool import WorkerPool
-from proxy.observe.telemetry import Ending, Face, Stage, Telemetry, TurnedAway
-from proxy.process.addresses import Addresses, Place
+from proxy.observe.telemetry import Face, QuestionEnding, Stage, Telemetry, TurnedAway
+from proxy.process.addresses import Addresses, ListenAddress
 from proxy.process.announcements import READY, notify
 from proxy.process.serve import in_background
 from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
@@ -58,7 +58,9 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
     checking.check(policy, confirm=False)
     with (
         Service.open(policy) as service,
-        in_background(service, host="127.0.0.1", port=0, rest_port=0, metrics=Place("127.0.0.1", 0)) as addresses,
+        in_background(
+            service, host="127.0.0.1", port=0, rest_port=0, metrics=ListenAddress("127.0.0.1", 0)
+        ) as addresses,
     ):
         yield Watched(service, addresses)
 
@@ -87,11 +89,11 @@ def test_what_happened_is_counted(watched: Watched) -> None:
     def gained(name: str, scrape: Scrape = after, **labels: str) -> float:
         return labelled(scrape, name, **labels) - labelled(before, name, **labels)
 
-    assert {ending: gained("keyhole_questions_total", outcome=ending) for ending in Ending} == {
-        Ending.ANSWERED: 1,
-        Ending.STORED: 1,
-        Ending.REFUSED: 1,
-        Ending.FAILED: 0,
+    assert {ending: gained("keyhole_questions_total", outcome=ending) for ending in QuestionEnding} == {
+        QuestionEnding.ANSWERED: 1,
+        QuestionEnding.STORED: 1,
+        QuestionEnding.REFUSED: 1,
+        QuestionEnding.FAILED: 0,
     }
     assert {stage: gained("keyhole_stage_seconds_count", stage=stage) for stage in Stage} == {
         Stage.PARSE: 3,
@@ -174,12 +176,12 @@ def test_every_metric_is_documented_with_its_labels(watched: Watched) -> None:
 @pytest.mark.parametrize(
     ("names", "metric"),
     [
-        (Ending, "keyhole_questions_total"),
+        (QuestionEnding, "keyhole_questions_total"),
         (Stage, "keyhole_stage_seconds"),
         (TurnedAway, "keyhole_connections_turned_away_total"),
     ],
 )
-def test_every_value_of_a_label_is_documented(names: type[Ending | Stage | TurnedAway], metric: str) -> None:
+def test_every_value_of_a_label_is_documented(names: type[QuestionEnding | Stage | TurnedAway], metric: str) -> None:
     (row,) = (line for line in OPERATING.splitlines() if line.startswith(f"| `{metric}` |"))
     assert {f"`{name}`" for name in names} <= set(re.findall(r"`\w+`", row))
 

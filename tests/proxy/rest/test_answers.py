@@ -21,7 +21,7 @@ from accountant.model import Spent, StoredAnswer
 from proxy.cli import check as checking
 from proxy.pipeline.messages import Denial, KeySet, from_bytes
 from proxy.rest import page_cache as rest_kept
-from proxy.rest.answers import CSV, FORMS, JSON, LINES, SLICE_KEYS, Cut, Reply, form_of, response
+from proxy.rest.answers import CSV, FORMS, JSON, LINES, SLICE_KEYS, KeyRange, Reply, form_of, response
 from proxy.rest.app import create_app
 from proxy.rest.page_cache import KeptKeys
 from proxy.service.service import Service
@@ -226,7 +226,7 @@ def test_every_key_survives_every_form(keys: list[tuple[str, str]], start: int, 
     head = {"data_version": "v\r\nSet-Cookie: a=b", "reused": False, "guarantee": {"sentence": "ä\r\nX: y"}}
     reply = Reply(head, KeySet(("a,\r\nb", "c"), tuple(keys)), "0" * 32)
     wanted = [list(key) for key in keys[start : None if size is None else start + size]]
-    found = {form: response(reply, form=form, cut=Cut(start, size), headers={}) for form in FORMS}
+    found = {form: response(reply, form=form, cut=KeyRange(start, size), headers={}) for form in FORMS}
     assert json.loads(body_of(found[JSON]))["keys"] == wanted
     # as Python and many a client count lines: U+2028 and its like end one
     assert [json.loads(line) for line in body_of(found[LINES]).decode().splitlines()[1:]] == wanted
@@ -238,7 +238,7 @@ def test_every_key_survives_every_form(keys: list[tuple[str, str]], start: int, 
 @pytest.mark.parametrize(("form", "count"), [(LINES, 1_000_000), (JSON, 100_000), (CSV, 100_000)])
 def test_a_million_keys_take_no_memory_of_their_own(form: str, count: int) -> None:
     keys = KeySet(("customer", "month"), tuple((f"{number:07}", "2011-03-01") for number in range(count)))
-    answer = response(Reply({"data_version": "v"}, keys, "0" * 32), form=form, cut=Cut(), headers={})
+    answer = response(Reply({"data_version": "v"}, keys, "0" * 32), form=form, cut=KeyRange(), headers={})
     assert isinstance(answer, StreamingResponse)
     tracemalloc.start()
 
@@ -257,7 +257,7 @@ def test_a_million_keys_take_no_memory_of_their_own(form: str, count: int) -> No
 def test_a_long_answer_lets_others_have_their_turn() -> None:
     """Sending waits for nothing where the client has gone, or reads at once."""
     keys = KeySet(("customer",), tuple((str(number),) for number in range(20 * SLICE_KEYS)))
-    answer = response(Reply({"data_version": "v"}, keys, "0" * 32), form=LINES, cut=Cut(), headers={})
+    answer = response(Reply({"data_version": "v"}, keys, "0" * 32), form=LINES, cut=KeyRange(), headers={})
     assert isinstance(answer, StreamingResponse)
     turns = 0
 

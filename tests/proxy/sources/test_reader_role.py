@@ -226,6 +226,6 @@ def test_the_owner_learns_that_there_are_too_many_and_the_analyst_what_is_always
             source.schema("visits")
         for _ in range(2):
             with pytest.raises(psycopg.OperationalError):
-                connecting.Connection.connect(url)
+                connecting.SourceConnection.connect(url)
     said = [line for line in logged if line["event"] == "no connection to the source"]
     assert said == [{"event": "no connection to the source", "log_level": "warning", "why": "too many connections"}]

@@ -27,7 +27,7 @@ from proxy.wire.frontend import (
     Sync,
     Terminate,
 )
-from proxy.wire.server import TRANSITIONS, ServerConnection, State
+from proxy.wire.server import TRANSITIONS, ConnectionState, ServerConnection
 from proxy.wire.violation import ProtocolViolation
 
 STARTUP = Startup((3, 0), ((b"user", b"ada"),))
@@ -113,7 +113,7 @@ def test_one_byte_at_a_time_makes_no_difference() -> None:
         Credential(b"proof"),
         *batch,
     ]
-    assert connection.state is State.CLOSED
+    assert connection.state is ConnectionState.CLOSED
 
 
 def test_after_an_error_in_a_batch_everything_up_to_sync_is_dropped() -> None:
@@ -131,7 +131,7 @@ def test_after_an_error_in_a_batch_everything_up_to_sync_is_dropped() -> None:
         connection.receive(message.encode())
     connection.receive(Sync().encode() + Query(b"SELECT 1").encode())
     assert messages(connection) == [Sync(), Query(b"SELECT 1")]
-    assert connection.state is State.IDLE
+    assert connection.state is ConnectionState.IDLE
 
 
 def test_an_error_outside_a_batch_skips_nothing() -> None:
@@ -178,7 +178,7 @@ def test_what_breaks_the_protocol_ends_the_connection(state: str, data: bytes) -
     connection.receive(data)
     with pytest.raises(ProtocolViolation):
         messages(connection)
-    assert connection.state is State.CLOSED
+    assert connection.state is ConnectionState.CLOSED
     connection.receive(Query(b"SELECT 1").encode())
     assert messages(connection) == []
 
@@ -214,11 +214,11 @@ def test_any_bytes_give_messages_or_a_violation(data: bytes, state: str) -> None
         connection.receive(data)
         messages(connection)
     except ProtocolViolation:
-        assert connection.state is State.CLOSED
+        assert connection.state is ConnectionState.CLOSED
 
 
 def test_the_table_covers_every_state() -> None:
-    assert set(TRANSITIONS) == set(State)
+    assert set(TRANSITIONS) == set(ConnectionState)
 
 
 def test_what_came_in_the_clear_is_not_taken_into_tls() -> None:
@@ -226,7 +226,7 @@ def test_what_came_in_the_clear_is_not_taken_into_tls() -> None:
     connection.receive(STARTUP.encode()[:3])
     with pytest.raises(ProtocolViolation):
         connection.encrypting()
-    assert connection.state is State.CLOSED
+    assert connection.state is ConnectionState.CLOSED
 
 
 @pytest.mark.parametrize("gss", [True, False])
