@@ -13,7 +13,6 @@ from starlette.applications import Starlette
 
 from planner.policy.sections import RestSection
 from proxy.endpoint.server import Endpoint, accept_no_more
-from proxy.endpoint.session_backend import Backing
 from proxy.process.single import HttpServer
 from proxy.rest import uvicorn_server as rest_server
 from proxy.session.port import Backing

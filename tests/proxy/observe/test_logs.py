@@ -184,7 +184,7 @@ def test_the_log_has_no_durations_of_questions(logged: list[dict[str, object]]) 
 
 LIBRARIES = """
 import asyncio, logging, warnings
-from proxy.logs import to_standard_error
+from proxy.observe.logs import to_standard_error
 to_standard_error("{level}")
 logging.getLogger("psycopg.pool").warning("error connecting: %s", "zebra")
 logging.getLogger("sqlalchemy").info("SELECT zebra")
