@@ -5,7 +5,14 @@ BIN     = $(VENV)/bin
 POLICY ?= deploy/demo/keyhole.toml
 JOBS   ?= 2
 
-.PHONY: demo serve check test test-thorough test-all test-clients lint bench bench-accounting bench-planning experiments superset clean
+# What a bare `make` does.
+.DEFAULT_GOAL = help
+
+.PHONY: help demo serve check test test-thorough test-all test-clients lint bench bench-accounting bench-planning experiments superset docs clean
+
+help:  ## what make can do
+	@echo "Keyhole: make TARGET"
+	@sed -nE 's/^([a-z-]+):[^#]*  ## (.*)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "  %-17s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.installed  ## real questions over real customers, answered privately
 	@$(BIN)/keyhole demo $(if $(KEEP),--keep)
@@ -30,7 +37,7 @@ test-all: lint  ## every test at full size, as before a release
 test-clients: $(VENV)/.installed-test  ## clients from apt and npm (JDBC, ODBC, node, pgbouncer, Prometheus); what cannot be installed is skipped
 	@VENV=$(VENV) bash tests/clients/installed/run.sh
 
-lint: $(VENV)/.installed-test
+lint: $(VENV)/.installed-test  ## style, types and import rules
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -51,7 +58,10 @@ experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=10
 superset: $(VENV)/.installed .venv-superset/.installed  ## Apache Superset over the demo, into docs/bi; needs chromium and chromedriver
 	@$(BIN)/python -m deploy.superset.show --superset .venv-superset/bin
 
-clean:
+docs: $(VENV)/.installed-test  ## what the pages take from the code: the tables of the house and the picture of a question's way
+	@$(BIN)/python -m docs.generator
+
+clean:  ## what was installed and cached
 	rm -rf $(VENV) .venv-superset .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
 
 # uv is faster where it exists; a Python without ensurepip gets its environment from virtualenv.

@@ -1,1 +1,6 @@
-"""accountant events."""
+"""The events and their records: canonical JSON whose meaning never changes, chained by hash.
+
+May refuse: `LedgerMisuse`, `LedgerUnavailable`.
+May import: `model` and below.
+Read first: `events.py`.
+"""

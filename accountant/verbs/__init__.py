@@ -1,1 +1,7 @@
-"""accountant verbs."""
+"""The ledger's verbs beside reserve, commit and release: what owners decide, requests that come twice,
+verification.
+
+May refuse: `LedgerMisuse`, `LedgerUnavailable`, `OtherRequest`, `Repeated`, `TooManyKeys`.
+May import: `store` and below.
+Read first: `owner.py`.
+"""

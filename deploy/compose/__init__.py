@@ -1,1 +1,5 @@
-"""The sample source of docker-compose.yml: the demo's sales in PostgreSQL."""
+"""The sample source of docker-compose.yml: the demo's sales in PostgreSQL.
+
+May import: `deploy.demo`, `proxy.sources`.
+Read first: `load.py`.
+"""

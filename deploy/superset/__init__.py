@@ -1,0 +1,5 @@
+"""Apache Superset over the demo, from an empty folder to two screenshots.
+
+May import: `deploy.demo`; Keyhole only as a command.
+Read first: `show.py`.
+"""

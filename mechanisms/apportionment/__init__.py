@@ -1,1 +1,6 @@
-"""Splitting a question's error rates over its tests: the published rules and Keyhole's."""
+"""How a question's error rates are split over its tests: the published rules and Keyhole's.
+
+May refuse: nothing.
+May import: `protocol` and below.
+Read first: `keyhole.py`.
+"""

@@ -1,1 +1,6 @@
-"""mechanisms keyhole."""
+"""Keyhole's own mechanisms, the progressive one and the one-shot one, and how they continue on earlier noise.
+
+May refuse: `Unachievable`.
+May import: `threshold` and below.
+Read first: `one_shot.py`.
+"""

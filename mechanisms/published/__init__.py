@@ -1,1 +1,7 @@
-"""mechanisms published."""
+"""The mechanisms of MIDE, ProBE and MiM and the sparse vector technique, on any formula, to compare with and to
+choose by name.
+
+May refuse: `Denied`, `Unachievable`.
+May import: `keyhole` and below.
+Read first: `tslm.py`.
+"""

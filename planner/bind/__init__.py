@@ -1,1 +1,7 @@
-"""planner bind."""
+"""From a question's text to a `Question`: tables and joins found, keys restricted in public, every threshold an
+integer.
+
+May refuse: KH100, KH101, KH103, KH107, KH110, KH201, KH204, KH207, KH208, KH209, KH210, KH213, KH900.
+May import: `functionals` and below.
+Read first: `question.py`.
+"""

@@ -1,1 +1,7 @@
-"""planner extract."""
+"""Questions, cut out of the statements that people and BI tools write, and the edits that let the text around them
+read the answered keys.
+
+May refuse: KH101, KH103, KH104, KH106, KH107, KH202, KH208.
+May import: `bind`, `lower`, `explain` and below.
+Read first: `extract.py`.
+"""

@@ -1,1 +1,6 @@
-"""planner predicates."""
+"""WHERE and FILTER: from sqlglot's tree to a `Condition` that no row can make fail.
+
+May refuse: KH107, KH205, KH212.
+May import: `scope` and below.
+Read first: `condition.py`.
+"""

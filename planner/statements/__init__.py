@@ -1,1 +1,6 @@
-"""planner statements."""
+"""What a statement is: passed on to the shadow, a setting, one with questions inside, or refused.
+
+May refuse: KH100, KH106, KH108, KH402, KH403, KH404.
+May import: `extract`, `plan` and below.
+Read first: `classify.py`.
+"""

@@ -1,1 +1,6 @@
-"""planner values."""
+"""Constants as PostgreSQL reads, compares and computes them: exactly, or not at all.
+
+May refuse: KH109, KH201, KH212.
+May import: `parser`, `catalog` and below.
+Read first: `expressions.py`.
+"""

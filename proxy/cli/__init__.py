@@ -1,1 +1,6 @@
-"""proxy cli."""
+"""The `keyhole` command: what owners and operators type, and the demo.
+
+May refuse: KH009, KH011.
+May import: `process` and below.
+Read first: `main.py`.
+"""

@@ -1,1 +1,6 @@
-"""proxy concurrency."""
+"""Work beside the event loop: fair queues, threads, leases, cancelling, and signals.
+
+May refuse: KH409, KH900.
+May import: `wire`, `observe` and below.
+Read first: `thread_pool.py`.
+"""

@@ -1,1 +1,6 @@
-"""The shadow: a real, data-free PostgreSQL behind every session."""
+"""The data-free PostgreSQL behind every session: started, filled with empty tables, and spoken to.
+
+May refuse: KH002, KH006, KH106, KH404, KH406.
+May import: `wire`, `observe` and below.
+Read first: `relay.py`.
+"""

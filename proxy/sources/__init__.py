@@ -1,1 +1,6 @@
-"""proxy sources."""
+"""Where the private data lies, DuckDB or PostgreSQL: read through rewritten questions alone.
+
+May refuse: KH006, KH008, KH501, KH503.
+May import: `shadow`, `concurrency`, `security` and below.
+Read first: `protocol.py`.
+"""

@@ -1,0 +1,96 @@
+"""The tables of docs/architecture.md: every room of the house, what its sign says, and what it may import.
+
+A package's sign is the docstring of its `__init__.py`: one sentence, then lines that begin as `LINES` has them. What a
+room may import follows from the layers in pyproject.toml, which import-linter checks.
+"""
+
+import ast
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "architecture.md"
+HOUSES = ("planner", "proxy", "accountant", "mechanisms")
+LINES = ("May refuse:", "May import:", "Read first:")
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A package, or a module that stands for itself, on its layer of a house."""
+
+    house: str
+    name: str
+    below: tuple[str, ...]  # the rooms of the next layer down
+
+    @property
+    def path(self) -> Path:
+        """The file whose docstring is the room's sign."""
+        package = ROOT / self.house / self.name
+        return package / "__init__.py" if package.is_dir() else package.with_suffix(".py")
+
+    @property
+    def shown(self) -> str:
+        """The room's path from the root of the project."""
+        path = self.path.relative_to(ROOT)
+        return f"{path.parent}/" if path.name == "__init__.py" else str(path)
+
+    @property
+    def may_import(self) -> str:
+        """As the sign and the table say it."""
+        if not self.below:
+            return f"nothing else of {self.house}"
+        return f"{', '.join(f'`{name}`' for name in self.below)} and below"
+
+
+def rooms(house: str) -> list[Room]:
+    """The rooms of a house from the top layer down, as its contract in pyproject.toml has them."""
+    layers = [tuple(name.strip() for name in layer.split("|")) for layer in _contract(house)["layers"]]
+    below = [*layers[1:], ()]
+    return [Room(house, name, under) for layer, under in zip(layers, below, strict=True) for name in layer]
+
+
+def _contract(house: str) -> dict[str, list[str]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (found,) = (contract for contract in contracts if contract.get("containers") == [house])
+    return dict(found)
+
+
+def sign(path: Path) -> str:
+    """The docstring of a package or module, empty where it has none."""
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def sentence(text: str) -> str:
+    """A sign's first paragraph in one line."""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def line(text: str, beginning: str) -> str:
+    """What a sign says after one of `LINES`, continued lines included; empty where it says nothing."""
+    said: list[str] = []
+    for found in text.splitlines():
+        if found.startswith(beginning):
+            said = [found.removeprefix(beginning).strip()]
+        elif said and not found.startswith(LINES):
+            said.append(found.strip())
+        elif said:
+            break
+    return " ".join(said).strip()
+
+
+def table(house: str) -> str:
+    """A house as a Markdown table, from the top layer down."""
+    rows = [f"| `{room.shown}` | {sentence(sign(room.path))} | {room.may_import} |" for room in rooms(house)]
+    return "\n".join(["| room | what | may import |", "|---|---|---|", *rows])
+
+
+def with_tables(page: str) -> str:
+    """The page with every house's table as it is now, between the comments that mark its place."""
+    for house in HOUSES:
+        begin, end = f"<!-- {house}: made by docs.generator -->", f"<!-- {house}: end -->"
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = f"{before}{begin}\n{table(house)}\n{end}{after}"
+    return page

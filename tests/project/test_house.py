@@ -1,0 +1,136 @@
+"""The house is as its signs and pages say: every room has a sign, a layer and a line in docs/architecture.md."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docs.generator import house
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORTEST_SIGN = 80  # characters; "planner bind." is no sign
+ALL = (*house.HOUSES, "benchmarks", "deploy")
+LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+SIGNS = sorted(path for name in ALL for path in (ROOT / name).rglob("__init__.py"))
+PAGES = sorted(
+    path for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")) if path.is_file()
+)
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def modules(package: Path) -> list[Path]:
+    return sorted(path for path in package.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def test_all_of_the_house_was_found() -> None:
+    assert len(SIGNS) > 40
+    assert len([path for name in house.HOUSES for path in modules(ROOT / name)]) > 300
+    assert len(PAGES) > 10
+
+
+@pytest.mark.parametrize("path", SIGNS, ids=shown)
+def test_a_package_has_a_sign_that_says_what_it_does_and_where_to_begin(path: Path) -> None:
+    text = house.sign(path)
+    assert len(text) >= SHORTEST_SIGN
+    assert house.sentence(text).endswith(".")
+    if path.parents[2] != ROOT and path.parents[1] != ROOT:
+        return  # a folder inside a room: the room's own sign says where to begin
+    first = re.fullmatch(r"`([^`]+)`\.", house.line(text, "Read first:"))
+    assert first is not None
+    assert (path.parent / first[1]).is_file()
+
+
+def codes_raised(package: Path) -> Iterator[str]:
+    """Codes that are handed to a call, as every refusal's is: `KeyholeError("KH101", ...)`."""
+    for path in modules(package):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                handed = (*node.args, *(keyword.value for keyword in node.keywords))
+                said = (arg.value for arg in handed if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
+                yield from (text for text in said if re.fullmatch(r"KH\d{3}", text))
+
+
+def exceptions_raised(package: Path) -> Iterator[str]:
+    """Exceptions of Keyhole's own that are raised by name; what means a mistake of the caller's is none of them."""
+    for path in modules(package):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise):
+                raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+                if isinstance(raised, ast.Name) and raised.id[0].isupper():
+                    yield raised.id
+
+
+ROOMS = [room for name in house.HOUSES for room in house.rooms(name) if room.path.name == "__init__.py"]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: f"{room.house}/{room.name}")
+def test_a_sign_names_what_may_be_refused(room: house.Room) -> None:
+    package = room.path.parent
+    refused = house.line(house.sign(room.path), "May refuse:")
+    written = "\n".join(path.read_text(encoding="utf-8") for path in modules(package) if path != room.path)
+    codes = set(re.findall(r"KH\d{3}", refused))
+    raised = set(codes_raised(package))
+    assert raised <= codes, f"{shown(room.path)} lacks {', '.join(sorted(raised - codes))}"
+    assert {code for code in codes if f'"{code}"' not in written} == set()
+    if room.house in ("accountant", "mechanisms"):
+        own = {name for name in exceptions_raised(package) if name not in ("ValueError", "AssertionError")}
+        assert set(re.findall(r"`(\w+)`", refused)) == {name for name in own if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: f"{room.house}/{room.name}")
+def test_a_sign_says_what_its_layer_allows(room: house.Room) -> None:
+    assert house.line(house.sign(room.path), "May import:") == f"{room.may_import}."
+
+
+def test_the_tables_of_the_architecture_page_are_the_signs() -> None:
+    page = house.PAGE.read_text(encoding="utf-8")
+    assert house.with_tables(page) == page, "run `make docs`"
+    for name in house.HOUSES:
+        assert page.count(house.table(name)) == 1
+
+
+@pytest.mark.parametrize("name", house.HOUSES)
+def test_every_room_stands_on_a_layer_and_a_new_one_fails_the_linter(name: str) -> None:
+    assert name in LINTER["root_packages"]
+    (contract,) = (found for found in LINTER["contracts"] if found.get("containers") == [name])
+    assert contract["type"] == "layers"
+    assert contract["exhaustive"] is True
+    rooms = {path.stem if path.suffix else path.name for path in (ROOT / name).iterdir()} - {"__init__", "__pycache__"}
+    assert {room.name for room in house.rooms(name)} == rooms
+
+
+def test_the_houses_stand_on_layers_too() -> None:
+    layers = (contract for contract in LINTER["contracts"] if contract["type"] == "layers")
+    (contract,) = (found for found in layers if "containers" not in found)
+    named = {name.strip().split(".")[0] for layer in contract["layers"] for name in layer.split("|")}
+    assert named == set(ALL) == set(LINTER["root_packages"])
+
+
+NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|md|toml|sql|yml|json|svg|csv|png|parquet|service)|(?:[\w.-]+/)+)`")
+ROOTS = {path.name for path in ROOT.iterdir() if path.is_dir()}
+
+
+def named_files(text: str) -> Iterator[str]:
+    """Paths in backquotes that start at one of the project's own folders."""
+    for name in NAMED.findall(text):
+        if name.split("/")[0] in ROOTS and "/" in name:
+            yield name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    missing = [name for name in named_files(page.read_text(encoding="utf-8")) if not (ROOT / name).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_a_page_names_python_files_by_their_whole_path(page: Path) -> None:
+    """A bare `file.py` cannot be looked up, and nobody notices when it moves."""
+    bare = re.findall(r"`([\w-]+\.py)`", page.read_text(encoding="utf-8"))
+    assert bare == []
