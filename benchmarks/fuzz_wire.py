@@ -26,7 +26,7 @@ with atheris.instrument_imports(include=["planner", "proxy.wire"]):
     from proxy.wire.server import ConnectionState, ServerConnection
     from proxy.wire.startup import login
     from proxy.wire.violation import ProtocolViolation
-from tests.proxy.endpoint_catalog import QUESTION, endpoint_catalog
+from tests.worlds.countries import QUESTION, endpoint_catalog
 
 CATALOG = endpoint_catalog()
 VERIFIER = Verifier.parse(verifier("x", salt=b"sixteen bytes, .", iterations=1))

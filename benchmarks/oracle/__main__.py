@@ -53,7 +53,7 @@ def smallest(disagreement: Disagreement, found: Sequence[Row], judges: Engines) 
 
 
 def as_test(disagreement: Disagreement, found: Sequence[Row]) -> str:
-    """The disagreement as a test for tests/end_to_end/test_oracle.py."""
+    """The disagreement as a test for tests/end_to_end/answers/test_oracle.py."""
     asked = disagreement.statement
     body = [
         f"# {disagreement.source}: missing {sorted(map(str, disagreement.missing))}, "

@@ -18,9 +18,9 @@ from proxy.endpoint.connection_limits import pressed_out
 from proxy.wire.backend import CommandComplete, Report
 from proxy.wire.frames import LOGIN_LIMIT_BYTES
 from proxy.wire.frontend import Flush, Query, Startup
-from tests.end_to_end.house import eventually
 from tests.proxy.conftest import Running
 from tests.proxy.raw_client import RawClient
+from tests.worlds.house import eventually
 
 MEMORY_BOMBS = (
     "SELECT repeat('x', 1000000000)",

@@ -12,10 +12,10 @@ import pytest
 from proxy.wire.backend import BackendMessage, CommandComplete, DataRow, ReadyForQuery, Report
 from proxy.wire.frames import MESSAGE_LIMIT_BYTES, frame
 from proxy.wire.frontend import Bind, Cancel, Copy, Credential, Execute, FunctionCall, Parse, Query, Startup, Sync
-from tests.end_to_end.house import eventually
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import QUESTION
 from tests.proxy.raw_client import RawClient
+from tests.worlds.countries import QUESTION
+from tests.worlds.house import eventually
 
 STARTUP = Startup((3, 0), ((b"user", b"ada"), (b"database", b"retail"))).encode()
 HUGE = b"\xff\xff\xff\xff"

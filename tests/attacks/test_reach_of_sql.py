@@ -3,8 +3,8 @@
 import psycopg
 import pytest
 
-from tests.end_to_end import shop
-from tests.end_to_end.house import House, unchanged
+from tests.worlds import shop
+from tests.worlds.house import House, unchanged
 
 REFUSED = (
     "SELECT 1 INTO TEMP t",

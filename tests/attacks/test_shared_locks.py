@@ -12,7 +12,7 @@ from psycopg import IsolationLevel
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER, EmbeddedShadow
 from proxy.shadow.schema import build_schema
-from tests.proxy.endpoint_catalog import endpoint_catalog
+from tests.worlds.countries import endpoint_catalog
 
 CONNECTIONS = 20
 PUBLIC_TABLES = 40

@@ -16,10 +16,10 @@ from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema
 from proxy.shadow.usage import is_alive
 from proxy.wire.frontend import Query
-from tests.end_to_end.house import eventually
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import endpoint_catalog
 from tests.proxy.raw_client import RawClient
+from tests.worlds.countries import endpoint_catalog
+from tests.worlds.house import eventually
 
 UNSTOPPABLE = b"SELECT length(btrim(repeat('a', 3000000), repeat('b', 3000000) || 'a'))"
 

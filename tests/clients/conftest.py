@@ -2,11 +2,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clients import gallery
 from tests.clients.encrypted import MORE, Encrypted
-from tests.clients.served import Served, serving
-from tests.end_to_end.house import new_database
 from tests.proxy.certificates import Authority
+from tests.worlds import gallery
+from tests.worlds.house import new_database
+from tests.worlds.served import Served, serving
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from tests.clients.served import Served
-from tests.end_to_end.house import VERIFIER
+from tests.worlds.house import VERIFIER
+from tests.worlds.served import Served
 
 TOKEN = "a token of forty characters, more or less"
 MORE = f"""

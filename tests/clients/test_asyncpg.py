@@ -9,8 +9,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.clients import gallery
-from tests.clients.served import Served, unchanged
+from tests.worlds import gallery
+from tests.worlds.served import Served, unchanged
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import sqlalchemy
 
-from tests.clients import gallery
-from tests.clients.served import Served
+from tests.worlds import gallery
+from tests.worlds.served import Served
 
 
 @pytest.fixture(params=["postgresql+psycopg", "postgresql+psycopg2", "postgresql+pg8000"])

@@ -6,8 +6,8 @@ import pg8000.dbapi
 import pg8000.native
 import pytest
 
-from tests.clients import gallery
-from tests.clients.served import Served, unchanged
+from tests.worlds import gallery
+from tests.worlds.served import Served, unchanged
 
 
 @pytest.fixture

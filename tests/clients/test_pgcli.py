@@ -12,9 +12,9 @@ import pytest
 from pgcli.pgexecute import PGExecute
 from pgspecial.main import PGSpecial
 
-from tests.clients import gallery
-from tests.clients.served import Served, unchanged
-from tests.end_to_end.house import PASSWORD
+from tests.worlds import gallery
+from tests.worlds.house import PASSWORD
+from tests.worlds.served import Served, unchanged
 
 # fmt: off
 COMMANDS = (

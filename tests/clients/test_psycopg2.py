@@ -11,8 +11,8 @@ import psycopg2.extras
 import psycopg2.pool
 import pytest
 
-from tests.clients import gallery
-from tests.clients.served import Served, unchanged
+from tests.worlds import gallery
+from tests.worlds.served import Served, unchanged
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import sqlalchemy
 from sqlalchemy import Connection, func, select
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from tests.clients import gallery
-from tests.clients.served import Served, unchanged
+from tests.worlds import gallery
+from tests.worlds.served import Served, unchanged
 
 DIALECTS = ("postgresql+psycopg", "postgresql+psycopg2", "postgresql+asyncpg", "postgresql+pg8000")
 Ask = Callable[[Callable[[Connection], Any]], Any]

@@ -17,10 +17,10 @@ import sqlalchemy
 from psycopg.conninfo import make_conninfo
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from tests.clients import gallery
 from tests.clients.encrypted import TOKEN, Encrypted
 from tests.clients.test_psql import PROGRAMS
-from tests.end_to_end.house import PASSWORD
+from tests.worlds import gallery
+from tests.worlds.house import PASSWORD
 
 
 def verified(encrypted: Encrypted, **further: str) -> str:

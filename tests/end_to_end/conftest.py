@@ -5,8 +5,8 @@ import pytest
 
 from deploy.demo.build import install
 from proxy.cli.check import check
-from tests.end_to_end import shop
-from tests.end_to_end.house import House, new_database, opened, write_policy
+from tests.worlds import shop
+from tests.worlds.house import House, new_database, opened, write_policy
 
 
 @pytest.fixture(scope="session")

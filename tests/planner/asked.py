@@ -10,7 +10,7 @@ from planner.extract.outer_query import Asking
 from planner.question.model import Question
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
-from tests.planner.catalogs import retail
+from tests.worlds.retail import retail
 
 TODAY = date(2011, 6, 15)
 

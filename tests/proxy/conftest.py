@@ -17,8 +17,8 @@ from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema
-from tests.proxy.endpoint_catalog import PASSWORD, endpoint_catalog
 from tests.proxy.in_test_asker import FixedAsker
+from tests.worlds.countries import PASSWORD, endpoint_catalog
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from planner.statements.classify import classify, held, split
 from planner.statements.settings import SETTINGS, accuracy
 from proxy.pipeline.answering import read_part
 from proxy.pipeline.messages import Prepared, ReleasedArrays, StatementPart
-from tests.proxy.endpoint_catalog import endpoint_catalog
+from tests.worlds.countries import endpoint_catalog
 
 COUNTRIES = ("Côte d'Ivoire", "France", 'G"\\{},', "Spain")
 LINES = ("Question over 4 groups", " A or B")

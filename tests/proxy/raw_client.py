@@ -16,8 +16,8 @@ from proxy.wire.backend import (
 )
 from proxy.wire.frames import FrameReader
 from proxy.wire.frontend import Credential, FrontendMessage, Startup
-from tests.proxy.endpoint_catalog import PASSWORD
 from tests.proxy.wire.scram_client import ScramClient
+from tests.worlds.countries import PASSWORD
 
 
 class RawClient:

@@ -1,4 +1,4 @@
--- # Private tables with the same privacy units; the catalog is tests/planner/people.py.
+-- # Private tables with the same privacy units; the catalog is tests/worlds/people.py.
 SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id
 WHERE p.sex = 'f' GROUP BY s.ward HAVING count(*) > 100
 --> stays JOIN patients by stays.ward, 2 groups of 40 rows

@@ -1,7 +1,8 @@
 """The ledger's storage fails at every step: each leaves a defined state, a clear error, and no under-count.
 
 SIGKILL at every step stands in `test_killed.py`, `test_processes.py` and `test_parallel_machine.py`, a PostgreSQL with
-a full disk in `test_full_postgres.py`, what analysts are told of all this in `tests/end_to_end/test_ledger_faults.py`.
+a full disk in `test_full_postgres.py`, what analysts are told of all this in
+`tests/end_to_end/faults/test_ledger_faults.py`.
 """
 
 import json

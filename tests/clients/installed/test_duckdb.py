@@ -5,8 +5,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.clients import gallery
-from tests.clients.served import Served
+from tests.worlds import gallery
+from tests.worlds.served import Served
 
 
 @pytest.fixture

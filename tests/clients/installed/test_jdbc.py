@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.clients.encrypted import Encrypted
-from tests.clients.served import USER, Served
-from tests.end_to_end.house import PASSWORD
+from tests.worlds.house import PASSWORD
+from tests.worlds.served import USER, Served
 
 DRIVER = Path("/usr/share/java/postgresql.jar")
 SOURCE = Path(__file__).parent / "jdbc" / "Clinic.java"

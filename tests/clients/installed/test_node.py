@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.clients.encrypted import Encrypted
-from tests.clients.served import USER, Served
-from tests.end_to_end.house import PASSWORD
+from tests.worlds.house import PASSWORD
+from tests.worlds.served import USER, Served
 
 PROGRAM = Path(__file__).parent / "node" / "clinic.js"
 SECTIONS = ("values", "keys", "parameters", "refusals", "transactions", "cursors", "pools", "timeouts")

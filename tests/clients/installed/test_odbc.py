@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.clients import gallery
 from tests.clients.encrypted import Encrypted
-from tests.clients.served import USER, Served, unchanged
-from tests.end_to_end.house import PASSWORD
+from tests.worlds import gallery
+from tests.worlds.house import PASSWORD
+from tests.worlds.served import USER, Served, unchanged
 
 pyodbc = pytest.importorskip("pyodbc", reason="ODBC needs pip install pyodbc", exc_type=ImportError)
 DRIVERS = sorted(Path("/usr/lib").glob("*/odbc/psqlodbcw.so"))

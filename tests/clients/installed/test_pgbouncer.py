@@ -14,10 +14,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.clients import gallery
 from tests.clients.encrypted import Encrypted
-from tests.clients.served import USER, Served, unchanged
-from tests.end_to_end.house import PASSWORD, VERIFIER, notices
+from tests.worlds import gallery
+from tests.worlds.house import PASSWORD, VERIFIER, notices
+from tests.worlds.served import USER, Served, unchanged
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 CONFIGURATION = """\

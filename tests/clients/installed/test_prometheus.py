@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from proxy.cli.check import check
-from tests.end_to_end.house import eventually
-from tests.proxy.serving_process import ROOT, Served, served
-from tests.proxy.wards import PASSWORD, QUESTION, install
+from tests.worlds.house import eventually
+from tests.worlds.serving_process import ROOT, Served, served
+from tests.worlds.wards import PASSWORD, QUESTION, install
 
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
 DEPLOYED = ROOT / "deploy" / "prometheus"

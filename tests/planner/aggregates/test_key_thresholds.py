@@ -19,10 +19,10 @@ from planner.functionals.per_key_offsets import LIMIT, without_offsets
 from planner.plan.build import plan
 from planner.question.model import Accuracy, Question
 from planner.statements.classify import Asking, classify
-from tests.planner.catalogs import retail
 from tests.planner.rendering import formula_text
 from tests.planner.spec import pairs
 from tests.proxy.sources.oracle import true_aggregates
+from tests.worlds.retail import retail
 
 VISITS = Table(
     name="visits",

@@ -19,7 +19,7 @@ from planner.plan.build import plan
 from planner.question.condition import evaluate
 from planner.question.model import Functional, Question
 from tests.planner.asked import asked
-from tests.planner.catalogs import RETAIL
+from tests.worlds.retail import RETAIL
 
 WARDS = "SELECT ward FROM visits GROUP BY ward HAVING "
 FORMULAS = (

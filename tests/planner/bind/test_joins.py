@@ -16,8 +16,8 @@ from planner.errors import KeyholeError
 from planner.question.condition import And, Compare, Condition, IsNull, Not, Or, Within, columns, evaluate
 from planner.question.model import Accuracy, Question
 from planner.statements.classify import Asking, classify
-from tests.planner import questions
-from tests.planner.catalogs import retail
+from tests.worlds import questions
+from tests.worlds.retail import retail
 
 ACCURACY = Accuracy(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=50, mechanism="keyhole")
 

@@ -20,9 +20,9 @@ from planner.functionals.guards import holds_at_zero
 from planner.question.condition import evaluate
 from planner.question.model import Functional, Question
 from tests.planner.asked import asked, refusal
-from tests.planner.catalogs import retail
 from tests.planner.rendering import question_text
 from tests.planner.spec import pairs
+from tests.worlds.retail import retail
 
 
 @pytest.mark.parametrize(("sql", "outcome"), pairs("questions.sql"))

@@ -26,9 +26,9 @@ from proxy.pipeline.messages import Asked
 from proxy.service.data_versions import data_version
 from proxy.service.service import OWNER
 from tests.planner.asked import TODAY
-from tests.planner.people import LABS, PATIENTS, people
 from tests.planner.spec import pairs
-from tests.planner.stays import STAYS
+from tests.worlds.people import LABS, PATIENTS, people
+from tests.worlds.stays import STAYS
 
 JOINED = "SELECT {} FROM stays s JOIN patients p USING (patient_id) GROUP BY {} HAVING count(*) > 100"
 

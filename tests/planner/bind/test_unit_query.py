@@ -18,7 +18,7 @@ from planner.statements.classify import Asking, classify
 from planner.statements.settings import accuracy
 from proxy.pipeline.messages import bare_question
 from tests.planner.spec import pairs
-from tests.planner.stays import stays
+from tests.worlds.stays import stays
 
 SUBQUERY = "(SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v"
 

@@ -9,7 +9,7 @@ import pytest
 from planner.catalog.model import Table
 from planner.explain.expected_bounding import expected_cuts
 from tests.planner.explain.test_render import planned
-from tests.planner.questions import CAPPED, CLIPPED, ROWS
+from tests.worlds.questions import CAPPED, CLIPPED, ROWS
 
 UNITS = 40_000
 

@@ -11,7 +11,7 @@ from planner.explain.formula_tree import IDLE, Branch, Kind, trees
 from planner.explain.literal_labels import lettered
 from tests.effort import examples
 from tests.planner.explain.test_render import KPI, LARGE, NEGATED, REDUNDANT, planned
-from tests.planner.questions import CLIPPED, ROWS
+from tests.worlds.questions import CLIPPED, ROWS
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -22,8 +22,8 @@ from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
 from tests.effort import examples
-from tests.planner.questions import ACCURACY, CAPPED, CLIPPED, ROWS, above, below, count, question, total, units
 from tests.seeded_noise import SeededNoise
+from tests.worlds.questions import ACCURACY, CAPPED, CLIPPED, ROWS, above, below, count, question, total, units
 
 CATALOG = Catalog(
     tables=(ROWS,),

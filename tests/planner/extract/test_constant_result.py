@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.parser.lexer import tokens
 from planner.statements.classify import classify
-from tests.planner.catalogs import retail
+from tests.worlds.retail import retail
 
 _SELECTED = (
     "*",

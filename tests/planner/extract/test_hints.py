@@ -15,8 +15,8 @@ from planner.plan.build import plan
 from planner.statements.classify import PassThrough, SetKeyhole, Statement, classify
 from planner.statements.settings import accuracy
 from tests.planner.asked import TODAY
-from tests.planner.catalogs import retail
 from tests.planner.spec import pairs
+from tests.worlds.retail import retail
 
 _FILES = (
     "aggregates.sql",

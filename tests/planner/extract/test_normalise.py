@@ -12,9 +12,9 @@ from planner.parser.tree import name, parse
 from planner.statements.classify import classify
 from proxy.pipeline.messages import bare_question
 from tests.planner.asked import asked, refusal
-from tests.planner.catalogs import retail
 from tests.planner.spec import pairs
-from tests.planner.stays import stays
+from tests.worlds.retail import retail
+from tests.worlds.stays import stays
 
 _PLAIN = "SELECT ward FROM visits WHERE age > 40 AND insured GROUP BY ward HAVING count(*) > 300"
 

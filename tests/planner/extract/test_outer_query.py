@@ -9,7 +9,7 @@ import pytest
 from planner.extract.outer_query import outer_sql
 from planner.scope.embedded import Embedded
 from tests.planner.asked import asking
-from tests.planner.catalogs import retail
+from tests.worlds.retail import retail
 
 _BUSY = {"country": ["France", "Norway"], "month": ["2011-01-01", "2011-02-01"]}
 _WARDS = {"ward": ["A", "B"], "day": ["2026-01-02", "2026-01-03"], "hour": ["7", "23"]}

@@ -20,9 +20,9 @@ from planner.question.model import Question
 from planner.statements.settings import accuracy
 from tests.effort import examples
 from tests.planner.asked import TODAY, asking
-from tests.planner.catalogs import retail
 from tests.planner.rendering import question_text
 from tests.proxy.sources.oracle import true_aggregates
+from tests.worlds.retail import retail
 
 WARDS = ("A", "B", "C")
 _WHERES = ("age > 30", "insured", "NOT insured", "disease = 'flu'", "disease IS NULL OR cost > 10", "age <= 30")

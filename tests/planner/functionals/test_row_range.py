@@ -11,7 +11,7 @@ from planner.functionals.row_range import MOST_CONDITIONS, not_true, row_range, 
 from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Not, Or, Within, evaluate
 from planner.question.model import Term
 from tests.effort import examples
-from tests.planner.catalogs import VISITS
+from tests.worlds.retail import VISITS
 
 RANGES = {"age": (0, 110), "cost": (-3, 8)}
 CONDITIONS: tuple[Condition, ...] = (

@@ -19,7 +19,7 @@ from planner.functionals.sensitivity import MOST_FUNCTIONALS, affected_together,
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within, evaluate
 from planner.question.model import Functional, Measure, Term
 from tests.effort import examples
-from tests.planner.questions import CAPPED, CLIPPED, FRANCE, ROWS, SPAIN, average, count, question, total, units
+from tests.worlds.questions import CAPPED, CLIPPED, FRANCE, ROWS, SPAIN, average, count, question, total, units
 
 CONDITIONS: tuple[Condition, ...] = (
     ALWAYS,

@@ -13,7 +13,7 @@ from planner.lower.scan import rewrite
 from planner.plan.identity import fingerprint
 from planner.values.sql_literals import Dialect
 from tests.planner.asked import asked
-from tests.planner.catalogs import retail
+from tests.worlds.retail import retail
 
 _LEVELS = PublicTable(
     name="levels",

@@ -14,7 +14,7 @@ from planner.question.condition import Compare
 from planner.question.model import Functional, Question
 from planner.question.plan import Rollup
 from planner.values.sql_literals import Dialect
-from tests.planner.questions import CAPPED, CLIPPED, FRANCE, ROWS, count, question, total
+from tests.worlds.questions import CAPPED, CLIPPED, FRANCE, ROWS, count, question, total
 
 DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres")
 

@@ -16,7 +16,7 @@ from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, Compare, Like
 from planner.question.model import Functional, Question
 from planner.values.sql_literals import Dialect, identifier, text
-from tests.planner.questions import CAPPED, CLIPPED, COUNTRIES, FRANCE, ROWS, count, question, total
+from tests.worlds.questions import CAPPED, CLIPPED, COUNTRIES, FRANCE, ROWS, count, question, total
 
 DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres")
 

@@ -26,8 +26,8 @@ from planner.statements.settings import accuracy
 from planner.values.sql_literals import Dialect
 from proxy.pipeline.claim import groups_of_one_unit
 from tests.planner.asked import TODAY
-from tests.planner.people import LABS, PATIENTS, people
-from tests.planner.stays import STAYS
+from tests.worlds.people import LABS, PATIENTS, people
+from tests.worlds.stays import STAYS
 
 Row: TypeAlias = dict[str, Any]
 Data: TypeAlias = dict[str, list[Row]]

@@ -17,8 +17,8 @@ from planner.parser.tree import parse
 from planner.statements.classify import classify, split
 from tests.effort import examples, rounds
 from tests.planner.asked import refusal
-from tests.planner.catalogs import retail
 from tests.planner.spec import SPEC, pairs
+from tests.worlds.retail import retail
 
 CORPUS = [sql for path in sorted(SPEC.glob("*.sql")) for sql, _ in pairs(path.name)]
 _NO_STATEMENT = "no statement begins so"

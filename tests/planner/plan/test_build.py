@@ -20,7 +20,7 @@ from planner.plan.build import plan, smallest_fnr, smallest_tolerance
 from planner.question.condition import ALWAYS, Compare, evaluate
 from planner.question.model import Question
 from tests.planner.asked import asked as sql_question
-from tests.planner.questions import (
+from tests.worlds.questions import (
     ACCURACY,
     CAPPED,
     CLIPPED,

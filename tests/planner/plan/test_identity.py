@@ -11,7 +11,7 @@ from planner.functionals.per_key_offsets import LIMIT
 from planner.plan.identity import path_identities
 from planner.question.condition import Compare
 from planner.question.model import Accuracy, Offsets, Question
-from tests.planner.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
+from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 
 ASKED = replace(
     question(TRUE, count(), table=CLIPPED),

@@ -10,7 +10,7 @@ from planner.plan.build import plan
 from planner.plan.shareable_noise import MOST_FOR_SHARING
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
-from tests.planner.questions import ACCURACY, ROWS, above, average, question, total
+from tests.worlds.questions import ACCURACY, ROWS, above, average, question, total
 
 APART = replace(ACCURACY, reuse=False)
 

@@ -11,7 +11,7 @@ from planner.explain.literal_labels import literal_of
 from planner.plan.minimise import MOST_THRESHOLDS, minimise
 from planner.plan.simplify import folded
 from tests.effort import examples
-from tests.planner.questions import above, below
+from tests.worlds.questions import above, below
 
 VALUES = np.array(list(product(range(-1, 6), repeat=3)), dtype=np.int64).T
 

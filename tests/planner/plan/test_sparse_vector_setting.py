@@ -13,7 +13,7 @@ from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.statements.settings import accuracy
 from tests.planner.asked import asked
-from tests.planner.catalogs import DEFAULTS
+from tests.worlds.retail import DEFAULTS
 
 COUNT = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 100"
 TWO = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 100 AND count(*) FILTER (WHERE age > 65) > 40"

@@ -17,7 +17,7 @@ from planner.catalog.sql_types import sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import SourceColumn, compile_catalog, relation
 from planner.policy.sections import TableSection
-from tests.planner.policies import BASE, SCHEMA, VERIFIER, changed, compiled, parsed, pins_for
+from tests.worlds.policies import BASE, SCHEMA, VERIFIER, changed, compiled, parsed, pins_for
 
 
 def test_the_base_policy_compiles_as_written() -> None:

@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from planner.policy.toml_lines import key_lines, line_of
-from tests.planner.policies import BASE, VERIFIER, changed, parsed
+from tests.worlds.policies import BASE, VERIFIER, changed, parsed
 
 
 def test_the_base_policy_is_read_as_written() -> None:

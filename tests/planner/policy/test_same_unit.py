@@ -11,7 +11,7 @@ from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import stand_in_catalog
 from tests.planner.asked import asked
-from tests.planner.policies import VERIFIER
+from tests.worlds.policies import VERIFIER
 
 TEXT = f"""\
 [source]

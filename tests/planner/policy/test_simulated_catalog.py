@@ -7,7 +7,7 @@ import pytest
 from planner.catalog.model import Catalog, SqlType
 from planner.catalog.pins import Pins
 from planner.policy.simulated_catalog import SizeNeeded, StoodIn, stand_in_catalog
-from tests.planner.policies import BASE, changed, compiled, parsed, pins_for
+from tests.worlds.policies import BASE, changed, compiled, parsed, pins_for
 
 WARDS = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40"
 DISEASES = "SELECT disease, ward FROM visits WHERE disease <> 'flu' GROUP BY disease, ward HAVING count(*) > 40"

@@ -19,7 +19,7 @@ from planner.statements.settings import accuracy
 from proxy.pipeline.claim import Claim, claim, spent
 from proxy.pipeline.messages import Asked
 from tests.planner.asked import TODAY, asked, asking, refusal
-from tests.planner.catalogs import retail
+from tests.worlds.retail import retail
 
 VISITS = [
     "CAST(ward AS text)",

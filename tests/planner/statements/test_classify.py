@@ -25,8 +25,8 @@ from planner.statements.classify import (
 )
 from tests.effort import examples
 from tests.planner.asked import refusal
-from tests.planner.catalogs import retail
 from tests.planner.spec import SPEC, pairs
+from tests.worlds.retail import retail
 
 
 def _outcome(statement: Statement) -> str:

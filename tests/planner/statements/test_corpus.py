@@ -14,9 +14,9 @@ from planner.plan.build import plan
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from tests.planner.asked import TODAY, asked
-from tests.planner.catalogs import retail
 from tests.planner.rendering import question_text
 from tests.planner.spec import SPEC, pairs
+from tests.worlds.retail import retail
 
 _FILES = (
     "aggregates.sql",
@@ -33,12 +33,12 @@ ELSEWHERE = {
     "KH210": "tests/planner/bind/test_question.py",
     "KH211": "tests/planner/bind/test_question.py",
     "KH213": "tests/planner/bind/test_joins.py",
-    "KH301": "tests/end_to_end/test_refusals.py",
-    "KH302": "tests/end_to_end/test_refusals.py",
+    "KH301": "tests/end_to_end/answers/test_refusals.py",
+    "KH302": "tests/end_to_end/answers/test_refusals.py",
     "KH303": "tests/planner/plan/test_build.py",
-    "KH305": "tests/end_to_end/test_refusals.py",
-    "KH306": "tests/end_to_end/test_refusals.py",
-    "KH307": "tests/end_to_end/test_denial.py",
+    "KH305": "tests/end_to_end/answers/test_refusals.py",
+    "KH306": "tests/end_to_end/answers/test_refusals.py",
+    "KH307": "tests/end_to_end/spending/test_denial.py",
     "KH308": "tests/proxy/pipeline/test_approval.py",
     "KH309": "tests/proxy/pipeline/test_approval.py",
     "KH401": "tests/proxy/endpoint/test_login.py",
@@ -46,7 +46,7 @@ ELSEWHERE = {
     "KH406": "tests/proxy/shadow/test_embedded.py",
     "KH407": "tests/proxy/security/tls/test_logins.py",
     "KH408": "tests/proxy/rest/test_app.py",
-    "KH409": "tests/end_to_end/test_cancel.py",
+    "KH409": "tests/end_to_end/faults/test_cancel.py",
     "KH410": "tests/proxy/endpoint/test_connection_limits.py",
     "KH411": "tests/proxy/process/test_generations.py",
     "KH430": "tests/proxy/rest/test_gate.py",

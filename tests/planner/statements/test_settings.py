@@ -6,7 +6,7 @@ from mechanisms.registry import LIMITED
 from planner.catalog.model import Defaults
 from planner.errors import KeyholeError
 from planner.statements.settings import MECHANISMS, SETTINGS, accuracy, check, max_epsilon
-from tests.planner.catalogs import DEFAULTS
+from tests.worlds.retail import DEFAULTS
 
 
 def test_defaults_are_the_policys() -> None:

@@ -19,7 +19,7 @@ from planner.statements.classify import SetKeyhole, classify
 from planner.statements.settings import accuracy
 from planner.statements.stored_parameters import check, given, settings_of, with_defaults
 from tests.planner.asked import TODAY, asking
-from tests.planner.catalogs import retail
+from tests.worlds.retail import retail
 
 DEFAULTS: dict[str, Value] = {
     "threshold": 40,

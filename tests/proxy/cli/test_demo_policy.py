@@ -23,7 +23,7 @@ from planner.statements import settings
 from planner.statements.classify import classify
 from proxy.service.pins import pin
 from proxy.sources.open import Source, open_source
-from tests.planner.policies import VERIFIER
+from tests.worlds.policies import VERIFIER
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 QUESTIONS = tomllib.loads((HERE / "questions.toml").read_text(encoding="utf-8"))["questions"]

@@ -24,7 +24,7 @@ from accountant.events.events import Reserved
 from accountant.ledger import Ledger
 from accountant.model import NANO, Cells, Charge, Family, Limits, Spent
 from proxy.cli import main as cli
-from tests.proxy.wards import QUESTION, install
+from tests.worlds.wards import QUESTION, install
 
 WIDE = Limits(
     per_predicate_nano=1000 * NANO,

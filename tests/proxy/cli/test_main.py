@@ -24,7 +24,7 @@ from proxy.report.refusals import as_psql_prints
 from proxy.report.terminal import psql_table
 from proxy.service.service import Service
 from proxy.wire import scram
-from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install
+from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
 SCRIPT = Path(sys.executable).with_name("keyhole")
 EXPLAINED = {

@@ -16,7 +16,7 @@ from proxy.concurrency.fair_queue import VERY_LONG_BYTES, Turns, alone
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
 from proxy.service.service import Service
-from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install
+from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
 SHORT = QUESTION.format(1500)
 LONG = f"{SHORT} /* {'x' * VERY_LONG_BYTES} */"

@@ -8,8 +8,8 @@ from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 from tests.proxy.conftest import Running
 from tests.proxy.differential.pair import Pair, keyhole_client, plain_client
-from tests.proxy.endpoint_catalog import QUESTION, endpoint_catalog
 from tests.proxy.in_test_asker import COUNTRIES
+from tests.worlds.countries import QUESTION, endpoint_catalog
 
 PLAIN = "plain"
 

@@ -8,7 +8,7 @@ from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frontend import Bind, Copy, Execute, FunctionCall, Parse, Query, Sync
 from tests.proxy.conftest import Running
 from tests.proxy.differential.pair import Pair, sqlstates
-from tests.proxy.endpoint_catalog import QUESTION
+from tests.worlds.countries import QUESTION
 
 REFUSED = {
     "COPY regions TO STDOUT": b"42501",

@@ -5,7 +5,7 @@ import pytest
 from proxy.wire.backend import CommandComplete, DataRow, ParameterDescription
 from proxy.wire.frontend import Bind, Close, Copy, Describe, Execute, Flush, FrontendMessage, Parse, Query, Sync
 from tests.proxy.differential.pair import Pair, sqlstates
-from tests.proxy.endpoint_catalog import QUESTION
+from tests.worlds.countries import QUESTION
 
 
 def bind(portal: bytes = b"", statement: bytes = b"", *values: bytes | None, results: tuple[int, ...] = ()) -> Bind:

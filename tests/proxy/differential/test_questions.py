@@ -7,8 +7,8 @@ from proxy.wire.backend import CommandComplete, DataRow, ReadyForQuery
 from proxy.wire.frontend import Bind, Close, Describe, Execute, Flush, Parse, Query, Sync
 from tests.proxy.conftest import Running
 from tests.proxy.differential.pair import Pair, sqlstates
-from tests.proxy.endpoint_catalog import QUESTION
 from tests.proxy.in_test_asker import COUNTRIES
+from tests.worlds.countries import QUESTION
 
 OVER = "SELECT country FROM sales GROUP BY country HAVING count(*) > $1"
 CURSOR = f"DECLARE c CURSOR FOR {QUESTION}"

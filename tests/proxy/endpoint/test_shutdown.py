@@ -11,9 +11,9 @@ import pytest
 from proxy.wire.backend import DataRow, Report
 from proxy.wire.frontend import Query, Startup
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import QUESTION
 from tests.proxy.in_test_asker import COUNTRIES
 from tests.proxy.raw_client import RawClient
+from tests.worlds.countries import QUESTION
 
 
 def stopping(running: Running, *, grace_s: float) -> "Future[Any]":

@@ -17,8 +17,8 @@ from proxy.process.single import HttpServer
 from proxy.rest import uvicorn_server as rest_server
 from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
-from tests.proxy.endpoint_catalog import endpoint_catalog
 from tests.proxy.in_test_asker import FixedAsker
+from tests.worlds.countries import endpoint_catalog
 
 Serving = Callable[[socket.socket], AbstractAsyncContextManager[None]]
 

@@ -18,10 +18,10 @@ import psycopg
 import pytest
 
 from proxy.cli.check import check
-from tests.end_to_end import shop
-from tests.end_to_end.house import PASSWORD, VERIFIER, eventually, new_database, write_policy
 from tests.proxy.raw_client import RawClient
-from tests.proxy.serving_process import ROOT, Served, served
+from tests.worlds import shop
+from tests.worlds.house import PASSWORD, VERIFIER, eventually, new_database, write_policy
+from tests.worlds.serving_process import ROOT, Served, served
 
 OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 SECRET = "zebra"  # stands in everything that a client sends and no operator may read

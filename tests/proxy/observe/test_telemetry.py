@@ -25,8 +25,8 @@ from proxy.process.announcements import READY, notify
 from proxy.process.serve import in_background
 from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.service.service import Service
-from tests.proxy.serving_process import ROOT, scraped
-from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install
+from tests.worlds.serving_process import ROOT, scraped
+from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
 OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 ADA = {"Authorization": f"Bearer {TOKENS['ada']}"}

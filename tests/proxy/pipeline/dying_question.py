@@ -10,7 +10,7 @@ import httpx
 
 from proxy.rest.app import create_app
 from proxy.service.service import Service
-from tests.proxy.wards import QUESTION, TOKENS
+from tests.worlds.wards import QUESTION, TOKENS
 
 KEY = "11111111-2222-3333-4444-555555555555"
 MOMENTS = ("before reserving", "before the data", "before the commit", "before it is told")

@@ -18,7 +18,7 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explained, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.service.service import Service
-from tests.proxy.wards import install
+from tests.worlds.wards import install
 
 # all but some ages: every one of them another functional, so that no question reads what another has revealed
 QUESTION = "SELECT ward FROM visits WHERE age < {} GROUP BY ward HAVING count(*) > 1500"

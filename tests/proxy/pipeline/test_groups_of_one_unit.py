@@ -8,7 +8,7 @@ from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Value
 from proxy.pipeline.claim import groups_of_one_unit
-from tests.planner.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
+from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 
 REGION = Column(
     "region",

@@ -17,7 +17,7 @@ from planner.catalog.model import Value
 from planner.functionals.per_key_offsets import LIMIT, without_offsets
 from planner.question.model import Offsets, Question
 from proxy.pipeline.key_paths import MOST_VALUES, KeyPath, UnknownPath, from_bytes
-from tests.planner.questions import CLIPPED, COUNTRIES, MONTHS, count, question
+from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, count, question
 
 RATES = (Fraction(1, 64), Fraction(3, 32), Fraction(7, 8))
 

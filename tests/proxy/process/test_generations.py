@@ -20,8 +20,9 @@ from planner.policy.file import Policy
 from proxy.cli.check import check
 from proxy.concurrency.lease import GivenUp, Usage
 from proxy.service.service import Service
-from tests.end_to_end import shop
-from tests.end_to_end.house import (
+from tests.proxy.process.test_workers import children
+from tests.worlds import shop
+from tests.worlds.house import (
     PASSWORD,
     VERIFIER,
     House,
@@ -31,8 +32,7 @@ from tests.end_to_end.house import (
     opened,
     write_policy,
 )
-from tests.proxy.process.test_workers import children
-from tests.proxy.serving_process import Served, served
+from tests.worlds.serving_process import Served, served
 
 TOKEN = "keyhole_token_of_ada_0123456789abcdef"
 ADA = {"Authorization": f"Bearer {TOKEN}"}

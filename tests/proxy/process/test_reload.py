@@ -14,9 +14,9 @@ from planner.policy.file import Policy
 from proxy.process.reload import InForce, RestartNeeded
 from proxy.service.service import ledger_url
 from proxy.wire.scram import verifier
-from tests.end_to_end import shop
-from tests.end_to_end.house import PASSWORD, VERIFIER, command, eventually, most_spent, write_policy
-from tests.proxy.serving_process import COMMAND, ROOT, Served, served
+from tests.worlds import shop
+from tests.worlds.house import PASSWORD, VERIFIER, command, eventually, most_spent, write_policy
+from tests.worlds.serving_process import COMMAND, ROOT, Served, served
 
 QUESTION = "SELECT store FROM sales GROUP BY store HAVING count(*) > {}"
 ANSWERS = {"policy reloaded", "policy not reloaded"}

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end import shop
-from tests.end_to_end.house import eventually, write_policy
-from tests.proxy.serving_process import COMMAND, ROOT
+from tests.worlds import shop
+from tests.worlds.house import eventually, write_policy
+from tests.worlds.serving_process import COMMAND, ROOT
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
 

@@ -19,8 +19,8 @@ from proxy.process.worker import Failed, Ready, Shown, Stop, Task
 from proxy.security.mock_users import Strangers
 from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
-from tests.end_to_end import shop
-from tests.end_to_end.house import write_policy
+from tests.worlds import shop
+from tests.worlds.house import write_policy
 
 PATIENCE_S = 60.0
 NOWHERE = ShadowAddress(directory=Path("/nowhere"), port=1)

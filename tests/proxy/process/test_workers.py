@@ -14,9 +14,9 @@ import pytest
 from proxy.endpoint.cancel_requests import MOST_WORKERS, Siblings
 from proxy.service.service import Service
 from proxy.wire.frontend import Cancel
-from tests.end_to_end import shop
-from tests.end_to_end.house import PASSWORD, eventually, write_policy
-from tests.proxy.serving_process import Served, served
+from tests.worlds import shop
+from tests.worlds.house import PASSWORD, eventually, write_policy
+from tests.worlds.serving_process import Served, served
 
 SQL = "SELECT store FROM sales GROUP BY store HAVING count(*) > {}"
 _PER_WORKER = (1 << 31) // MOST_WORKERS

@@ -21,7 +21,7 @@ from proxy.cli import main as cli
 from proxy.report.heat_map import NEVER, NEVER_FILL, STEPS, HeatMap, fill, heat_maps, legend, printed
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.service.service import Service
-from tests.proxy.wards import install
+from tests.worlds.wards import install
 
 NAMES = st.text(min_size=1, max_size=40)
 SHARES = st.integers(-1, 150)

@@ -13,7 +13,7 @@ from accountant.ledger import Ledger
 from accountant.model import NANO, Cells, Charge, Family, Limits, Spent
 from planner.policy.file import Policy
 from proxy.report import odometer
-from tests.proxy.wards import install
+from tests.worlds.wards import install
 
 LIMITS = Limits(
     per_predicate_nano=1000 * NANO,

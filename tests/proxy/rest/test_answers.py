@@ -27,8 +27,8 @@ from proxy.rest.page_cache import KeptKeys
 from proxy.service.service import Service
 from tests.accountant.verbs.test_idempotency import CHARGE
 from tests.proxy.rest.test_app import ADA, refused, send
-from tests.proxy.rest_house import UNHURRIED
-from tests.proxy.wards import TOKENS, install
+from tests.worlds.rest_house import UNHURRIED
+from tests.worlds.wards import TOKENS, install
 
 BOB = {"Authorization": f"Bearer {TOKENS['bob']}"}
 DAYS = "SELECT day, ward FROM visits GROUP BY day, ward HAVING count(*) > {}"

@@ -29,7 +29,7 @@ from proxy.rest.middleware import Shell
 from proxy.rest.models import MOST_SQL_CHARACTERS, QuestionIn
 from proxy.rest.problems import MOST_BODY_BYTES, PROBLEM
 from proxy.service.service import Service
-from tests.proxy.wards import PASSWORD, QUESTION, TOKENS, install
+from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
 UNHURRIED = RestSection(
     requests_per_minute=10**6, requests_per_minute_per_address=10**6, failed_logins_per_minute=10**6

@@ -25,7 +25,7 @@ from proxy.rest.models import MOST_PARAMETERS, MOST_SQL_CHARACTERS
 from proxy.rest.problems import MOST_BODY_BYTES
 from proxy.rest.strict_json import MOST_DEPTH, MOST_TEXTS
 from proxy.service.service import Service
-from tests.proxy.rest_house import UNHURRIED, served
+from tests.worlds.rest_house import UNHURRIED, served
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "rest.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", TEXT, re.S)

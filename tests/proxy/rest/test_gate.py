@@ -29,8 +29,8 @@ from proxy.rest.rate_limit import Rates
 from proxy.security.networks import network
 from proxy.service.service import Service
 from tests.proxy.rest.test_app import ADA, refused, send
-from tests.proxy.rest_house import UNHURRIED, own_house
-from tests.proxy.wards import QUESTION, TOKENS, install
+from tests.worlds.rest_house import UNHURRIED, own_house
+from tests.worlds.wards import QUESTION, TOKENS, install
 
 MANY = b'{"sql": "x", "parameters": [' + b"[]," * 5000 + b"[]]}"
 EXPLAIN = {"sql": QUESTION.format(1500)}

@@ -26,8 +26,8 @@ from proxy.service import accounts
 from proxy.service.service import Service
 from tests.proxy.pipeline.dying_question import KEY
 from tests.proxy.rest.test_app import ADA, refused, send
-from tests.proxy.rest_house import UNHURRIED
-from tests.proxy.wards import QUESTION, TOKENS, install
+from tests.worlds.rest_house import UNHURRIED
+from tests.worlds.wards import QUESTION, TOKENS, install
 
 BOB = {"Authorization": f"Bearer {TOKENS['bob']}"}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from proxy.rest.app import create_app
 from tests.effort import examples
 from tests.proxy.rest.test_app import ADA, send
-from tests.proxy.rest_house import UNHURRIED, own_house
+from tests.worlds.rest_house import UNHURRIED, own_house
 
 WORDS = re.compile(
     r"Field required|Extra inputs are not permitted|Input should be (?:an array|one JSON object|a finite number"

@@ -15,8 +15,8 @@ from schemathesis.engine.recorder import ScenarioRecorder
 from proxy.rest.answers import FORMS
 from proxy.rest.app import create_app
 from proxy.service.service import Service
-from tests.proxy.rest_house import TOKEN, UNHURRIED, own_house
-from tests.proxy.wards import QUESTION
+from tests.worlds.rest_house import TOKEN, UNHURRIED, own_house
+from tests.worlds.wards import QUESTION
 
 # Text is not SQL and a cursor is not guessed: what the schema admits may still be refused, but only as it announces.
 REFUSABLE = ["2xx", "400", "401", "403", "404", "406", "422"]

@@ -18,8 +18,8 @@ from planner.policy.sections import RestSection
 from proxy.rest import uvicorn_server as rest_server
 from proxy.rest.middleware import MOST_HEADERS
 from proxy.service.service import Service
-from tests.proxy.rest_house import TOKEN, UNHURRIED, exchange, own_house, read_all, request, served
-from tests.proxy.wards import QUESTION, install
+from tests.worlds.rest_house import TOKEN, UNHURRIED, exchange, own_house, read_all, request, served
+from tests.worlds.wards import QUESTION, install
 
 MUCH = 1 << 30
 BODY = json.dumps({"sql": QUESTION.format(1500)}).encode()

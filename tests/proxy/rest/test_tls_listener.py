@@ -22,8 +22,8 @@ from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
 from tests.effort import examples
 from tests.proxy.certificates import Authority, tls_in
-from tests.proxy.rest_house import TOKEN, UNHURRIED, own_house, request, served
 from tests.proxy.security.tls.sockets import Handshake, client_context, connected, read_to_end
+from tests.worlds.rest_house import TOKEN, UNHURRIED, own_house, request, served
 
 ALERT = b"\x15"
 PAGE = "/static-offline-docs/swagger-ui-bundle.js"

@@ -16,7 +16,7 @@ from proxy.rest.gate import Gate
 from proxy.service.service import Service
 from tests.proxy.rest.test_app import ADA, send
 from tests.proxy.rest.test_gate import ANALYSTS, EXPLAIN
-from tests.proxy.rest_house import UNHURRIED, own_house
+from tests.worlds.rest_house import UNHURRIED, own_house
 
 
 @pytest.fixture(scope="module")

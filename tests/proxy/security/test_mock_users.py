@@ -17,13 +17,13 @@ from proxy.service.login_secret import SUFFIX, login_secret
 from proxy.wire.backend import Authentication
 from proxy.wire.frontend import Credential, Startup
 from proxy.wire.scram import ITERATIONS, Verifier, verifier
-from tests.end_to_end.house import eventually
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import PASSWORD
 from tests.proxy.raw_client import RawClient
-from tests.proxy.serving_process import Served, served
-from tests.proxy.wards import install
 from tests.proxy.wire.scram_client import ScramClient
+from tests.worlds.countries import PASSWORD
+from tests.worlds.house import eventually
+from tests.worlds.serving_process import Served, served
+from tests.worlds.wards import install
 
 KNOWN = ("ada", "bob")
 UNKNOWN = ("eve", "mallory", "Ada", "postgres")

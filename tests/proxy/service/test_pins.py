@@ -20,7 +20,7 @@ from planner.policy.file import Policy
 from proxy.service.data_versions import Versions, data_version
 from proxy.service.pins import Pinning, pin, pinned_catalog, pins_path, read_pins, refresh, write_pins
 from proxy.sources.open import open_source
-from tests.planner.policies import compiled
+from tests.worlds.policies import compiled
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 POLICY = """\

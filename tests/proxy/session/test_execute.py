@@ -11,9 +11,9 @@ from psycopg import errors
 from proxy.wire.backend import DataRow, Report
 from proxy.wire.frontend import Bind, Describe, Execute, Parse, Query, Sync
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import QUESTION
 from tests.proxy.in_test_asker import COUNTRIES
 from tests.proxy.raw_client import RawClient
+from tests.worlds.countries import QUESTION
 
 KEYS = [(country,) for country in COUNTRIES]
 OVER = "SELECT country FROM sales GROUP BY country HAVING count(*) > $1"

@@ -26,9 +26,9 @@ from proxy.wire.frontend import (
     Sync,
 )
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import QUESTION
 from tests.proxy.in_test_asker import COUNTRIES
 from tests.proxy.raw_client import RawClient
+from tests.worlds.countries import QUESTION
 
 KEYS = [(country,) for country in COUNTRIES]
 ROWS = [DataRow((country.encode(),)) for country in COUNTRIES]

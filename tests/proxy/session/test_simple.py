@@ -9,9 +9,9 @@ from psycopg.pq import TransactionStatus
 from proxy.wire.backend import CommandComplete, DataRow, ReadyForQuery, Report, RowDescription
 from proxy.wire.frontend import Query
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import QUESTION
 from tests.proxy.in_test_asker import COUNTRIES
 from tests.proxy.raw_client import RawClient
+from tests.worlds.countries import QUESTION
 
 KEYS = [(country,) for country in COUNTRIES]
 

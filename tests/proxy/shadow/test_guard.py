@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from proxy.shadow.guard import guarded
-from tests.end_to_end.house import eventually
+from tests.worlds.house import eventually
 
 _KEEPER = """
 import sys, time

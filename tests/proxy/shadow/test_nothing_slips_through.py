@@ -20,7 +20,7 @@ from planner.statements.classify import Explaining, PassThrough, classify
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 from tests.effort import examples
-from tests.proxy.endpoint_catalog import QUESTION, endpoint_catalog
+from tests.worlds.countries import QUESTION, endpoint_catalog
 
 TOTALS = "SELECT country, patient_id, count(*) AS n FROM visits GROUP BY country, patient_id"
 _STARTS = (

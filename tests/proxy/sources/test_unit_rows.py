@@ -21,9 +21,9 @@ from planner.question.model import Question
 from planner.statements.classify import Asking, classify
 from planner.statements.settings import accuracy
 from tests.effort import examples
-from tests.planner.catalogs import retail
 from tests.proxy.sources.oracle import Row, capped, chosen, grid_steps, is_nan, read
 from tests.proxy.sources.worlds import UNITS, Engines, columns, crowd, rows, tables
+from tests.worlds.retail import retail
 
 Totals = Mapping[str, Fraction | None]
 _GIVEN = examples(

@@ -8,7 +8,7 @@ import pytest
 from planner.catalog.model import Catalog
 from proxy.security.tls import Tls
 from tests.proxy.certificates import Authority, tls_in
-from tests.proxy.endpoint_catalog import endpoint_catalog
+from tests.worlds.countries import endpoint_catalog
 
 
 @pytest.fixture(scope="module")

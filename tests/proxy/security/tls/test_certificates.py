@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa
 from proxy.wire.frontend import Startup
 from tests.proxy.certificates import Authority, Identity
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import PASSWORD
 from tests.proxy.security.tls.clients import conninfo, shown
 from tests.proxy.security.tls.sockets import (
     agreed,
     client_context,
 )
+from tests.worlds.countries import PASSWORD
 
 ALERT = b"\x15"
 STARTUP = Startup((3, 0), ((b"user", b"ada"), (b"database", b"retail"))).encode()

@@ -9,7 +9,6 @@ import pytest
 from proxy.wire import backend
 from proxy.wire.frontend import EncryptionRequest, Startup
 from tests.proxy.conftest import Running
-from tests.proxy.endpoint_catalog import PASSWORD
 from tests.proxy.security.tls.clients import conninfo, reports, works
 from tests.proxy.security.tls.sockets import (
     SSL_REQUEST,
@@ -17,6 +16,7 @@ from tests.proxy.security.tls.sockets import (
     connected,
     read_to_end,
 )
+from tests.worlds.countries import PASSWORD
 
 ALERT = b"\x15"
 STARTUP = Startup((3, 0), ((b"user", b"ada"), (b"database", b"retail"))).encode()

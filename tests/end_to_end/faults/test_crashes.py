@@ -1,0 +1,174 @@
+"""Whatever is killed, and whenever: what was reserved stays spent, and what was not reserved costs nothing."""
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from accountant.ledger import Ledger
+from proxy.pipeline import stages as pipeline
+from proxy.service.service import Service
+from proxy.sources import postgres_source
+from tests.end_to_end.certainty import asked
+from tests.worlds import shop
+from tests.worlds.house import House, command, eventually, locked, most_spent, opened, write_policy
+
+COMMAND = "import sys; from proxy.cli.main import main; main(sys.argv[1:])"
+COST = pytest.approx(0.0767, abs=1e-4)
+
+
+@pytest.fixture
+def policy(source_url: str, ledger_url: str, tmp_path: Path) -> Path:
+    return write_policy(tmp_path, source=source_url, ledger=ledger_url)
+
+
+@contextmanager
+def asking(policy: Path) -> Iterator[subprocess.Popen[str]]:
+    """`keyhole query` in a process of its own, killed with SIGKILL when the block ends, whatever it then does."""
+    arguments = [sys.executable, "-c", COMMAND, "query", "--policy", str(policy), "--json", shop.BUSY]
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def held(ledger_url: str) -> Iterator[None]:
+    """A ledger that nobody else can write to while the block runs."""
+    if not ledger_url.startswith("sqlite"):
+        with locked(ledger_url, "writer"):
+            yield
+        return
+    holder = sqlite3.connect(ledger_url.removeprefix("sqlite:///"), isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    yield
+    holder.close()
+
+
+def test_killed_before_it_can_reserve_nothing_is_spent(policy: Path, source_url: str, ledger_url: str) -> None:
+    with held(ledger_url), locked(source_url, "visits") as lock, asking(policy) as process:
+        lock.wait_for_silence()
+        assert process.poll() is None
+    document = command("budget", policy)
+    assert document["families"] == []
+    assert document["open_reservations"] == 0
+
+
+def test_killed_while_the_source_works_the_reservation_stays_spent(policy: Path, source_url: str) -> None:
+    with locked(source_url, "sales") as lock, asking(policy) as process:
+        lock.wait_for_somebody()
+        assert process.poll() is None
+    for _ in range(2):
+        document = command("budget", policy)
+        assert most_spent(document, "sales") == COST
+        assert document["open_reservations"] == 1
+
+
+def test_killed_before_it_can_commit_the_reservation_stays_spent(
+    policy: Path, source_url: str, ledger_url: str
+) -> None:
+    with locked(source_url, "sales") as lock, asking(policy) as process:
+        lock.wait_for_somebody()
+        with held(ledger_url):
+            lock.release()
+            lock.wait_for_silence()
+            assert process.poll() is None
+            process.kill()
+            process.wait()
+    document = command("budget", policy)
+    assert most_spent(document, "sales") == COST
+    assert document["open_reservations"] == 1
+
+
+def test_killed_after_it_committed_the_answer_is_stored_and_paid_once(policy: Path, ledger_url: str) -> None:
+    with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as ledger, asking(policy):
+        eventually(lambda: ledger.verify() == 2)
+    document = command("budget", policy)
+    assert most_spent(document, "sales") == COST
+    assert document["open_reservations"] == 0
+    answer = command("query", policy, shop.BUSY)
+    assert answer["reused"] is True
+    assert answer["keys"] == [["north"], ["south"]]
+    assert most_spent(command("budget", policy), "sales") == COST
+
+
+@pytest.fixture
+def brief(source_url: str, tmp_path: Path) -> Iterator[House]:
+    """The shop, where the source may take a second for a question."""
+    with opened(write_policy(tmp_path, source=source_url, timeout_ms=1000)) as house:
+        yield house
+
+
+def told(house: House, sql: str) -> dict[str, str | None]:
+    """What a client is told about a failure."""
+    with house.connect() as connection, pytest.raises(psycopg.Error) as caught:
+        connection.execute(sql)
+    diagnosis = caught.value.diag
+    names = ("sqlstate", "message_primary", "message_detail", "message_hint", "statement_position", "context")
+    return {name: getattr(diagnosis, name) for name in names}
+
+
+def test_a_source_that_fails_says_one_thing_and_stays_paid(brief: House, source_url: str) -> None:
+    """A time-out, a table that is gone and a column that is gone: one generic refusal for all."""
+    failures = []
+    with locked(source_url, "sales"):
+        failures.append(told(brief, shop.BUSY))
+    paid = brief.most_spent("sales")
+    assert paid == COST
+    with psycopg.connect(source_url, autocommit=True) as owner:
+        owner.execute("ALTER TABLE sales RENAME COLUMN store TO shop")
+        failures.append(told(brief, shop.BUSY))
+        owner.execute("DROP TABLE sales")
+        failures.append(told(brief, shop.BUSY))
+    assert failures[0]["message_primary"] == "KH501: the source could not answer"
+    assert failures == failures[:1] * 3
+    assert brief.most_spent("sales") == pytest.approx(3 * paid)
+    assert len(brief.service.ledger.open_reservations()) == 3
+
+
+def test_a_source_that_cannot_be_reached_costs_nothing(
+    brief: House, postgres_url: str, source_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_source, "_OPENING_S", 1.0)
+    name = source_url.split("?")[0].rsplit("/", 1)[1]
+    hang_up = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false".encode())
+        owner.execute(hang_up, [name])
+        failure = told(brief, shop.BUSY)
+        assert failure["message_primary"] == "KH501: the source cannot be reached"
+        assert brief.events == 0
+        owner.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true".encode())
+
+    def answered() -> bool:
+        try:
+            with brief.connect() as connection:
+                return connection.execute(shop.BUSY).fetchall() == shop.BUSY_STORES
+        except psycopg.Error:
+            return False
+
+    eventually(answered)
+    assert brief.most_spent("sales") == COST
+
+
+def test_connections_that_the_source_dropped_are_not_an_outage(
+    policy: Path, postgres_url: str, source_url: str
+) -> None:
+    """A restart of the source between two questions costs no analyst anything."""
+    name = source_url.split("?")[0].rsplit("/", 1)[1]
+    with Service.open(policy) as service:
+        question = asked(service, shop.BUSY)
+        with psycopg.connect(postgres_url, autocommit=True) as owner:
+            owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        keys = pipeline.answer(service, pipeline.prepare(service, question), question).keys
+        assert list(keys.keys) == shop.BUSY_STORES
+        assert service.ledger.verify() == 2

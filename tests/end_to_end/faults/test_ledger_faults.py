@@ -1,0 +1,90 @@
+"""What analysts are told, and what it costs, when the ledger or the source goes away at each step of a question."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.accountant.outage import outage
+from tests.worlds import shop
+from tests.worlds.house import House, locked, new_database, opened, write_policy
+
+COST = pytest.approx(0.0767, abs=1e-4)
+ABSENT = "KH502: the ledger is not available"
+
+
+def name_of(url: str) -> str:
+    return url.split("?", maxsplit=1)[0].rsplit("/", 1)[1]
+
+
+@pytest.fixture
+def postgres_ledger(postgres_url: str) -> Iterator[str]:
+    with new_database(postgres_url) as url:
+        yield url
+
+
+@pytest.fixture
+def house(source_url: str, postgres_ledger: str, tmp_path: Path) -> Iterator[House]:
+    policy = write_policy(tmp_path, source=source_url, ledger=postgres_ledger, timeout_ms=3000)
+    with opened(policy) as served:
+        yield served
+
+
+def ask(house: House) -> str:
+    """The answer to a question, or what is told instead."""
+    with house.connect() as connection:
+        try:
+            return repr(connection.execute(shop.BUSY).fetchall())
+        except psycopg.Error as refusal:
+            return str(refusal.diag.message_primary)
+
+
+def test_a_ledger_that_is_gone_costs_nothing_and_lets_nothing_through(
+    house: House, postgres_url: str, postgres_ledger: str
+) -> None:
+    with outage(postgres_url, name_of(postgres_ledger)):
+        assert ask(house) == ABSENT
+    assert house.events == 0
+    assert ask(house) == repr(shop.BUSY_STORES)
+    with outage(postgres_url, name_of(postgres_ledger)):
+        assert ask(house) == ABSENT  # a stored answer as well: who may read it is the ledger's to say
+    assert ask(house) == repr(shop.BUSY_STORES)
+    assert house.events == 2
+    assert house.most_spent("sales") == COST
+
+
+def test_a_ledger_that_goes_while_the_source_works_withholds_the_answer(
+    house: House, source_url: str, postgres_url: str, postgres_ledger: str
+) -> None:
+    with ThreadPoolExecutor() as analysts:
+        with locked(source_url, "sales") as lock:
+            waiting = analysts.submit(ask, house)
+            lock.wait_for_somebody()
+            with outage(postgres_url, name_of(postgres_ledger)):
+                lock.release()
+                assert waiting.result() == ABSENT
+        (orphan,) = house.service.ledger.open_reservations()
+        assert house.most_spent("sales") == COST
+        assert ask(house) == repr(shop.BUSY_STORES)  # a run of its own, with noise of its own
+        assert house.most_spent("sales") == pytest.approx(2 * 0.0767, abs=2e-4)
+        assert [one.id for one in house.service.ledger.open_reservations()] == [orphan.id]
+
+
+def test_a_source_that_dies_in_the_middle_of_a_question_stays_paid(
+    house: House, source_url: str, postgres_url: str
+) -> None:
+    with ThreadPoolExecutor() as analysts, locked(source_url, "sales") as lock:
+        waiting = analysts.submit(ask, house)
+        lock.wait_for_somebody()
+        with psycopg.connect(postgres_url, autocommit=True) as owner:
+            owner.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = %s AND wait_event_type = 'Lock'",
+                [name_of(source_url)],
+            )
+        assert waiting.result() == "KH501: the source could not answer"
+    assert len(house.service.ledger.open_reservations()) == 1
+    assert house.most_spent("sales") == COST
+    assert ask(house) == repr(shop.BUSY_STORES)

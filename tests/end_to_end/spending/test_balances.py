@@ -1,0 +1,147 @@
+"""What is told of a balance: one cap, the reader's own spending and what is left for the reader, alike everywhere."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from proxy.cli.check import check
+from proxy.cli.main import app
+from tests.worlds.house import VERIFIER, House, command, opened
+
+QUESTION = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > {}"
+POLICY = """
+[source]
+url = "duckdb://"
+
+[accuracy]
+mechanism = "keyhole"
+tolerance = "5%"
+
+[budget]
+epsilon_per_predicate = 30.0
+epsilon_per_unit = 40.0
+epsilon_per_query = 30.0
+
+[tables.visits]
+relation = "visits.csv"
+privacy_unit = "patient"
+max_groups_per_unit = 2
+rows_per_unit = 3
+
+[tables.visits.columns.ward]
+key = {{ values = ["A", "B", "C"] }}
+
+[analysts.ada]
+password = "{verifier}"
+token_sha256 = "{ada}"
+
+[analysts.bob]
+password = "{verifier}"
+token_sha256 = "{bob}"
+epsilon_per_predicate = 2.0
+epsilon_per_unit = 3.0
+
+[analysts.cy]
+password = "{verifier}"
+token_sha256 = "{cy}"
+"""
+Told = tuple[Decimal, Decimal, Decimal]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    """A source of which the command can open its own beside the one that serves."""
+    visits = "".join(f"{patient},{'A' if patient % 3 else 'B'}\n" for patient in range(1500))
+    (tmp_path / "visits.csv").write_text(f"patient,ward\n{visits}", encoding="ascii")
+    tokens = {name: sha256(name.encode()).hexdigest() for name in ("ada", "bob", "cy")}
+    path = tmp_path / "keyhole.toml"
+    path.write_text(POLICY.format(verifier=VERIFIER, **tokens), encoding="utf-8")
+    check(path, confirm=False)
+    with opened(path) as running:
+        yield running
+
+
+def in_sql(house: House, analyst: str, scope: str) -> Told:
+    """The unit's line, or the line of the group that has lost most."""
+    with house.connect(analyst) as connection:
+        rows = connection.execute(
+            "SELECT budget, spent_at_most, left_at_least FROM keyhole.budget WHERE scope = %s"
+            " ORDER BY spent_at_most DESC, left_at_least LIMIT 1",
+            [scope],
+        ).fetchall()
+    (line,) = rows
+    return line[0], line[1], line[2]
+
+
+def over_rest(house: House, analyst: str) -> dict[str, Any]:
+    url = f"http://{house.addresses.host}:{house.addresses.rest_port}/v1/budget"
+    document: dict[str, Any] = httpx.get(url, headers={"Authorization": f"Bearer {analyst}"}).raise_for_status().json()
+    return document
+
+
+def everywhere(house: House, analyst: str, *, scope: str) -> Told:
+    """What SQL tells, once REST and both forms of the command have told the same."""
+    told = in_sql(house, analyst, scope)
+    document = over_rest(house, analyst)
+    assert command("budget", house.policy, "--as", analyst) == document
+    part, left = (document["unit"], "left") if scope == "unit" else (document["families"][0], "left_at_least")
+    assert tuple(round(Decimal(str(part[name])), 4) for name in ("cap", "spent_at_most", left)) == told
+    printed = CliRunner().invoke(app, ["budget", "--policy", str(house.policy), "--as", analyst]).output
+    cells = [cell.strip() for cell in printed.replace("│", "┃").split("┃")]
+    written = [f"{told[0]:f}", f"{told[1]:.4f}", f"{told[2]:.4f}"]
+    assert any(cells[place : place + 3] == written for place in range(len(cells))), printed
+    return told
+
+
+def ask(house: House, analyst: str, *thresholds: int) -> None:
+    """On noise of its own each, so that amounts add up."""
+    with house.connect(analyst) as connection:
+        connection.execute("SET keyhole.reuse = 'off'")
+        for threshold in thresholds:
+            connection.execute(QUESTION.format(threshold).encode())
+
+
+def grant(house: House, epsilon: str, *arguments: str) -> None:
+    words = ["grant", epsilon, *arguments, "--why", "more", "--by", "kim", "--policy", str(house.policy)]
+    assert CliRunner().invoke(app, words, catch_exceptions=False).exit_code == 0
+
+
+def test_the_budget_is_the_cap_whoever_has_spent_what(house: House) -> None:
+    """Before and after grants: what is told as spent is the own alone, and what others spent is missing from left."""
+    ask(house, "ada", 200, 300)
+    hers = in_sql(house, "ada", "unit")[1]
+    assert hers > 0
+    nothing = Decimal(0)
+    for cap, bobs in ((Decimal(40), Decimal(3)), (Decimal(45), Decimal(4))):
+        if cap > 40:
+            grant(house, "5", "--cap", "unit")
+            grant(house, "1", "--cap", "unit", "--analyst", "bob")
+        assert everywhere(house, "ada", scope="unit") == (cap, hers, cap - hers)
+        assert everywhere(house, "bob", scope="unit") == (bobs, nothing, bobs)
+        budget, spent, left = everywhere(house, "cy", scope="unit")
+        assert (budget, spent) == (cap, nothing)
+        assert left <= cap - hers  # others' at its worst case, as bob has a cap of his own
+        owner = command("budget", house.policy)["unit"]
+        assert round(Decimal(str(owner["spent_at_most"])), 4) == hers
+        assert owner["cap"] == cap
+        assert round(Decimal(str(owner["left"])), 4) == cap - hers
+
+
+def test_a_groups_budget_is_the_cap_too(house: House) -> None:
+    ask(house, "ada", 200, 300)
+    ask(house, "bob", 200)  # for nothing of the shared balance
+    for more, bobs in ((Decimal(0), Decimal(0)), (Decimal("0.5"), Decimal("1.25"))):
+        if more:
+            grant(house, "0.5", "--cap", "predicate", "--table", "visits")
+            grant(house, "1.25", "--cap", "predicate", "--analyst", "bob")
+        cap, hers, left = everywhere(house, "ada", scope="group")
+        assert (cap, left) == (30 + more, cap - hers)
+        cap, his, left = everywhere(house, "bob", scope="group")
+        assert (cap, left) == (2 + bobs, cap - his)
+        assert 0 < his < hers

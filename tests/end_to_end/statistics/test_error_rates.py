@@ -1,0 +1,146 @@
+"""Error rates through the whole pipeline, on groups that all sit where errors are likeliest."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from scipy.stats import binom
+
+from proxy.cli.check import check
+from proxy.pipeline import stages as pipeline
+from proxy.service.service import Service
+from tests.end_to_end.certainty import asked
+from tests.seeded_noise import SeededNoise
+from tests.worlds.house import VERIFIER
+
+KEYS = 20_000
+FALSE_ALARM = 1e-9
+
+POLICY = f"""\
+[source]
+url = "duckdb:///edge.duckdb"
+
+[accuracy]
+fnr = 0.05
+fpr = 0.10
+tolerance = "count=10, sum=20, avg=0.4"
+
+[budget]
+epsilon_per_predicate = 900
+epsilon_per_query = 900
+epsilon_per_unit = 900
+
+[tables.edge]
+privacy_unit = "row"
+
+[tables.edge.columns.bucket]
+key = {{ range = [1, {KEYS}] }}
+
+[tables.edge.columns.place]
+
+[tables.edge.columns.amount]
+bounds = [0, 10]
+
+[tables.visits]
+privacy_unit = "person"
+max_groups_per_unit = 1
+rows_per_unit = 2
+
+[tables.visits.columns.bucket]
+key = {{ range = [1, {KEYS}] }}
+
+[tables.visits.columns.place]
+
+[analysts.ada]
+password = "{VERIFIER}"
+"""
+# By place, the rows of every group and the amount of each.
+PLACES = {"qualifies": (21, 1), "fails": (10, 1), "fails though rich": (10, 10), "fails both": (11, 10)}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    directory: Path = tmp_path_factory.mktemp("edge")
+    with duckdb.connect(str(directory / "edge.duckdb")) as connection:
+        connection.execute("CREATE TABLE edge (bucket integer, place text, amount integer)")
+        connection.execute("CREATE TABLE visits (bucket integer, place text, person bigint)")
+        for place, (rows, amount) in PLACES.items():
+            source = f"FROM range(1, {KEYS + 1}) AS b(b), range({rows}) AS r(r)"
+            connection.execute(f"INSERT INTO edge SELECT b, '{place}', {amount} {source}")
+        # everybody has five rows of which two count
+        for place, people in (("qualifies", 11), ("fails", 5)):
+            source = f"FROM range(1, {KEYS + 1}) AS b(b), range({people}) AS p(p), range(5)"
+            connection.execute(f"INSERT INTO visits SELECT b, '{place}', b * 100 + p {source}")
+    path = directory / "keyhole.toml"
+    path.write_text(POLICY, encoding="utf-8")
+    check(path, confirm=False)
+    with Service.open(path) as service:
+        yield service
+
+
+def returned(service: Service, sql: str, seed: int, **settings: str) -> float:
+    """The share of groups that a question returns."""
+    service.noise = SeededNoise(seed)
+    question = asked(service, sql, **settings)
+    return len(pipeline.answer(service, pipeline.prepare(service, question), question).keys.keys) / KEYS
+
+
+def at_most(rate: float) -> float:
+    """What a share over `KEYS` groups with this rate exceeds with a probability of `FALSE_ALARM`."""
+    return float(binom.isf(FALSE_ALARM, KEYS, rate)) / KEYS
+
+
+def at_least(rate: float) -> float:
+    return float(binom.ppf(FALSE_ALARM, KEYS, rate)) / KEYS
+
+
+WHERE = "SELECT bucket FROM edge WHERE place = '{}' GROUP BY bucket HAVING {}"
+# Formula; a place whose groups qualify by 1 in every literal that matters; one whose groups fail by the tolerance.
+CASES = [
+    ("count(*) > 20", "qualifies", "fails"),
+    ("NOT count(*) <= 20", "qualifies", "fails"),
+    ("sum(amount) > 20", "qualifies", None),
+    ("count(*) > 20 AND sum(amount) > 20", "qualifies", None),
+    ("count(*) > 20 OR sum(amount) > 150", "qualifies", None),
+    ("count(*) > 21 OR sum(amount) > 130", None, "fails both"),
+    ("count(*) > 20 AND sum(amount) > 5", None, "fails though rich"),
+    ("avg(amount) > 0.5 AND count(*) > 20", "qualifies", None),
+]
+
+
+@pytest.mark.parametrize("mechanism", ["progressive", "keyhole", "tslm", "naive", "probe_one_phase"])
+@pytest.mark.parametrize(("formula", "qualifies", "fails"), CASES, ids=[case[0] for case in CASES])
+def test_the_promised_rates_hold_at_the_worst_case(
+    service: Service, mechanism: str, formula: str, qualifies: str | None, fails: str | None
+) -> None:
+    """20,000 groups each way; a false alarm has a probability of at most 1e-9 per comparison."""
+    seed = 1 + sum(map(ord, mechanism + formula))
+    if qualifies is not None:
+        missed = 1 - returned(service, WHERE.format(qualifies, formula), seed, mechanism=mechanism)
+        assert missed <= at_most(0.05)
+    if fails is not None:
+        assert returned(service, WHERE.format(fails, formula), seed + 1, mechanism=mechanism) <= at_most(0.10)
+
+
+def test_one_threshold_spends_its_error_rates_to_the_full(service: Service) -> None:
+    """The optimal test errs at exactly the promised rates at the edges: noise that were missing would show here.
+
+    20,000 groups each way, two-sided, 1e-9 a side.
+    """
+    missed = 1 - returned(service, WHERE.format("qualifies", "count(*) >= 21"), 5)
+    wrong = returned(service, WHERE.format("fails", "count(*) >= 21"), 6)
+    assert at_least(0.05) <= missed <= at_most(0.05)
+    assert at_least(0.10) <= wrong <= at_most(0.10)
+
+
+def test_the_rates_hold_for_bounded_units_at_the_worst_case(service: Service) -> None:
+    """Each person counts for two of their five rows: 22 and 10 rows against more than 21, tolerance 11.
+
+    20,000 groups each way, a false alarm has a probability of at most 1e-9 a side.
+    """
+    sql = "SELECT bucket FROM visits WHERE place = '{}' GROUP BY bucket HAVING count(*) > 21"
+    missed = 1 - returned(service, sql.format("qualifies"), 7, tolerance="11")
+    wrong = returned(service, sql.format("fails"), 8, tolerance="11")
+    assert missed <= at_most(0.05)
+    assert wrong <= at_most(0.10)

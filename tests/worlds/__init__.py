@@ -1,0 +1,1 @@
+"""What tests ask about, each made once: catalogs, policies and data, and a Keyhole that serves them."""

@@ -1,0 +1,183 @@
+"""Keyhole open over a policy of its own, and what tests ask of it."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import psycopg
+from typer.testing import CliRunner
+
+from proxy.cli.check import check
+from proxy.cli.main import app
+from proxy.process.addresses import Addresses
+from proxy.process.serve import in_background
+from proxy.report.budget import document
+from proxy.service.service import Service
+from proxy.wire.scram import verifier
+from tests.worlds import shop
+
+PASSWORD = "open sesame"
+VERIFIER = verifier(PASSWORD, salt=b"sixteen bytes, .")
+
+
+@dataclass(frozen=True)
+class House:
+    """A running endpoint over an open policy."""
+
+    policy: Path
+    service: Service
+    addresses: Addresses
+
+    def conninfo(self, user: str = "ada", password: str = PASSWORD) -> str:
+        there = self.addresses
+        return f"host={there.host} port={there.port} dbname={there.database} user={user} password='{password}'"
+
+    def connect(self, user: str = "ada", password: str = PASSWORD) -> psycopg.Connection[Any]:
+        return psycopg.connect(self.conninfo(user, password), autocommit=True)
+
+    @property
+    def events(self) -> int:
+        """How many events the ledger has; it is read anew and found unbroken."""
+        return self.service.ledger.verify()
+
+    def most_spent(self, table: str) -> float:
+        """The most that any group of a table has spent."""
+        return most_spent(document(self.service, None), table)
+
+
+def command(name: str, policy: Path, *arguments: str) -> dict[str, Any]:
+    """What `keyhole NAME --json` prints."""
+    whole = [name, "--policy", str(policy), "--json", *arguments]
+    done = CliRunner().invoke(app, whole, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def most_spent(budget: dict[str, Any], table: str) -> float:
+    """The most that any group of a table has spent, in a budget document."""
+    return max((family["spent_at_most"] for family in budget["families"] if family["table"] == table), default=0.0)
+
+
+@contextmanager
+def new_database(postgres_url: str) -> Iterator[str]:
+    """The URL of an empty database on a PostgreSQL server, dropped at the end."""
+    name = f"shop_{uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(f"CREATE DATABASE {name}".encode())
+        try:
+            yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
+        finally:
+            owner.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def write_policy(
+    directory: Path,
+    *,
+    source: str,
+    ledger: str = "sqlite:///keyhole.db",
+    per_predicate: float = 900.0,
+    per_unit: float = 900.0,
+    per_query: float = 100.0,
+    bobs: float = 1.0,
+    timeout_ms: int = 30_000,
+) -> Path:
+    """The shop's policy in `directory`, checked and pinned."""
+    path = directory / "keyhole.toml"
+    path.write_text(
+        shop.POLICY.format(
+            source=source,
+            ledger=ledger,
+            per_predicate=per_predicate,
+            per_unit=per_unit,
+            per_query=per_query,
+            bobs=bobs,
+            timeout_ms=timeout_ms,
+            verifier=VERIFIER,
+        ),
+        encoding="utf-8",
+    )
+    check(path, confirm=False)
+    return path
+
+
+@contextmanager
+def opened(policy: Path) -> Iterator[House]:
+    """The policy's house, serving."""
+    with (
+        Service.open(policy) as service,
+        in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
+    ):
+        yield House(policy, service, addresses)
+
+
+@contextmanager
+def unchanged(house: House) -> Iterator[None]:
+    """Insist that the block changes nothing in the ledger."""
+    before = house.events
+    yield
+    assert house.events == before
+
+
+def notices(connection: psycopg.Connection[Any]) -> list[str]:
+    """A list that every notice of the connection will be added to."""
+    heard: list[str] = []
+    connection.add_notice_handler(lambda notice: heard.append(f"{notice.severity}: {notice.message_primary}"))
+    return heard
+
+
+class Lock:
+    """An ACCESS EXCLUSIVE lock on a table: nobody else can read it until `release`."""
+
+    def __init__(self, url: str, table: str) -> None:
+        self._table = table
+        self._owner = psycopg.connect(url)
+        self._watching = psycopg.connect(url, autocommit=True)
+        self._owner.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE".encode())
+
+    def wait_for_somebody(self, number: int = 1) -> None:
+        """Return when so many try to use the table, and wait."""
+        query = (
+            "SELECT count(*) FROM pg_locks WHERE relation = %s::regclass AND NOT granted"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        eventually(lambda: self._watching.execute(query, [self._table]).fetchone() == (number,))
+
+    def wait_for_silence(self) -> None:
+        """Return when nobody runs a query in the database, and somebody is connected."""
+        query = (
+            "SELECT count(*) > 0 AND bool_and(state = 'idle') FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND pid <> %s"
+        )
+        me = [self._owner.info.backend_pid]
+        eventually(lambda: self._watching.execute(query, me).fetchone() == (True,))
+
+    def release(self) -> None:
+        """Let everybody go on."""
+        self._owner.rollback()
+
+    def close(self) -> None:
+        self._owner.close()
+        self._watching.close()
+
+
+@contextmanager
+def locked(url: str, table: str) -> Iterator[Lock]:
+    """A table that nobody else can read until the block ends."""
+    lock = Lock(url, table)
+    try:
+        yield lock
+    finally:
+        lock.close()
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Wait until it holds; the suite's own time limit ends a wait in vain."""
+    while not holds():
+        time.sleep(0.01)
