@@ -17,11 +17,10 @@ from planner.functionals.unit_rows import one_row
 from planner.lower.contribution_bounds import Bounding, not_null
 from planner.lower.domain import LONGEST_LIST, gapless, listed, restriction
 from planner.lower.functional import LARGEST, FunctionalSql
+from planner.lower.joins import join_lookups, join_members
 from planner.lower.layout import group_by, indented, select, where
-from planner.lower.lookup import spread
 from planner.lower.rollup import rollup, rollup_per_unit
 from planner.lower.row import RowSql
-from planner.lower.unit_join import together
 from planner.lower.unit_rows import answer, needed, relation, unit_columns
 from planner.question.condition import ALWAYS, Condition
 from planner.question.model import Measure, Question, Term, UnitRows
@@ -41,7 +40,7 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
     if question.per_unit is not None:
         return _per_unit(question, question.per_unit, dialect)
     known = question.table
-    question = replace(question, table=spread(together(known, dialect=dialect), dialect=dialect))
+    question = replace(question, table=join_lookups(join_members(known, dialect=dialect), dialect=dialect))
     row = RowSql(table=question.table, dialect=dialect)
     functionals = [
         FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals

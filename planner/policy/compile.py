@@ -29,8 +29,7 @@ from planner.catalog.model import (
 from planner.catalog.pins import PinnedDomain, Pins
 from planner.catalog.sql_types import SourceColumn as SourceColumn
 from planner.catalog.sql_types import sql_type
-from planner.policy.compile_column import absent, compiled_columns, typed_column
-from planner.policy.compile_domain import REPIN, key_domain
+from planner.policy.compile_column import REPIN, absent, compiled_columns, key_domain, typed_column
 from planner.policy.file import Policy
 from planner.policy.rules.names import FILES, NAME_PART
 from planner.policy.rules.tables import unit_root
