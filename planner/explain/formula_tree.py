@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula
 from planner.explain.literal_labels import lettered, letters, literal_of, shown, typed_letters, words
-from planner.explain.rounding import at_most, percent
+from planner.explain.numbers import at_most, percent
 from planner.question.plan import Plan
 
 IDLE = "does not matter, costs nothing"

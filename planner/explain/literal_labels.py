@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula, cuts
+from planner.explain.numbers import plain
 from planner.functionals.atoms import label
 from planner.question.model import Atom, Functional, Question
 from planner.question.plan import Plan
@@ -141,12 +142,6 @@ def as_typed(formula: Formula, names: Mapping[Literal, str]) -> Formula:
 def in_users_unit(functional: Functional, cut: int) -> Decimal:
     """A threshold in the analyst's unit; for an average, that of a group of the size its tolerance is meant for."""
     return functional.origin + functional.unit_size * cut / functional.rows
-
-
-def plain(number: Decimal) -> str:
-    """A number as an analyst writes it: no exponent, no idle zeros, at most six decimals."""
-    text = format(round(number, 6), "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _enclosed(child: Formula, names: Mapping[Literal, str], *, both: str, either: str) -> str:

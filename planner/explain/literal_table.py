@@ -19,12 +19,11 @@ from planner.explain.literal_labels import (
     in_users_unit,
     lettered,
     letters,
-    plain,
     shown,
     spelled,
     typed_letters,
 )
-from planner.explain.rounding import at_most, percent
+from planner.explain.numbers import at_most, percent, plain
 from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
 

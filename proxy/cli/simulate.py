@@ -16,10 +16,11 @@ from planner.bind.question import ask
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.explain.cost_breakdown import expected_losses
+from planner.explain.document import explain_json
 from planner.explain.expected_bounding import ASSUMPTIONS, expected_cuts
+from planner.explain.guarantee import guarantee_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
-from planner.explain.render import explain_json, guarantee_sentence
-from planner.explain.rounding import at_most, percent
+from planner.explain.numbers import at_most, percent
 from planner.plan import build as planning
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import StoodIn, stand_in_catalog

@@ -8,7 +8,7 @@ from accountant.model import Left as Balances
 from mechanisms.protocol import Calibration
 from planner.bind.question import ask
 from planner.catalog.model import Catalog
-from planner.explain.render import Left, SharedNoise
+from planner.explain.balances import QuestionBalance, SharedNoise
 from planner.plan import build as planning
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
@@ -19,7 +19,7 @@ from proxy.pipeline.messages import Asked
 from proxy.service.service import Service, ledger_unavailable
 
 
-def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Left:
+def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> QuestionBalance:
     """What the balances still admit for this question, and settings with which it would pass if it does not now."""
     room = _room(service, claim)
     rooms: dict[tuple[PathState, ...], Balances] = {}
@@ -52,7 +52,7 @@ def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Left:
 
     noise = on_paths(plan.question, plan.calibration)
     fits = claim.charge.epsilon_nano <= least or (noise is not None and noise.fits)
-    return Left(
+    return QuestionBalance(
         version=claim.version,
         epsilon=epsilon,
         would_fit=()

@@ -9,7 +9,10 @@ from threading import Event
 
 from planner.catalog.model import Value
 from planner.errors import KeyholeError
-from planner.explain import render as explain
+from planner.explain.balances import QuestionBalance
+from planner.explain.document import explain_json
+from planner.explain.guarantee import guarantee_sentence
+from planner.explain.render import explain_text
 from planner.extract.outer_query import outer_sql
 from planner.parser.text_cache import SHORT_CHARACTERS, remembered
 from planner.question.plan import Plan
@@ -176,7 +179,7 @@ class Answering:
             asked, plan = part
             answer = pipeline.answer(self._service, plan, replace(asked, withdrawn=withdrawn))
             relations.append(answer.keys.arrays)
-            notices.append(f"Guarantee: {explain.guarantee_sentence(answer.plan)}")
+            notices.append(f"Guarantee: {guarantee_sentence(answer.plan)}")
             if answer.reused:
                 notices.append(f"Released before (data version: {answer.version}): the same answer, nothing is spent.")
             if answer.noise is not None:
@@ -205,17 +208,17 @@ def explained(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
     plan = pipeline.prepare(service, asked)
     left = _left(service, plan, asked)
     if form == "json":
-        return (json.dumps([{"Keyhole": explain.explain_json(plan, left=left)}], indent=2, ensure_ascii=False),)
-    return explain.explain_text(plan, left=left)
+        return (json.dumps([{"Keyhole": explain_json(plan, left=left)}], indent=2, ensure_ascii=False),)
+    return explain_text(plan, left=left)
 
 
 def explained_document(service: Service, asked: Asked) -> dict[str, object]:
     """The plan of a question as a document, for REST and the command line."""
     plan = pipeline.prepare(service, asked)
-    return explain.explain_json(plan, left=_left(service, plan, asked))
+    return explain_json(plan, left=_left(service, plan, asked))
 
 
-def _left(service: Service, plan: Plan, asked: Asked) -> explain.Left:
+def _left(service: Service, plan: Plan, asked: Asked) -> QuestionBalance:
     claim = charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
     left = affordable.left(service, claim, plan, asked)
     return replace(left, question=claim.charge.question, waiting=approval.waiting(service, claim, plan, asked))

@@ -2,7 +2,7 @@
 
 from accountant.errors import LedgerError, NotApproved
 from accountant.model import Charge
-from planner.explain.approval import Waiting
+from planner.explain.balances import Waiting
 from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.pipeline import noise_reuse as reuse

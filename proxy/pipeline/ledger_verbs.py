@@ -13,7 +13,7 @@ from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
 from accountant.model import NANO, Charge, Reservation, Spent, StoredAnswer
 from mechanisms.protocol import Outcome
 from planner.errors import KeyholeError
-from planner.explain.render import FIXED_BEFORE, shared_noise_sentence
+from planner.explain.guarantee import FIXED_BEFORE, shared_noise_sentence
 from planner.question.plan import Plan
 from proxy.pipeline import affordable
 from proxy.pipeline import claim as charging

@@ -16,7 +16,7 @@ from mechanisms.formula import Booleans, Cut, evaluate
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Analyst, Catalog, Value
 from planner.errors import KeyholeError
-from planner.explain.render import guarantee_json
+from planner.explain.guarantee import guarantee_json
 from planner.extract.outer_query import Asking
 from planner.parser.tree import parse
 from planner.question.plan import Plan

@@ -23,7 +23,7 @@ from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import at_least
 from planner.errors import KeyholeError
-from planner.explain.render import SharedNoise
+from planner.explain.balances import SharedNoise
 from planner.plan.identity import path_identities
 from planner.question.plan import Plan
 from proxy.pipeline.claim import Claim, amounts, worst_amounts

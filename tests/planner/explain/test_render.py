@@ -15,8 +15,11 @@ from mechanisms.formula import AllOf, AnyOf
 from mechanisms.keyhole.progressive import Progressive
 from planner.bind.question import ask
 from planner.catalog.model import Budget, Catalog, Defaults, Table
+from planner.explain.balances import QuestionBalance
 from planner.explain.cost_breakdown import expected_losses
-from planner.explain.render import Left, explain_json, explain_text, guarantee_json, guarantee_sentence
+from planner.explain.document import explain_json
+from planner.explain.guarantee import guarantee_json, guarantee_sentence
+from planner.explain.render import explain_text
 from planner.plan.build import plan
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
@@ -82,12 +85,14 @@ def test_explain_shows_formula_functionals_cost_and_sql() -> None:
 
 def test_explain_says_what_is_left_and_what_would_fit() -> None:
     made = planned(KPI, table=CLIPPED)
-    refused = Left(version="2011-12-10", epsilon=1.999, would_fit=("keyhole.tolerance = '40%'", "keyhole.fnr = 0.2"))
+    refused = QuestionBalance(
+        version="2011-12-10", epsilon=1.999, would_fit=("keyhole.tolerance = '40%'", "keyhole.fnr = 0.2")
+    )
     text = "\n".join(explain_text(made, left=refused))
     assert "(country, month), data version 2011-12-10, nothing is spent" in text
     assert "Left for these groups: 1.99   -> this question would be refused" in text
     assert "Would fit: keyhole.tolerance = '40%', or keyhole.fnr = 0.2" in text
-    enough = Left(version="2011-12-10", epsilon=100.0)
+    enough = QuestionBalance(version="2011-12-10", epsilon=100.0)
     text = "\n".join(explain_text(made, left=enough))
     assert "refused" not in text
     assert explain_json(made, left=refused)["refused"] is True

@@ -8,7 +8,9 @@ import pytest
 from mechanisms.formula import cuts
 from mechanisms.published.sparse_vector import GeneralisedSparseVector
 from planner.errors import KeyholeError
-from planner.explain.render import explain_json, explain_text, guarantee_json, guarantee_sentence
+from planner.explain.document import explain_json
+from planner.explain.guarantee import guarantee_json, guarantee_sentence
+from planner.explain.render import explain_text
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.statements.settings import accuracy

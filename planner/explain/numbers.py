@@ -1,10 +1,14 @@
-"""Numbers in EXPLAIN, rounded so that they stay bounds."""
+"""Numbers in EXPLAIN: as an analyst writes them, and rounded so that they stay bounds."""
 
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
-from planner.explain.literal_labels import plain
-
 _CENT = Decimal("0.01")
+
+
+def plain(number: Decimal) -> str:
+    """A number as an analyst writes it: no exponent, no idle zeros, at most six decimals."""
+    text = format(round(number, 6), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def at_most(epsilon: float) -> str:

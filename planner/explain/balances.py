@@ -1,0 +1,63 @@
+"""What the ledger says about a question before it is asked: balances, earlier noise, whether its owner comes first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from planner.question.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A question that the owner has to approve before it is asked.
+
+    `question` is its id in the ledger, which the owner needs; `message`, `detail` and `hint` are those of the refusal
+    that it would meet, KH308.
+    """
+
+    question: str
+    message: str
+    detail: str
+    hint: str
+
+    def lines(self) -> Iterator[str]:
+        """The lines for EXPLAIN."""
+        yield f"  Approval: {self.message}"
+        yield f"    {self.detail}"
+        yield f"    {self.hint}"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNoise:
+    """That a question is decided on noise which `earlier` questions drew or read.
+
+    `fresh` is the most that it costs the shared balances, `own` what it reads in all and its analyst's own balances are
+    charged at most, both per key; `fits` whether the balances admit that.
+    """
+
+    earlier: int
+    fresh: float
+    own: float
+    fits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionBalance:
+    """What the ledger says about a question before it is asked.
+
+    `version` is the public data version. `epsilon` is the largest worst case per key that every balance still admits.
+    `would_fit` are settings with which the question would pass where it does not: "keyhole.tolerance = '13%'".
+    `noise` is there where earlier questions' noise would be read. `question` is the question's id in the ledger, and
+    `waiting` is there where the owner has to approve it first.
+    """
+
+    version: str
+    epsilon: float
+    would_fit: tuple[str, ...] = ()
+    noise: SharedNoise | None = None
+    question: str = ""
+    waiting: Waiting | None = None
+
+    def refuses(self, plan: Plan) -> bool:
+        """Whether asking now would be refused for want of budget."""
+        on_shared_noise = self.noise is not None and self.noise.fits
+        return plan.worst_case_epsilon > self.epsilon and not on_shared_noise

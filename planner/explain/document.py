@@ -1,0 +1,143 @@
+"""A plan as a JSON document: everything that EXPLAIN says, and all of the SQL. Depends on public inputs alone."""
+
+from dataclasses import asdict
+from typing import Any
+
+from planner.explain.balances import QuestionBalance, SharedNoise
+from planner.explain.cost_breakdown import (
+    expected_losses,
+    one_shot,
+    separate_sums,
+    sets_together,
+    share_of_worst_case,
+    with_one_step,
+)
+from planner.explain.guarantee import guarantee_json
+from planner.explain.literal_labels import (
+    Named,
+    idle,
+    lettered,
+    letters,
+    literal_of,
+    shown,
+    spelled,
+    typed_letters,
+    words,
+)
+from planner.explain.render import bounding_notes
+from planner.question.model import Offsets
+from planner.question.plan import Plan
+
+
+def explain_json(plan: Plan, *, left: QuestionBalance | None) -> dict[str, Any]:
+    """The plan as a JSON document, for `EXPLAIN (FORMAT JSON)`, REST and the command line.
+
+    A functional's sensitivity, shift and tolerance are in integer steps, each worth `unit_size` of the analyst's unit;
+    the shift of a test in blocks counts blocks. `compared` holds null for a mechanism that cannot meet the contract.
+    Guarantee and parameters as for `explain_text`.
+    """
+    named = lettered(plan)
+    texts = words(plan.question)
+    document: dict[str, Any] = {
+        "formula": spelled(plan.asked.formula, words(plan.asked), both="AND", either="OR"),
+        "minimised": spelled(shown(plan, named), texts, both="AND", either="OR"),
+        "exact": plan.minimised.exact,
+        "letters": spelled(shown(plan, named), letters(named), both="and", either="or"),
+        "typed_letters": spelled(plan.asked.formula, typed_letters(plan, named), both="and", either="or"),
+        "literals": [_literal_json(plan, one) for one in named],
+        "idle": [{"letter": letter, "text": text} for letter, text in idle(plan, named)],
+        "prime_implicants": [[texts[literal_of(cut)] for cut in term] for term in plan.minimised.implicants],
+        "prime_clauses": [[texts[literal_of(cut)] for cut in clause] for clause in plan.minimised.clauses],
+        "functionals": [_functional_json(plan, index, named) for index in range(len(plan.question.functionals))],
+        "affected_together": [
+            [plan.question.functionals[index].name for index, part in enumerate(exposure) if part]
+            for exposure in plan.calibration.task.exposures
+        ],
+        "table": plan.question.table.name,
+        "privacy_unit": plan.question.table.unit_text,
+        "bounding": list(bounding_notes(plan)),
+        "grouped_by": list(plan.question.keys.names),
+        "keys": plan.question.keys.size,
+        "mechanism": plan.calibration.mechanism,
+        "worst_case_epsilon": plan.worst_case_epsilon,
+        "separate_sums_epsilon": separate_sums(plan),
+        "sets_together": [
+            {
+                "functionals": [plan.question.functionals[index].name for index in group.functionals],
+                "parts": [float(part) for part in group.parts],
+                "epsilon": group.epsilon,
+            }
+            for group in sets_together(plan)
+        ],
+        "compared": {name: plan.compared.get(name) for name in ("naive", "probe")},
+        "one_shot_epsilon": one_shot(plan),
+        "with_one_step_epsilon": with_one_step(plan),
+        "expected_epsilon": [
+            {"tolerances_short": tolerances, "epsilon": epsilon} for tolerances, epsilon in expected_losses(plan)
+        ],
+        "guarantee": guarantee_json(plan),
+        "sql": plan.rewritten.sql,
+        "dialect": plan.rewritten.dialect,
+        "rollup": _rollup_json(plan),
+        "warnings": list(plan.warnings),
+    }
+    if left is not None:
+        document["data_version"] = left.version
+        document["left"] = left.epsilon
+        document["refused"] = left.refuses(plan)
+        document["would_fit"] = list(left.would_fit)
+        document["shared_noise"] = _noise_json(left.noise)
+        document["question_id"] = left.question
+        document["waits_for_approval"] = None if left.waiting is None else asdict(left.waiting)
+    return document
+
+
+def _literal_json(plan: Plan, one: Named) -> dict[str, Any]:
+    return {
+        "letter": one.letter,
+        "text": one.text,
+        "functional": plan.question.functionals[one.cut.functional].name,
+        "may_err_between": [float(one.lower), float(one.upper)],
+        "may_err_in": one.counted or None,
+        "rows": one.rows,
+    }
+
+
+def _functional_json(plan: Plan, index: int, named: tuple[Named, ...]) -> dict[str, Any]:
+    functional, test = plan.question.functionals[index], plan.calibration.tests[index]
+    scale = functional.sensitivity if test.block == 1 else 1
+    return {
+        "name": functional.name,
+        "literals": [one.letter for one in named if one.cut.functional == index],
+        "sensitivity": functional.sensitivity,
+        "epsilon": test.epsilon,
+        "share_of_worst_case": share_of_worst_case(plan, index),
+        "fnr": test.fnr,
+        "fpr": test.fpr,
+        "shift": test.shift,
+        "tie": float(test.tie),
+        "tolerance": test.tolerance,
+        "block": test.block,
+        "looks": [float(look.rate) * scale for look in test.looks],
+        "unit_size": float(functional.unit_size),
+        "unit_range": None if functional.unit_range is None else list(functional.unit_range),
+        "own_thresholds": _own_json(functional.offsets),
+    }
+
+
+def _own_json(offsets: Offsets | None) -> dict[str, Any] | None:
+    """By what key the thresholds of each group's own differ, and by how many integer steps they lie above the least."""
+    return None if offsets is None else {"key": offsets.key, "steps_above_least": list(offsets.steps)}
+
+
+def _rollup_json(plan: Plan) -> dict[str, str] | None:
+    """The rows that may be kept for many questions, and the SQL that answers from them; null where nothing is kept."""
+    rollup = plan.rewritten.rollup
+    return None if rollup is None else {"build": rollup.build, "sql": rollup.sql}
+
+
+def _noise_json(noise: SharedNoise | None) -> dict[str, Any] | None:
+    """How many questions' noise would be read, and what that costs everybody and the analyst at most; null for none."""
+    if noise is None:
+        return None
+    return {"earlier_questions": noise.earlier, "fresh_at_most": noise.fresh, "own_at_most": noise.own}

@@ -1,0 +1,96 @@
+"""What an answer promises, in a sentence and for a program; rates and loss are upper bounds."""
+
+from decimal import Decimal
+from typing import Any
+
+from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
+from planner.explain.balances import SharedNoise
+from planner.explain.numbers import at_most, percent, plain
+from planner.question.model import aggregate_text
+from planner.question.plan import Plan
+
+FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"
+
+
+def guarantee_sentence(plan: Plan) -> str:
+    """What an answer promises, in one sentence for the NOTICE."""
+    if not plan.question.functionals:
+        return "the condition does not depend on data: the answer is exact and nothing was spent."
+    accuracy, calibration = plan.question.accuracy, plan.calibration
+    loss = f"at most {plain(Decimal(at_most(plan.worst_case_epsilon)))} epsilon"
+    if calibration.whole_question:
+        missed = _missed_past_the_limit(plan)
+        loss += " for all groups together"
+    elif calibration.fnr is None:
+        missed = "a group near a threshold may be missed, without a bound"
+    else:
+        missed = f"a group that truly qualifies is missed at most {percent(accuracy.fnr)} of the time"
+    if EMPTY_PROMISE_NOTE in calibration.notes:
+        wrong = "within the tolerance every group qualifies, so any group may be returned"
+    elif calibration.fpr is None:
+        wrong = "a group that does not may be returned, without a bound"
+    else:
+        slack, rate = _slack(accuracy.tolerance), percent(accuracy.fpr)
+        wrong = f"one that fails even with {slack} is returned at most {rate} of the time"
+    promise = f"{missed}; {wrong}; {loss}."
+    if calibration.deniable:
+        promise = f"{promise} It may be denied, which is paid for; the rates are those of being answered wrongly."
+    table = plan.question.table
+    if table.row_unit:
+        return promise
+    unit = " or ".join(table.unit)
+    bounded = f"This holds for aggregates after bounding each ({table.unit_text})"
+    return f"{promise} {bounded}; rows without {unit} are left out."
+
+
+def shared_noise_sentence(noise: SharedNoise) -> str:
+    """Who shares noise with an answer, what it costs everybody, and when its rates hold."""
+    questions = "1 earlier question" if noise.earlier == 1 else f"{noise.earlier} earlier questions"
+    own = f"{plain(Decimal(at_most(noise.own)))} epsilon"
+    fresh = f"at most {plain(Decimal(at_most(noise.fresh)))} of {own} is new to the shared budget"
+    if noise.fresh == 0:
+        fresh = f"nothing is new to the shared budget, and at most {own} counts towards a cap of your own"
+    return f"same noise as {questions}: {fresh}; {FIXED_BEFORE}."
+
+
+def guarantee_json(plan: Plan) -> dict[str, Any]:
+    """The guarantee for a program: sentence, rates (None: no bound), tolerance by functional in its unit, loss, and the
+    most groups that are returned (None: no limit)."""
+    calibration = plan.calibration
+    accuracy = plan.question.accuracy
+    return {
+        "sentence": guarantee_sentence(plan),
+        "fnr": None if calibration.fnr is None else accuracy.fnr,
+        "fpr": None if calibration.fpr is None or EMPTY_PROMISE_NOTE in calibration.notes else accuracy.fpr,
+        "tolerance": _tolerances(plan),
+        "epsilon_at_most": plan.worst_case_epsilon,
+        "most_groups": calibration.task.most_positives if calibration.whole_question else None,
+    }
+
+
+def _missed_past_the_limit(plan: Plan) -> str:
+    """What a sparse vector promises of the groups that qualify."""
+    limit = plan.calibration.task.most_positives
+    groups = "1 group is" if limit == 1 else f"{limit} groups are"
+    rate = percent(plan.question.accuracy.fnr)
+    return (
+        f"a group that truly qualifies is tested and missed at most {rate} of the time, "
+        f"but at most {groups} returned, and any that come later in the order of the keys are missed, without a bound"
+    )
+
+
+def _tolerances(plan: Plan) -> dict[str, float]:
+    """By aggregate, the narrowest band that its literals allow, in the analyst's unit."""
+    narrowest: dict[str, float] = {}
+    for functional, test in zip(plan.question.functionals, plan.calibration.tests, strict=True):
+        name = aggregate_text(functional)
+        width = float(functional.unit_size * test.tolerance / functional.rows)
+        narrowest[name] = min(width, narrowest.get(name, width))
+    return narrowest
+
+
+def _slack(tolerance: str) -> str:
+    text = tolerance.strip()
+    if text.endswith("%") and "," not in text and "=" not in text:
+        return f"{text[:-1].strip()} % slack"
+    return f"a slack of {text}"
