@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from planner.catalog.model import Lookup, SqlType, Table
-from planner.question.condition import ALWAYS, And, Condition, IsNull, Not, Or, Within, all_of, any_of, canonical
+from planner.question.condition import ALWAYS, And, Condition, IsNull, Leaf, Not, Within, all_of, any_of, canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Term
 from planner.question.range_inference import narrowed
@@ -79,17 +79,7 @@ def _found(name: str, table: Table) -> Condition:
 
 def not_true(condition: Condition) -> Condition:
     """A condition that holds exactly where the given one is false or unknown."""
-    match condition:
-        case And(parts):
-            return any_of(map(not_true, parts))
-        case Or(parts):
-            return all_of(map(not_true, parts))
-        case Not(inner):
-            return _not_false(inner)
-        case IsNull():
-            return Not(condition)
-        case _:
-            return any_of((Not(condition), IsNull(condition.column)))
+    return condition.fold_literals(_not_false, every=all_of, some=any_of, wanted=False)
 
 
 def may_be_nan(name: str, table: Table) -> bool:
@@ -97,18 +87,12 @@ def may_be_nan(name: str, table: Table) -> bool:
     return table.column(name).sql_type in (SqlType.DOUBLE, SqlType.NUMERIC)
 
 
-def _not_false(condition: Condition) -> Condition:
-    match condition:
-        case And(parts):
-            return all_of(map(_not_false, parts))
-        case Or(parts):
-            return any_of(map(_not_false, parts))
-        case Not(inner):
-            return not_true(inner)
-        case IsNull():
-            return condition
+def _not_false(literal: Leaf | Not) -> Condition:
+    match literal:
+        case IsNull() | Not(IsNull()):
+            return literal
         case _:
-            return any_of((condition, IsNull(condition.column)))
+            return any_of((literal, *(IsNull(leaf.column) for leaf in literal.leaves())))
 
 
 def _reachable(conditions: Mapping[str, Condition], among: Condition) -> Iterator[frozenset[str]]:

@@ -14,10 +14,9 @@ from planner.question.condition import (
     And,
     Compare,
     Condition,
-    IsNull,
+    Leaf,
     Like,
     Not,
-    Or,
     Within,
     canonical,
     columns,
@@ -100,15 +99,7 @@ def _renamed(made: Functional, names: Mapping[str, str]) -> Functional:
 
 def renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
     """The condition with columns under other names."""
-    match condition:
-        case Not(inner):
-            return Not(renamed(inner, names))
-        case And(parts):
-            return And(tuple(renamed(part, names) for part in parts))
-        case Or(parts):
-            return Or(tuple(renamed(part, names) for part in parts))
-        case _:
-            return replace(condition, column=names.get(condition.column, condition.column))
+    return condition.mapped(lambda leaf: replace(leaf, column=names.get(leaf.column, leaf.column)))
 
 
 def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
@@ -117,23 +108,21 @@ def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
     Parameters:
         steps: of the columns that are totals, what one step is worth.
     """
-    match condition:
-        case Not(inner):
-            return Not(in_steps(inner, steps))
-        case And(parts):
-            return And(tuple(in_steps(part, steps) for part in parts))
-        case Or(parts):
-            return Or(tuple(in_steps(part, steps) for part in parts))
-        case Compare(column, operator, value) if column in steps:
-            return _compared(column, operator, _number(value) / steps[column])
-        case Within(column, values) if column in steps:
-            found = [_number(value) / steps[column] for value in values]
-            whole = tuple(sorted(int(value) for value in found if value.denominator == 1))
-            return Within(column, whole) if whole else _never(column)
-        case Like() if condition.column in steps:
-            raise KeyholeError("KH900", "a total is no text")
-        case IsNull() | Compare() | Within() | Like():
-            return condition
+
+    def stepped(leaf: Leaf) -> Condition:
+        match leaf:
+            case Compare(column, operator, value) if column in steps:
+                return _compared(column, operator, _number(value) / steps[column])
+            case Within(column, values) if column in steps:
+                found = [_number(value) / steps[column] for value in values]
+                whole = tuple(sorted(int(value) for value in found if value.denominator == 1))
+                return Within(column, whole) if whole else _never(column)
+            case Like() if leaf.column in steps:
+                raise KeyholeError("KH900", "a total is no text")
+            case _:
+                return leaf
+
+    return condition.mapped(stepped)
 
 
 def _number(value: Value) -> Fraction:

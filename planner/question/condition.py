@@ -4,21 +4,103 @@ Three-valued as in SQL: a comparison with NULL is unknown. Nothing here can rais
 no regular expression, no function of the row but the policy's own derived columns.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from planner.catalog.model import Value
 from planner.values.like import like
 from planner.values.operators import COMPARISONS
 
+_Folded = TypeVar("_Folded")
+
+
+class _Tree:
+    """What one does with every condition: its shape is known here alone."""
+
+    __slots__ = ()
+
+    def mapped(self, change: Callable[["Leaf"], "Condition"]) -> "Condition":
+        """The condition with every test in it changed."""
+        match self:
+            case Not(inner):
+                return Not(inner.mapped(change))
+            case And(parts):
+                return And(tuple(part.mapped(change) for part in parts))
+            case Or(parts):
+                return Or(tuple(part.mapped(change) for part in parts))
+            case _:
+                assert isinstance(self, Leaf)
+                return change(self)
+
+    def leaves(self) -> Iterator["Leaf"]:
+        """Every test, in order of appearance, with repetitions."""
+        match self:
+            case Not(inner):
+                yield from inner.leaves()
+            case And(parts) | Or(parts):
+                for part in parts:
+                    yield from part.leaves()
+            case _:
+                assert isinstance(self, Leaf)
+                yield self
+
+    def conjuncts(self) -> tuple["Condition", ...]:
+        """The parts of a conjunction; of anything else it alone."""
+        if isinstance(self, And):
+            return self.conditions
+        assert isinstance(self, Leaf | Not | Or)
+        return (self,)
+
+    def fold(
+        self,
+        leaf: Callable[["Leaf"], _Folded],
+        *,
+        negation: Callable[[_Folded], _Folded],
+        every: Callable[[Sequence[_Folded]], _Folded],
+        some: Callable[[Sequence[_Folded]], _Folded],
+    ) -> _Folded:
+        """The value of the whole, from the tests upward."""
+        match self:
+            case Not(inner):
+                return negation(inner.fold(leaf, negation=negation, every=every, some=some))
+            case And(parts):
+                return every([part.fold(leaf, negation=negation, every=every, some=some) for part in parts])
+            case Or(parts):
+                return some([part.fold(leaf, negation=negation, every=every, some=some) for part in parts])
+            case _:
+                assert isinstance(self, Leaf)
+                return leaf(self)
+
+    def fold_literals(
+        self,
+        literal: Callable[["Leaf | Not"], _Folded],
+        *,
+        every: Callable[[Sequence[_Folded]], _Folded],
+        some: Callable[[Sequence[_Folded]], _Folded],
+        wanted: bool,
+    ) -> _Folded:
+        """The value of what it takes for the condition to be `wanted`, from tests and negated tests upward.
+
+        That is the negation normal form of the condition, or of its NOT where `wanted` is false.
+        """
+        match self:
+            case Not(inner):
+                return inner.fold_literals(literal, every=every, some=some, wanted=not wanted)
+            case And(parts) | Or(parts):
+                found = [part.fold_literals(literal, every=every, some=some, wanted=wanted) for part in parts]
+                return every(found) if isinstance(self, And) is wanted else some(found)
+            case _:
+                assert isinstance(self, Leaf)
+                return literal(self if wanted else Not(self))
+
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(_Tree):
     """`column operator value`, with operator one of = <> < <= > >= and a constant of the column's own type."""
 
     column: str
@@ -27,7 +109,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class Within(_Tree):
     """`column IN (values)`; the values are sorted, distinct and not NULL."""
 
     column: str
@@ -35,7 +117,7 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class Like(_Tree):
     """`column LIKE pattern` with backslash as escape; the pattern never ends in an unfinished escape."""
 
     column: str
@@ -43,34 +125,35 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(_Tree):
     """`column IS NULL`, never unknown."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(_Tree):
     """Three-valued negation."""
 
     condition: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Tree):
     """Three-valued conjunction; with no conditions it is true."""
 
     conditions: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Tree):
     """Three-valued disjunction; with no conditions it is false."""
 
     conditions: tuple["Condition", ...]
 
 
-Condition: TypeAlias = Compare | Within | Like | IsNull | Not | And | Or
+Leaf: TypeAlias = Compare | Within | Like | IsNull
+Condition: TypeAlias = Leaf | Not | And | Or
 
 MOST_SPELLED = 500
 
@@ -84,7 +167,7 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
     for condition in conditions:
         if condition == NEVER:
             return NEVER
-        for part in condition.conditions if isinstance(condition, And) else (condition,):
+        for part in condition.conjuncts():
             kept[part] = None
     return next(iter(kept)) if len(kept) == 1 else And(tuple(kept))
 
@@ -115,24 +198,16 @@ def fixed_columns(condition: Condition) -> frozenset[str]:
 
 def columns(condition: Condition) -> frozenset[str]:
     """The names of the columns that the condition reads."""
-    match condition:
-        case Compare() | Within() | Like() | IsNull():
-            return frozenset((condition.column,))
-        case Not(inner):
-            return columns(inner)
-        case And(parts) | Or(parts):
-            return frozenset().union(*(columns(part) for part in parts))
+    return frozenset(leaf.column for leaf in condition.leaves())
 
 
 def parts_of(condition: Condition) -> int:
     """How many comparisons, and words between them, the condition consists of."""
-    match condition:
-        case Not(inner):
-            return 1 + parts_of(inner)
-        case And(parts) | Or(parts):
-            return 1 + sum(map(parts_of, parts))
-        case _:
-            return 1
+
+    def joined(parts: Sequence[int]) -> int:
+        return 1 + sum(parts)
+
+    return condition.fold(lambda _: 1, negation=lambda inner: 1 + inner, every=joined, some=joined)
 
 
 def _constant(value: Value) -> str:
@@ -268,14 +343,16 @@ def _first(truths: Iterable[bool | None], *, decisive: bool) -> bool | None:
     return result
 
 
-def as_double(literal: Condition) -> Condition:
-    """The literal as a double precision column sees it, where different decimals may be one number."""
-    match literal:
-        case Not(inner):
-            return Not(as_double(inner))
-        case Compare(column, operator, Decimal() as value):
-            return Compare(column, operator, Decimal(float(value)))
-        case Within(column, values):
-            return Within(column, tuple(Decimal(float(v)) if isinstance(v, Decimal) else v for v in values))
-        case _:
-            return literal
+def as_double(condition: Condition) -> Condition:
+    """The condition as a double precision column sees it, where different decimals may be one number."""
+
+    def rounded(leaf: Leaf) -> Condition:
+        match leaf:
+            case Compare(column, operator, Decimal() as value):
+                return Compare(column, operator, Decimal(float(value)))
+            case Within(column, values):
+                return Within(column, tuple(Decimal(float(v)) if isinstance(v, Decimal) else v for v in values))
+            case _:
+                return leaf
+
+    return condition.mapped(rounded)

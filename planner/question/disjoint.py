@@ -1,6 +1,6 @@
 """Whether two conditions can hold on one row: a search through the terms of their disjunctive form."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from itertools import pairwise, product
 from typing import Any
@@ -11,9 +11,9 @@ from planner.question.condition import (
     Compare,
     Condition,
     IsNull,
+    Leaf,
     Like,
     Not,
-    Or,
     Within,
     as_double,
     evaluate,
@@ -37,31 +37,29 @@ def disjoint(first: Condition, second: Condition) -> bool:
     each column of each term of the disjunctive form alone, and gives up beyond 256 terms.
     """
     try:
-        terms = _terms(And((first, second)), wanted="true")
+        terms = _terms(And((first, second)))
     except _TooManyTerms:
         return False
     return not any(map(_possible, terms))
 
 
-def _terms(condition: Condition, *, wanted: str) -> list[_Term]:
-    """The terms, one of which holds wherever the condition has the wanted truth value."""
-    match condition:
-        case Not(inner):
-            if wanted == "true" and not isinstance(inner, And | Or | Not | Compare):
-                return [(condition,)]
-            return _terms(inner, wanted="false" if wanted == "true" else "true")
-        case And(parts) | Or(parts):
-            below = [_terms(part, wanted=wanted) for part in parts]
-            if isinstance(condition, And) is (wanted == "true"):
-                return _products(below)
-            return _bounded(term for terms in below for term in terms)
-        case Compare(column, operator, value) if wanted == "false":
-            return [(Compare(column, OPPOSITE[operator], value),)]
-        case _:
-            return [(condition,) if wanted == "true" else (Not(condition),)]
+def _terms(condition: Condition) -> list[_Term]:
+    """The terms, one of which holds wherever the condition is true."""
+
+    def alone(literal: Leaf | Not) -> list[_Term]:
+        match literal:
+            case Not(Compare(column, operator, value)):
+                return [(Compare(column, OPPOSITE[operator], value),)]
+            case _:
+                return [(literal,)]
+
+    def either(below: Sequence[list[_Term]]) -> list[_Term]:
+        return _bounded(term for terms in below for term in terms)
+
+    return condition.fold_literals(alone, every=_products, some=either, wanted=True)
 
 
-def _products(below: list[list[_Term]]) -> list[_Term]:
+def _products(below: Sequence[list[_Term]]) -> list[_Term]:
     result: list[_Term] = [()]
     for terms in below:
         result = _bounded(left + right for left, right in product(result, terms))

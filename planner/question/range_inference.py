@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from planner.catalog.model import Column, Lookup, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.question.condition import And, Compare, Condition, IsNull, Not, Or, Within
+from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Not, Within
 from planner.values.operators import OPPOSITE
 
 _EXACT = 2**48  # steps up to which rounding in double precision is off by less than half a step
@@ -32,7 +32,7 @@ def narrowed(name: str, steps: tuple[int, int], *, among: Iterable[Condition], t
     """
     column = table.column(name)
     step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
-    found = _interval(And(tuple(among)), column, wanted=True)
+    found = _interval(And(tuple(among)), column)
     if found in (None, _EVERYTHING) or step is None or column.bounds is None:
         return steps
     if isinstance(column.derivation, Lookup) or max(map(abs, steps)) >= _EXACT:
@@ -53,22 +53,23 @@ def _rounded(value: Fraction, *, step: Fraction, column: Column) -> tuple[int, i
     return floor(value / step), ceil(value / step)
 
 
-def _interval(condition: Condition, column: Column, *, wanted: bool) -> _Interval | None:
-    """Where the values lie for which a condition has the wanted truth value; None where there is no such value."""
-    match condition:
-        case Not(inner):
-            return _interval(inner, column, wanted=not wanted)
-        case And(parts) | Or(parts):
-            found = [_interval(part, column, wanted=wanted) for part in parts]
-            return _both(found) if isinstance(condition, And) is wanted else _either(found)
-        case Compare(name, operator, value) if name == column.name:
-            return _compared(operator if wanted else OPPOSITE[operator], value, column)
-        case Within(name, values) if name == column.name and wanted:
-            return _either([_compared("=", value, column) for value in values])
-        case IsNull(name) if name == column.name and wanted:
-            return None
-        case _:
-            return _EVERYTHING
+def _interval(condition: Condition, column: Column) -> _Interval | None:
+    """Where the values lie for which a condition is true; None where there is no such value."""
+
+    def alone(literal: Leaf | Not) -> _Interval | None:
+        match literal:
+            case Compare(name, operator, value) if name == column.name:
+                return _compared(operator, value, column)
+            case Not(Compare(name, operator, value)) if name == column.name:
+                return _compared(OPPOSITE[operator], value, column)
+            case Within(name, values) if name == column.name:
+                return _either([_compared("=", value, column) for value in values])
+            case IsNull(name) if name == column.name:
+                return None
+            case _:
+                return _EVERYTHING
+
+    return condition.fold_literals(alone, every=_both, some=_either, wanted=True)
 
 
 def _compared(operator: str, value: Value, column: Column) -> _Interval:

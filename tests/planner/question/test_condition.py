@@ -19,6 +19,7 @@ from planner.question.condition import (
     Compare,
     Condition,
     IsNull,
+    Leaf,
     Like,
     Not,
     Or,
@@ -67,6 +68,29 @@ def _rows() -> Iterator[dict[str, Value | None]]:
 
 
 ROWS = tuple(_rows())
+
+
+@given(_CONDITIONS)
+def test_one_way_of_walking_is_like_the_other(condition: Condition) -> None:
+    """Changing nothing changes nothing, every test is met once and in order, and folding with SQL's words is SQL."""
+    met: list[Condition] = []
+
+    def note(leaf: Leaf) -> Condition:
+        met.append(leaf)
+        return leaf
+
+    assert condition.mapped(note) == condition
+    assert met == list(condition.leaves())
+    assert condition.mapped(lambda _: ALWAYS).mapped(note) == condition.mapped(lambda _: ALWAYS)
+    folded = condition.fold(
+        note, negation=Not, every=lambda parts: And(tuple(parts)), some=lambda parts: Or(tuple(parts))
+    )
+    assert folded == condition
+    assert And(condition.conjuncts()) == (condition if isinstance(condition, And) else And((condition,)))
+    for wanted in (True, False):
+        normal = condition.fold_literals(lambda literal: literal, every=all_of, some=any_of, wanted=wanted)
+        for row in ROWS[:50]:
+            assert evaluate(normal, row) is evaluate(condition if wanted else Not(condition), row)
 
 
 @given(_CONDITIONS, _CONDITIONS)
