@@ -24,6 +24,7 @@ from planner.question.condition import (
     Within,
     all_of,
     any_of,
+    as_double,
     columns,
     evaluate,
 )
@@ -160,7 +161,7 @@ def stored(question: Question) -> Question:
         column for column in table.columns if not isinstance(column.derivation, Lookup) or column.name in needed
     )
     where = _true(question.where, table)
-    conjuncts = _met(where.conditions if isinstance(where, And) else (where,))
+    conjuncts = _met(where.conjuncts())
     summed = {name for functional in functionals for name in functional.summed}
     implied = {
         found for column in question.keys.columns for found in _implied(column, conjuncts) if found.column not in summed
@@ -225,7 +226,7 @@ def _among(condition: Condition, column: Column, *, wanted: bool) -> Condition:
     """Where a condition on one looked-up column has the wanted truth value."""
     assert isinstance(column.derivation, Lookup)
     lookup = column.derivation
-    exact = _doubled(condition) if column.sql_type is SqlType.DOUBLE else condition
+    exact = as_double(condition) if column.sql_type is SqlType.DOUBLE else condition
 
     def holds(value: Value | None) -> bool:
         if column.sql_type is SqlType.DOUBLE and isinstance(value, Decimal):
@@ -246,20 +247,3 @@ def _within(column: str, found: list[Value]) -> Condition:
             return Compare(column, "=", value)
         case _:
             return Within(column, tuple(sorted(found)))
-
-
-def _doubled(condition: Condition) -> Condition:
-    """The condition as double precision compares, where different decimals may be one number."""
-    match condition:
-        case Not(inner):
-            return Not(_doubled(inner))
-        case And(parts):
-            return And(tuple(map(_doubled, parts)))
-        case Or(parts):
-            return Or(tuple(map(_doubled, parts)))
-        case Compare(column, operator, Decimal() as value):
-            return Compare(column, operator, Decimal(float(value)))
-        case Within(column, listed):
-            return Within(column, tuple(Decimal(float(v)) if isinstance(v, Decimal) else v for v in listed))
-        case _:
-            return condition

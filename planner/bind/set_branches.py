@@ -23,7 +23,6 @@ from planner.parser.tree import bare, parse, position
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
 from planner.question.condition import (
-    And,
     Compare,
     Condition,
     Within,
@@ -118,7 +117,7 @@ def _leaf(leaf: Embedded, given: Given, *, within: Embedded) -> _Leaf:
     rows: dict[str, tuple[exp.Expr, Condition]] = {}
     for node, condition in read:
         left = []
-        for one in condition.conditions if isinstance(condition, And) else (condition,):
+        for one in condition.conjuncts():
             restricted = _restricted(one, leaf.keys, values, scope)
             if restricted is None:
                 left.append(one)
@@ -138,11 +137,10 @@ def _leaf(leaf: Embedded, given: Given, *, within: Embedded) -> _Leaf:
 
 def _inhabited(keys: tuple[Column, ...], read: Condition) -> Iterator[tuple[str, tuple[Value, ...]]]:
     """The classes of a key's values of which the conditions on that key leave some value."""
-    conditions = read.conditions if isinstance(read, And) else (read,)
     for key in keys:
         if isinstance(key.derivation, Lookup) and key.derivation.classes:
             base = key.derivation.column
-            tests = [truth_of(one, base) for one in conditions if columns(one) == {base}]
+            tests = [truth_of(one, base) for one in read.conjuncts() if columns(one) == {base}]
             left = {first for value, first in key.derivation.pairs if all(holds(value) is True for holds in tests)}
             yield key.name, tuple(value for value in key.domain or () if value in left)
 
@@ -285,8 +283,7 @@ def _hull(leaves: Iterable[_Leaf], common: set[str]) -> Iterator[Condition]:
 
 def _listed(conditions: Iterable[Condition]) -> dict[str, frozenset[Value]]:
     found: dict[str, frozenset[Value]] = {}
-    everything = all_of(conditions)
-    for part in everything.conditions if isinstance(everything, And) else (everything,):
+    for part in all_of(conditions).conjuncts():
         match part:
             case Compare(name, "=", value):
                 values = frozenset((value,))

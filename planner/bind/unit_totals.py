@@ -29,7 +29,6 @@ from planner.functionals.unit_rows import _meaning, one_row
 from planner.parser.tree import bare, name, parse, position, written
 from planner.predicates.condition import row_condition
 from planner.question.condition import (
-    And,
     Condition,
     all_of,
     columns,
@@ -113,7 +112,7 @@ def _resolved(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embed
 
 def _conjuncts(conditions: Iterable[Condition]) -> Iterator[Condition]:
     for condition in conditions:
-        yield from condition.conditions if isinstance(condition, And) else (condition,)
+        yield from condition.conjuncts()
 
 
 def _check_unit(query: UnitQuery, select: exp.Select, fixed: frozenset[str]) -> None:
