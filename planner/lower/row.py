@@ -4,7 +4,7 @@ Guarantee: every expression made here is total. There is no arithmetic and no na
 clipped before, and derived columns are computed only between the years 1 and 9999 (NULL outside, infinities too).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -12,7 +12,7 @@ from math import ceil, floor
 
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.question.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
+from planner.question.condition import Compare, Condition, IsNull, Leaf, Like, Within
 from planner.values.sql_literals import (
     Dialect,
     constant,
@@ -100,7 +100,17 @@ class RowSql:
 
     def holds(self, condition: Condition) -> str:
         """A row condition, three-valued as in SQL."""
-        match condition:
+
+        def every(parts: Sequence[str]) -> str:
+            return " AND ".join(f"({part})" for part in parts) or "TRUE"
+
+        def some(parts: Sequence[str]) -> str:
+            return " OR ".join(f"({part})" for part in parts) or "FALSE"
+
+        return condition.fold(self._test, negation=lambda inner: f"NOT ({inner})", every=every, some=some)
+
+    def _test(self, leaf: Leaf) -> str:
+        match leaf:
             case Compare(name, operator, value):
                 return self.compare(self.column(name), self.table.column(name), operator, value)
             case Within(name, values):
@@ -110,16 +120,6 @@ class RowSql:
                 return f"{self.column(name)} LIKE {text(pattern)}{escape}"
             case IsNull(name):
                 return f"({self.column(name)}) IS NULL"
-            case Not(inner):
-                return f"NOT ({self.holds(inner)})"
-            case And(()):
-                return "TRUE"
-            case Or(()):
-                return "FALSE"
-            case And(parts):
-                return " AND ".join(f"({self.holds(part)})" for part in parts)
-            case Or(parts):
-                return " OR ".join(f"({self.holds(part)})" for part in parts)
 
     def compare(self, expression: str, column: Column, operator: str, value: Value) -> str:
         """`expression operator value`, both of the column's type, NULL where the expression is."""

@@ -209,9 +209,8 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
         label(column): tuple(as_text(value) for value, _ in _members(column, values or column.domain or ()))
         for column, values in zip(question.keys.columns, question.keys.values, strict=True)
     }
-    conjuncts = question.where.conditions if isinstance(question.where, And) else (question.where,)
     remaining: list[Condition] = []
-    for conjunct in conjuncts:
+    for conjunct in question.where.conjuncts():
         narrowed = _narrowed(question.table, conjunct)
         if narrowed is None or narrowed[0] in columns:
             remaining.append(conjunct)
