@@ -3,11 +3,12 @@
 `make check` runs what carries neither of `statistical`, `server` and `process`.
 """
 
+import ast
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
-
-from tests import effort
 
 _TESTS = Path(__file__).parent
 _STATISTICAL_FOLDERS = ("end_to_end/statistics", "mechanisms/audit")
@@ -52,5 +53,33 @@ def _on_a_server(item: pytest.Function) -> bool:
 
 
 def _is_sized(item: pytest.Function) -> bool:
-    """Return whether `quick` shortens the test: hypothesis draws for it, or its module takes sizes from `effort`."""
-    return getattr(item.obj, "is_hypothesis_test", False) or getattr(item.module, "rounds", None) is effort.rounds
+    """Return whether `quick` shortens the test: hypothesis draws for it, or what it is made of takes sizes."""
+    return getattr(item.obj, "is_hypothesis_test", False) or item.originalname in _sized_names(item.path)
+
+
+@cache
+def _sized_names(path: Path) -> frozenset[str]:
+    """Return what a module binds to values or functions that depend on a size from `tests.effort`."""
+    statements = [
+        ({*_bound(one)}, {node.id for node in ast.walk(one) if isinstance(node, ast.Name)} | _arguments(one))
+        for one in ast.parse(path.read_text(encoding="utf-8")).body
+    ]
+    found = {"examples", "rounds"}
+    while more := {name for names, used in statements if found & used for name in names} - found:
+        found |= more
+    return frozenset(found)
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Assign(targets=targets):
+            yield from (node.id for one in targets for node in ast.walk(one) if isinstance(node, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+
+
+def _arguments(statement: ast.stmt) -> set[str]:
+    """Return the names of a function's arguments: a test's fixtures are among them."""
+    return {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}

@@ -10,11 +10,12 @@ from scipy.stats import binom
 
 from proxy.cli.check import check
 from proxy.pipeline import stages as pipeline
+from tests.effort import rounds
 from tests.end_to_end.certainty import asked
 from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER, House, opened
 
-KEYS = 20_000
+KEYS = rounds(20_000, quick=2_000)
 FALSE_ALARM = 1e-9
 POLICY = f"""\
 [source]
@@ -93,7 +94,8 @@ def _share(rooms: House, place: str, having: str, seed: int, mechanism: str) -> 
 @pytest.mark.parametrize("mechanism", ["progressive", "keyhole", "naive"])
 @pytest.mark.parametrize("having", ["count(*) > 12 + 10 * (bucket % 7)", "NOT (count(*) - 10 * (bucket % 7) < 13)"])
 def test_the_promised_rates_hold_at_the_worst_case_of_every_group(rooms: House, mechanism: str, having: str) -> None:
-    """20,000 groups each way with seven thresholds; a false alarm has a probability of at most 1e-9 per comparison."""
+    """20,000 groups each way with seven thresholds, 2,000 at quick; a false alarm has a probability of at most 1e-9 per
+    comparison. Rates of .063 missed and .117 wrong are seen with a probability of .95; at quick .093 and .156."""
     seed = 1 + sum(map(ord, mechanism + having))
     missed = 1 - _share(rooms, "qualifies", having, seed, mechanism)
     assert missed <= float(binom.isf(FALSE_ALARM, KEYS, 0.05)) / KEYS

@@ -27,11 +27,12 @@ from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from proxy.cli.check import check
 from proxy.pipeline import stages as pipeline
+from tests.effort import rounds
 from tests.end_to_end.certainty import asked, truth
 from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER, House, opened
 
-WORLDS = 4
+WORLDS = rounds(4, quick=1)
 STATEMENTS = 45
 FILTERS = ("", "", " FILTER (WHERE insured)", " FILTER (WHERE age > 2 OR age IS NULL)", " FILTER (WHERE cost <= 1.5)")
 FUNCTIONS = ("var_pop", "variance", "var_samp", "stddev", "stddev_pop", "stddev_samp")
@@ -121,7 +122,7 @@ def returned_by(question: Question, judges: Engines, *, relaxed: bool) -> Iterat
 
 
 def test_no_group_that_qualifies_is_missed_and_none_beyond_the_tolerance_is_returned(judges: Engines) -> None:
-    """180 random statements on four tables, for row units, clipped totals and capped rows, also from rollups.
+    """180 random statements on four tables, 45 at quick: row units, clipped totals and capped rows, also from rollups.
 
     Without noise, so a false alarm is impossible.
     """
@@ -143,50 +144,51 @@ def test_no_group_that_qualifies_is_missed_and_none_beyond_the_tolerance_is_retu
                 assert qualify <= found, sql
             for found in returned_by(question, judges, relaxed=True):
                 assert found <= allowed, sql
-    assert judged >= 80
+    assert judged >= 20 * WORLDS
 
 
 def test_what_is_taken_away_errs_to_the_other_side(judges: Engines) -> None:
-    """60 random EXCEPTs: keys that stay are never missed, keys beyond the tolerance are not kept.
+    """60 random EXCEPTs, 15 at quick: keys that stay are never missed, keys beyond the tolerance are not kept.
 
     Without noise, so a false alarm is impossible.
     """
     random_ = random.Random(20260712)
     judged = 0
-    for _ in range(2):
-        judges.load(rows(random_))
-        for _ in range(30):
-            table, keys = random_.choice(TABLES), random_.choice(KEYS)
-            names = ", ".join(keys)
-            function, column = random_.choice(FUNCTIONS), random_.choice(["age", "cost", "fee"])
-            operator, t = random_.choice(["<", "<=", ">", ">="]), round(random_.uniform(0.3, 3), 3)
-            # what stays when `above` is taken away lies below, with the tolerance above it
-            edge = t * (1.5 if operator in (">", ">=") else 0.5)
-            call, guard = f"{function}({column})", f"count({column}) >= 2"
-            question = question_of(
-                f"SELECT {names} FROM {table.name} GROUP BY {names} HAVING count(*) >= 1 EXCEPT "
-                f"SELECT {names} FROM {table.name} GROUP BY {names} HAVING {call} {operator} {t} AND {guard}",
-                "count=0, 50%",
-            )
-            if question is None or not question.functionals:
-                continue
-            judged += 1
-            stays = true_keys(f"count(*) >= 1 AND ({call} {operator} {t} AND {guard}) IS NOT TRUE", table, keys, judges)
-            allowed = true_keys(
-                f"count(*) >= 1 AND (({call} {operator} {edge:.9f} AND {guard}) IS NOT TRUE "
-                f"OR count({column}) < {MIN_ROWS})",
-                table,
-                keys,
-                judges,
-            )
-            for found in returned_by(question, judges, relaxed=False):
-                assert stays <= found, (call, operator, t)
-            for found in returned_by(question, judges, relaxed=True):
-                assert found <= allowed, (call, operator, t)
-    assert judged >= 30
+    pairs = rounds(60, quick=15)
+    for number in range(pairs):
+        if number % 30 == 0:
+            judges.load(rows(random_))
+        table, keys = random_.choice(TABLES), random_.choice(KEYS)
+        names = ", ".join(keys)
+        function, column = random_.choice(FUNCTIONS), random_.choice(["age", "cost", "fee"])
+        operator, t = random_.choice(["<", "<=", ">", ">="]), round(random_.uniform(0.3, 3), 3)
+        # what stays when `above` is taken away lies below, with the tolerance above it
+        edge = t * (1.5 if operator in (">", ">=") else 0.5)
+        call, guard = f"{function}({column})", f"count({column}) >= 2"
+        question = question_of(
+            f"SELECT {names} FROM {table.name} GROUP BY {names} HAVING count(*) >= 1 EXCEPT "
+            f"SELECT {names} FROM {table.name} GROUP BY {names} HAVING {call} {operator} {t} AND {guard}",
+            "count=0, 50%",
+        )
+        if question is None or not question.functionals:
+            continue
+        judged += 1
+        stays = true_keys(f"count(*) >= 1 AND ({call} {operator} {t} AND {guard}) IS NOT TRUE", table, keys, judges)
+        allowed = true_keys(
+            f"count(*) >= 1 AND (({call} {operator} {edge:.9f} AND {guard}) IS NOT TRUE "
+            f"OR count({column}) < {MIN_ROWS})",
+            table,
+            keys,
+            judges,
+        )
+        for found in returned_by(question, judges, relaxed=False):
+            assert stays <= found, (call, operator, t)
+        for found in returned_by(question, judges, relaxed=True):
+            assert found <= allowed, (call, operator, t)
+    assert judged >= pairs // 2
 
 
-BUCKETS = 4_000
+BUCKETS = rounds(4_000, quick=1_000)
 FALSE_ALARM = 1e-9
 ROWS = 40
 POLICY = f"""\
@@ -268,7 +270,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 def test_the_promised_rates_hold_at_the_worst_case(
     house: House, mechanism: str, having: str, qualifies: str, fails: tuple[str, ...]
 ) -> None:
-    """4,000 groups each way; a false alarm has a probability of at most 1e-9 per comparison."""
+    """4,000 groups each way, 1,000 at quick; a false alarm has a probability of at most 1e-9 per comparison.
+
+    Rates of .08 missed and .139 wrong are seen with a probability of .95; at quick .113 and .182.
+    """
     service = house.service
 
     def returned(place: str, seed: int) -> float:
