@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from threading import Event
 
-from planner.catalog.model import Value
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.explain.document import explain_json
@@ -35,7 +34,7 @@ from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import affordable, approval
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, StatementPart
+from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, Request, StatementPart
 from proxy.pipeline.virtual_rows import virtual_rows
 from proxy.service.service import Service
 
@@ -101,41 +100,26 @@ class Answering:
         except KeyholeError as error:
             raise error.moved(offset=offset) from None
 
-    def prepare(
-        self,
-        statement: str,
-        *,
-        settings: Mapping[str, str | None],
-        parameters: Mapping[int, Value | None],
-        analyst: str,
-        utc: bool,
-    ) -> Prepared:
+    def prepare(self, request: Request) -> Prepared:
         """Plan one statement; nothing is spent."""
-        with self._service.using(), alone(statement, analyst=analyst):
-            return self._prepared(statement, settings, parameters, analyst=analyst, utc=utc)
+        with self._service.using(), alone(request.statement, analyst=request.analyst):
+            return self._prepared(request)
 
-    def _prepared(
-        self,
-        statement: str,
-        settings: Mapping[str, str | None],
-        parameters: Mapping[int, Value | None],
-        *,
-        analyst: str,
-        utc: bool,
-    ) -> Prepared:
-        first = len(parameters) + 1
+    def _prepared(self, request: Request) -> Prepared:
+        first = len(request.parameters) + 1
 
         def asked(question: Embedded) -> Asked:
+            stored = question.stored is not None
             return Asked(
                 question=question,
-                settings=settings,
-                parameters=parameters if question.stored is None else stored_parameters.given(question, settings),
-                analyst=self._service.analyst(analyst),
+                settings=request.settings,
+                parameters=stored_parameters.given(question, request.settings) if stored else request.parameters,
+                analyst=self._service.analyst(request.analyst),
                 today=datetime.now(UTC).date(),
-                utc=utc,
+                utc=request.utc,
             )
 
-        match self._classify(statement):
+        match self._classify(request.statement):
             case Explaining(question=question, format=form):
                 lines = explained(self._service, asked(question), form=form)
                 sql = _EXPLAINED.format(type="json" if form == "json" else "text", number=first)
@@ -147,7 +131,7 @@ class Answering:
                     for part in (() if asking.constantly_empty else asking.embedded)
                 )
                 columns = tuple((array.embedded, array.column) for array in outer.arrays)
-                plan = Answerable(planned, columns, analyst, settings)
+                plan = Answerable(planned, columns, request.analyst, request.settings)
                 return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal)
             case PassThrough() | SetKeyhole() | Preparing() | Executing():
                 raise TypeError("the shadow answers this statement")

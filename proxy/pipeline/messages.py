@@ -192,6 +192,20 @@ class StatementPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """One statement that a session wants planned, and what it means there.
+
+    `settings` are the `keyhole.*` settings in force; `parameters` are numbered from 1; `utc`: its TimeZone is UTC.
+    """
+
+    statement: str
+    settings: Mapping[str, str | None]
+    parameters: Mapping[int, Value | None]
+    analyst: str
+    utc: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A planned statement: what the shadow will run, and what releasing its answer needs.
 

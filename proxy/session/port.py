@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
-from planner.catalog.model import Catalog, Value
-from proxy.pipeline.messages import Prepared, ReleasedArrays, StatementPart
+from planner.catalog.model import Catalog
+from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
 from proxy.shadow.address import ShadowAddress
 from proxy.wire.startup import Login
 
@@ -30,17 +30,8 @@ class Asker(Protocol):
 
         `in_sql`: it was prepared by PREPARE, which is part of the text."""
 
-    def prepare(
-        self,
-        statement: str,
-        *,
-        settings: Mapping[str, str | None],
-        parameters: Mapping[int, Value | None],
-        analyst: str,
-        utc: bool,
-    ) -> Prepared:
-        """Plan one intercepted statement; nothing is spent. `parameters` are numbered from 1, `utc` says that the
-        session's TimeZone is UTC."""
+    def prepare(self, request: Request) -> Prepared:
+        """Plan one intercepted statement; nothing is spent."""
 
     def release(self, prepared: Prepared, *, withdrawn: Event) -> ReleasedArrays:
         """Reserve, run, decide, commit. Blocks. Reserves nothing more once `withdrawn` is set, and raises KH409."""

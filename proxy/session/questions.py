@@ -15,7 +15,7 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.statements.classify import Executing
 from proxy.concurrency.cancellable_work import Work
-from proxy.pipeline.messages import Prepared, ReleasedArrays, StatementPart
+from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
 from proxy.session.client_statements import Held, Portal
 from proxy.session.client_text import ClientText
 from proxy.session.error_fields import notice
@@ -133,16 +133,8 @@ class Questions:
         """Plan, prepare in the shadow, and only then release."""
         part, like = portal.statement.part, portal.statement.described
         try:
-            prepared = await self._work.run(
-                partial(
-                    self._asker.prepare,
-                    part.text,
-                    settings=state.settings,
-                    parameters=parameters,
-                    analyst=self._analyst,
-                    utc=state.utc,
-                )
-            )
+            request = Request(part.text, state.settings, parameters, analyst=self._analyst, utc=state.utc)
+            prepared = await self._work.run(partial(self._asker.prepare, request))
             await self._exchange.prepare(self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like)
             rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]
             await self._exchange.rehearse(portal.bound, rehearsal, arrays=prepared.arrays, codec=self._text.codec)

@@ -11,7 +11,7 @@ from planner.scope.embedded import Embedded
 from planner.statements.classify import classify, held, split
 from planner.statements.settings import SETTINGS, accuracy
 from proxy.pipeline.answering import read_part
-from proxy.pipeline.messages import Prepared, ReleasedArrays, StatementPart
+from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
 from tests.worlds.countries import endpoint_catalog
 
 COUNTRIES = ("Côte d'Ivoire", "France", 'G"\\{},', "Spain")
@@ -51,22 +51,14 @@ class FixedAsker:
     def held(self, sql: str, *, in_sql: bool) -> str | None:
         return held(sql, self.catalog, in_sql=in_sql)
 
-    def prepare(
-        self,
-        statement: str,
-        *,
-        settings: Mapping[str, str | None],
-        parameters: Mapping[int, Value | None],
-        analyst: str,
-        utc: bool,
-    ) -> Prepared:
-        assert isinstance(utc, bool)
-        accuracy(settings, self.catalog.defaults)
-        if "/* crash */" in statement:
+    def prepare(self, request: Request) -> Prepared:
+        assert isinstance(request.utc, bool)
+        accuracy(request.settings, self.catalog.defaults)
+        if "/* crash */" in request.statement:
             raise ZeroDivisionError("a bug")
-        self.asked.append((settings, parameters))
-        first = len(parameters) + 1
-        match classify(statement, self.catalog):
+        self.asked.append((request.settings, request.parameters))
+        first = len(request.parameters) + 1
+        match classify(request.statement, self.catalog):
             case Asking() as asking:
                 outer = outer_sql(asking, first_parameter=first)
                 released = tuple(
