@@ -28,6 +28,7 @@ from proxy.observe.telemetry import Face, Telemetry, TurnedAway
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
 from proxy.session.error_fields import fatal, refusal, violation
+from proxy.session.parts import SessionParts
 from proxy.session.port import Backing
 from proxy.session.session import Session
 from proxy.shadow.address import ShadowAddress
@@ -225,18 +226,18 @@ class Endpoint:
                 backing = self._backing  # another one by now, if the policy was read again during the login
                 staying.enter_context(backing.using())
                 relay = await Relay.open(backing.shadow, backing.settings(login), stream.writer)
-            session = Session(
-                stream.connection,
-                relay=relay,
+            parts = SessionParts.over(
+                relay,
                 client=stream.writer,
+                connection=stream.connection,
                 asker=backing.asker,
                 analyst=login.user,
                 workers=self._workers.of(login.user),
-                readers=self._readers.of(login.user),
-                statements=self._limits.statements,
-                portals=self._limits.portals,
                 telemetry=self._telemetry,
             )
+            limits = self._limits
+            readers = self._readers.of(login.user)
+            session = Session(parts, readers=readers, statements=limits.statements, portals=limits.portals)
             secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
             opened = OpenSession(secret, stream, relay, session, catalog.analyst(login.user), visitor, backing.shadow)
             await self._stay(opened, login, address=address)

@@ -8,8 +8,10 @@ from proxy.pipeline.messages import StatementPart
 from proxy.session.client_text import ClientText
 from proxy.shadow.exchange import OWN_NAMES, Exchange
 from proxy.shadow.findings import Described
+from proxy.shadow.relay import Relay
 from proxy.wire.frontend import Bind
 
+UNNAMED = b""
 _SAVEPOINT_WORDS = frozenset({"savepoint", "release", "rollback"})
 _FETCHING = frozenset({"fetch", "move"})
 _NAME_BYTES = 60  # of the 63 that PostgreSQL keeps of a name: whoever asks by fewer finds too much, never too little
@@ -85,18 +87,20 @@ class PossibleNames:
         self._all = len(self._keys) > self._most
 
 
-class Held:
+class ClientStatements:
     """The client's statements and portals for Keyhole, by their names as PostgreSQL keeps them.
 
     An entry may outlive what it stands for: SQL forgets statements too, and transactions end. So whoever uses one makes
     sure that the shadow still has it; the shadow itself denies running what has been forgotten here.
     """
 
-    def __init__(self, exchange: Exchange, text: ClientText) -> None:
+    def __init__(self, relay: Relay, exchange: Exchange, text: ClientText) -> None:
         self.statements: dict[bytes, Statement] = {}
         self.portals: dict[bytes, Portal] = {}
+        self._relay = relay
         self._exchange = exchange
         self._text = text
+        self._readies = 0
         self._forgotten = 0
         self._prepared = PossibleNames(most=_MOST_NAMES)
         self._pending: dict[bytes, str] = {}
@@ -163,18 +167,27 @@ class Held:
         name = tokens(parts[0].text)[-1].value.encode()
         return name if name in self.portals else None
 
-    def outdated(self, forgotten: int) -> bool:
-        """Whether `check` has something to do."""
-        return forgotten != self._forgotten and bool(self.statements or self._prepared)
+    def forget_ended_portals(self) -> None:
+        """Forget the portals whose transaction is over."""
+        answers = self._relay.answers
+        if answers.readies != self._readies and answers.status == b"I":
+            self.portals.clear()
+        self._readies = answers.readies
 
-    async def check(self, forgotten: int) -> None:
+    @property
+    def is_outdated(self) -> bool:
+        """Whether `check` has something to do."""
+        return self._relay.answers.forgotten != self._forgotten and bool(self.statements or self._prepared)
+
+    async def check(self) -> None:
         """Forget what the shadow has not kept, if SQL has made it forget statements since the last time.
 
-        `forgotten` counts how often it has. Another statement may have the same name by now. The one without a name is
-        kept whatever SQL says, but not its stand-in. Raises ShadowFailed.
+        Another statement may have the same name by now. The one without a name is kept whatever SQL says, but not its
+        stand-in. Raises ShadowFailed.
         """
-        if not self.outdated(forgotten):
+        if not self.is_outdated:
             return
+        forgotten = self._relay.answers.forgotten
         kept = await self._exchange.all_held()
         if len(self._pending) < _MOST_NAMES:
             self._prepared.keep({one.name for one in kept})
@@ -183,7 +196,7 @@ class Held:
         texts = {one.name: one.text for one in kept if not one.in_sql}
         for name, statement in tuple(self.statements.items()):
             own = statement.stand_in.startswith(OWN_NAMES)
-            if name != b"":
+            if name != UNNAMED:
                 if texts.get(name) != statement.text:
                     self.forget(name)
             elif own and statement.stand_in not in texts:

@@ -1,36 +1,22 @@
 """How a session is told that Keyhole refuses a statement: after what PostgreSQL itself has against it."""
 
-import asyncio
 import codecs
 
 from planner.errors import KeyholeError
-from proxy.observe.telemetry import Face, Telemetry
-from proxy.session.client_text import ClientText
+from proxy.observe.telemetry import Face
 from proxy.session.error_fields import refusal
-from proxy.shadow.exchange import Exchange
-from proxy.shadow.relay import Relay, is_failed_transaction, is_syntax_error
+from proxy.session.parts import SessionParts
+from proxy.shadow.relay import is_failed_transaction, is_syntax_error
 from proxy.wire.encodings import codec
 
 
-class Refusing:
+class ErrorReporter:
     """Refuses one session's statements."""
 
-    def __init__(
-        self,
-        relay: Relay,
-        *,
-        client: asyncio.StreamWriter,
-        exchange: Exchange,
-        text: ClientText,
-        telemetry: Telemetry,
-        analyst: str,
-    ) -> None:
-        self._relay = relay
-        self._client = client
-        self._exchange = exchange
-        self._text = text
-        self._telemetry = telemetry
-        self._analyst = analyst
+    def __init__(self, session: SessionParts) -> None:
+        self._session = session
+        self._relay = session.relay
+        self._exchange = session.exchange
 
     async def tell(self, error: KeyholeError, text: bytes | None = None) -> None:
         """Tell the client, and fail the shadow's transaction by an error of its own.
@@ -46,8 +32,8 @@ class Refusing:
             await self._relay.settle()
             for frame in expected.kept:
                 if is_syntax_error(frame) or is_failed_transaction(frame):
-                    self._client.write(frame.raw)
+                    self._session.client.write(frame.raw)
                     return
         self._exchange.fail()
-        self._telemetry.refused(error.code, face=Face.POSTGRESQL, analyst=self._analyst)
-        self._client.write(refusal(error, codec=codec(self._text.encoding) or codecs.lookup("utf-8")))
+        self._session.telemetry.refused(error.code, face=Face.POSTGRESQL, analyst=self._session.analyst)
+        self._session.client.write(refusal(error, codec=codec(self._session.text.encoding) or codecs.lookup("utf-8")))

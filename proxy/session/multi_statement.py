@@ -4,20 +4,16 @@ They run through the extended protocol, and the client sees what PostgreSQL send
 unless the text says otherwise, nothing of a text with a syntax error anywhere, nothing after an error.
 """
 
-import asyncio
-
 from planner.parser.lexer import tokens
 from proxy.pipeline.messages import StatementPart
-from proxy.session.client_statements import Held, Portal, Statement
-from proxy.session.client_text import ClientText
+from proxy.session.client_statements import UNNAMED, Portal, Statement
+from proxy.session.parts import SessionParts
 from proxy.session.questions import How, Questions
 from proxy.shadow.answers import DESCRIPTION, ERROR, NOTHING, ROWS, Ending, Expected
-from proxy.shadow.exchange import PART, Exchange
+from proxy.shadow.exchange import PART
 from proxy.shadow.findings import ShadowFailed, described
-from proxy.shadow.relay import Relay
 from proxy.wire.frontend import Bind, Describe, Execute, Query, Sync
 
-UNNAMED = b""
 _SYNC = Sync().encode()
 _ENDS_TRANSACTION = frozenset({"abort", "commit", "end", "rollback"})
 _SHOWN_WHOLE = frozenset({"execute", "explain", "fetch", "show"})  # described once their result is there
@@ -26,21 +22,12 @@ _SHOWN_WHOLE = frozenset({"execute", "explain", "fetch", "show"})  # described o
 class Script:
     """Runs texts with questions for one session. Raises ShadowFailed after an error, which the client has seen."""
 
-    def __init__(
-        self,
-        relay: Relay,
-        *,
-        client: asyncio.StreamWriter,
-        exchange: Exchange,
-        held: Held,
-        text: ClientText,
-        questions: Questions,
-    ) -> None:
-        self._relay = relay
-        self._client = client
-        self._exchange = exchange
-        self._held = held
-        self._text = text
+    def __init__(self, session: SessionParts, questions: Questions) -> None:
+        self._client = session.client
+        self._relay = session.relay
+        self._exchange = session.exchange
+        self._text = session.text
+        self._held = session.held
         self._questions = questions
 
     def may_concern(self, parts: tuple[StatementPart, ...]) -> bool:

@@ -3,7 +3,6 @@
 Everything that can fail for the analyst's own reasons is tried in the shadow before anything is spent.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum, auto
@@ -14,16 +13,12 @@ from planner.catalog.model import Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.statements.classify import Executing
-from proxy.concurrency.cancellable_work import Work
 from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
-from proxy.session.client_statements import Held, Portal
-from proxy.session.client_text import ClientText
+from proxy.session.client_statements import Portal
 from proxy.session.error_fields import notice
-from proxy.session.port import Asker
+from proxy.session.parts import SessionParts
 from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
-from proxy.shadow.exchange import Exchange
 from proxy.shadow.findings import Kept, SessionState, described
-from proxy.shadow.relay import Relay
 from proxy.wire.frontend import Execute, Sync
 
 _SYNC = Sync().encode()
@@ -44,26 +39,15 @@ class How(Enum):
 class Questions:
     """The questions of one session."""
 
-    def __init__(
-        self,
-        relay: Relay,
-        *,
-        client: asyncio.StreamWriter,
-        exchange: Exchange,
-        held: Held,
-        text: ClientText,
-        asker: Asker,
-        analyst: str,
-        work: Work,
-    ) -> None:
-        self._relay = relay
-        self._client = client
-        self._exchange = exchange
-        self._held = held
-        self._text = text
-        self._asker = asker
-        self._analyst = analyst
-        self._work = work
+    def __init__(self, session: SessionParts) -> None:
+        self._client = session.client
+        self._relay = session.relay
+        self._exchange = session.exchange
+        self._text = session.text
+        self._held = session.held
+        self._asker = session.asker
+        self._analyst = session.analyst
+        self._work = session.work
 
     async def answer(self, portal: Portal, execute: Execute, *, how: How) -> bool:
         """The way of a question: read the session, plan, prepare, release, run. Nothing is spent before `release`.

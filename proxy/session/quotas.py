@@ -2,21 +2,19 @@
 
 from planner.errors import KeyholeError
 from proxy.pipeline.messages import StatementPart
-from proxy.session.client_statements import Held
-from proxy.shadow.exchange import Exchange
-from proxy.shadow.relay import Relay
+from proxy.session.parts import SessionParts
 
 
-class Counted:
+class Quotas:
     """Upper bounds, kept without asking the shadow: names may be gone, or never have come to be.
 
     Once a bound is reached the shadow tells how many there are.
     """
 
-    def __init__(self, relay: Relay, exchange: Exchange, held: Held, *, statements: int, portals: int) -> None:
-        self._relay = relay
-        self._exchange = exchange
-        self._held = held
+    def __init__(self, session: SessionParts, *, statements: int, portals: int) -> None:
+        self._relay = session.relay
+        self._exchange = session.exchange
+        self._held = session.held
         self._transactions = 0
         self._most_statements = statements
         self._most_portals = portals

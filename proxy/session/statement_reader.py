@@ -10,9 +10,7 @@ from proxy.concurrency.cancellable_work import Work
 from proxy.concurrency.fair_queue import VERY_LONG_BYTES, alone
 from proxy.observe.logs import fault
 from proxy.pipeline.messages import StatementPart
-from proxy.session.client_statements import Held
-from proxy.session.client_text import ClientText
-from proxy.session.port import Asker
+from proxy.session.parts import SessionParts
 from proxy.session.statement_timeout import longest_ms
 
 log = structlog.get_logger("keyhole.session")
@@ -21,20 +19,18 @@ _LONG_BYTES = 2 * 1024
 
 
 class StatementReader:
-    """Reads one session's texts, those of `analyst`: short ones at once, long ones in `work`, very long ones in
+    """Reads one session's texts: short ones at once, long ones in `work`, very long ones in
     `readers` while nothing else in the process reads such a one.
 
     `longest_ms` is the highest `statement_timeout` that any of them may have set.
     """
 
-    def __init__(
-        self, asker: Asker, *, analyst: str, text: ClientText, held: Held, work: Work, readers: Executor
-    ) -> None:
-        self._asker = asker
-        self._analyst = analyst
-        self._text = text
-        self._held = held
-        self._work = work
+    def __init__(self, session: SessionParts, *, readers: Executor) -> None:
+        self._asker = session.asker
+        self._analyst = session.analyst
+        self._text = session.text
+        self._held = session.held
+        self._work = session.work
         self._readers = Work(readers)
         self.longest_ms = 0.0
 

@@ -1,0 +1,45 @@
+"""What both protocols of a session need beside its parts: reading, refusing, questions, quotas, passing on."""
+
+from dataclasses import dataclass
+
+from proxy.session.error_reporter import ErrorReporter
+from proxy.session.parts import SessionParts
+from proxy.session.questions import Questions
+from proxy.session.quotas import Quotas
+from proxy.session.statement_reader import StatementReader
+from proxy.shadow.answers import Ending, Expected
+from proxy.wire.frontend import Bind, Close, Describe, Execute, FrontendMessage, Parse, Sync
+from proxy.wire.server import Received
+
+SYNC = Sync().encode()
+_ENDINGS: dict[type[FrontendMessage], Ending] = {
+    Parse: Ending.PARSE,
+    Bind: Ending.BIND,
+    Close: Ending.CLOSE,
+    Describe: Ending.DESCRIBE,
+    Execute: Ending.EXECUTE,
+    Sync: Ending.SYNC,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCore:
+    """One session's parts, and who works on them for the simple and for the extended protocol alike."""
+
+    parts: SessionParts
+    reader: StatementReader
+    reporter: ErrorReporter
+    questions: Questions
+    quotas: Quotas
+
+    def pass_on(self, received: Received) -> None:
+        """Send a message to the shadow as the client sent it; the client gets the answer."""
+        ending = _ENDINGS.get(type(received.message))
+        self.parts.relay.send(raw(received), None if ending is None else Expected(ending))
+
+
+def raw(received: Received) -> bytes:
+    """A message's bytes. There are none before the login, when nothing is passed on."""
+    if received.frame is None:
+        raise RuntimeError("a message before the login cannot be passed on")
+    return received.frame.raw

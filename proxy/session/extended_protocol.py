@@ -1,0 +1,175 @@
+"""Parse, Bind, Execute and Close: what of them is for Keyhole, and what goes on to the shadow.
+
+A statement of the client is for Keyhole from its Parse on where it is a question, and from its Bind on where PREPARE
+gave it its name; its portal is bound to a stand-in, and answered by its first Execute or FETCH. In
+`ClientStatements` every statement and portal has its state; whatever is not there is the shadow's alone.
+"""
+
+from dataclasses import replace
+
+from planner.errors import KeyholeError
+from planner.statements.allow_list import own_name_refused
+from proxy.pipeline.messages import StatementPart
+from proxy.session.client_statements import UNNAMED, Portal, Statement
+from proxy.session.core import SessionCore
+from proxy.session.questions import How
+from proxy.shadow.answers import Ending, Expected
+from proxy.shadow.exchange import OWN_NAMES, STAND_IN
+from proxy.shadow.findings import READ_BY, ShadowFailed, described
+from proxy.shadow.parameter import all_mean_the_same
+from proxy.wire.frontend import Bind, Close, Execute, FrontendMessage, Parse, Query, Sync
+from proxy.wire.server import Received
+
+
+class ExtendedProtocol:
+    """One session's batches of the extended protocol."""
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+        self._relay = core.parts.relay
+        self._exchange = core.parts.exchange
+        self._text = core.parts.text
+        self._held = core.parts.held
+        self._has_begun = False
+
+    async def follow(self, message: FrontendMessage) -> None:
+        """Note where batches begin and end, before any message is handled.
+
+        PostgreSQL treats the first statement of a batch as it would one alone, and what follows as in a transaction. So
+        Keyhole's own questions to the shadow come between batches where they can.
+        """
+        if isinstance(message, Query | Sync):
+            self._has_begun = False
+            return
+        answers = self._relay.answers
+        if not self._has_begun and answers.settled and answers.status != b"E":
+            outdated, full = self._held.is_outdated, self._core.quotas.nearly_full
+            if outdated:
+                await self._held.check()
+            if full:
+                await self._core.quotas.look()
+            if outdated or full:
+                await self._exchange.step_back()
+        self._has_begun = True
+
+    async def parse(self, message: Parse, received: Received) -> None:
+        """Prepare a statement; a question also in a stand-in to which its portals are bound."""
+        if message.statement.startswith(OWN_NAMES):
+            raise own_name_refused()
+        name = await self._text.name(message.statement)
+        if name in self._held.statements:
+            await self._exchange.settle()  # what is skipped after an error replaces nothing
+        try:
+            parts = await self._core.reader.parts(message.sql)
+            await self._core.quotas.make_room(parts, name)
+            for part in parts:
+                executing = None if part.executing is None else part.executing.name
+                self._held.check_parse(name, part.first_word, executing)
+        except KeyholeError as error:
+            await self._exchange.settle()
+            if message.statement == UNNAMED:
+                self._held.forget(UNNAMED)
+                self._exchange.close(b"S", UNNAMED)
+            await self._core.reporter.tell(error, message.sql)
+            raise ShadowFailed from None
+        only = parts[0] if len(parts) == 1 else None
+        is_question = only is not None and await self._core.questions.meant(only)
+        if only is not None and only.executing is not None and self._held.may_be_question(only.executing.name):
+            await self._exchange.step_back()
+        if only is None or not is_question:
+            self._core.pass_on(received)
+            if name != UNNAMED and (name in self._held.statements or self._held.may_be_prepared(name)):
+                # succeeds only if the shadow has lost the old one, by DEALLOCATE or DISCARD
+                await self._exchange.settle()
+            self._held.replaced(name, parts)
+            return
+        self._core.pass_on(received)
+        expected = self._exchange.describe(b"S", message.statement)
+        await self._exchange.settle()
+        like = described(expected)
+        text = await self._text.read(message.sql)
+        # DECLARE gives no rows, and can be bound itself: PostgreSQL checks its privileges when it runs
+        stand_in, stand_in_text = message.statement, text
+        if like.rows is not None:
+            stand_in = self._exchange.new_stand_in()
+            stand_in_text = self._text.decode(await self._exchange.stand_in(stand_in, like))
+        self._held.keep(name, Statement(only, text, like, stand_in, stand_in_text))
+
+    async def bind(self, message: Bind, received: Received) -> None:
+        """Make a portal; for a question, over its stand-in."""
+        if message.statement.startswith(OWN_NAMES) or message.portal.startswith(OWN_NAMES):
+            raise own_name_refused()
+        name, portal = await self._text.name(message.statement), await self._text.name(message.portal)
+        if name in self._held.statements:
+            self._exchange.describe(b"S", message.statement)  # insists that there is one, whatever it is by now
+            await self._exchange.settle()
+            if self._held.is_outdated:
+                await self._held.check()
+                await self._exchange.step_back()
+        if portal:
+            self._core.quotas.bind(portal)
+        statement = self._held.statements.get(name) or await self._prepared_in_sql(message.statement, name)
+        if statement is None or len(message.values) != len(statement.described.types):
+            if portal in self._held.portals:
+                await self._exchange.settle()  # what is skipped after an error replaces nothing
+                del self._held.portals[portal]
+            self._core.pass_on(received)  # a wrong number of values is an error that names the client's own statement
+            return
+        bound = replace(message, statement=statement.stand_in)
+        self._relay.send(bound.encode(), Expected(Ending.BIND))
+        await self._exchange.settle()
+        self._held.forget_ended_portals()
+        read_by = await self._read_by(message, statement.described.types)
+        self._held.portals[portal] = Portal(statement, message, read_by, executed=statement.in_sql)
+
+    async def _read_by(self, message: Bind, types: tuple[int, ...]) -> tuple[bytes, ...] | None:
+        """The settings by which the parameters of a portal were read; None if they mean the same by all."""
+        if all_mean_the_same(message, types):
+            return None
+        answers = self._relay.answers
+        if answers.executed != answers.told:
+            return await self._exchange.reading()
+        return tuple(self._relay.parameters.get(name.encode(), b"") for name in READ_BY)
+
+    async def _prepared_in_sql(self, sent: bytes, name: bytes) -> Statement | None:
+        """What the client binds by a name that PREPARE gave to a question; None for everything else."""
+        if not name or not self._held.may_be_prepared(name):
+            return None
+        await self._exchange.settle()
+        if self._relay.answers.failed:
+            return None  # nothing can be looked up, and the shadow says what is wrong
+        found = await self._exchange.held(sent)
+        await self._exchange.step_back()
+        question = None if found is None else self._core.questions.inside(found)
+        if found is None or found.name != name or question is None:
+            return None
+        expected = self._exchange.describe(b"S", sent)
+        await self._exchange.settle()
+        like = described(expected)
+        # its portal keeps what it needs of the stand-in, so the next may have the same name
+        stand_in = self._text.decode(await self._exchange.stand_in(STAND_IN, like))
+        part = StatementPart(question, offset=0, intercepted=True)
+        return Statement(part, question, like, STAND_IN, stand_in, in_sql=True)
+
+    async def execute(self, message: Execute, received: Received) -> None:
+        """Run a portal; the first time, answer its question."""
+        if await self._text.name(message.portal) not in self._held.portals:
+            self._core.pass_on(received)
+            return
+        await self._exchange.settle()
+        self._held.forget_ended_portals()
+        portal = self._held.portals.pop(await self._text.name(message.portal), None)
+        how = How.PORTAL_AFTER if self._relay.answers.ran else How.PORTAL_FIRST
+        if portal is None or not await self._core.questions.answer(portal, message, how=how):
+            self._core.pass_on(received)
+
+    async def close(self, message: Close, received: Received) -> None:
+        """Forget a statement or a portal."""
+        if message.what == b"P":
+            self._core.quotas.close(await self._text.name(message.name))
+        elif message.what == b"S" and await self._text.name(message.name) in self._held.statements:
+            await self._exchange.settle()  # what is skipped after an error closes nothing
+            self._core.pass_on(received)
+            self._held.forget(await self._text.name(message.name))
+            return
+        self._core.pass_on(received)

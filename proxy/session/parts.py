@@ -1,0 +1,61 @@
+"""What every file of one session works on: its client, its connection to the shadow, and what lies between them."""
+
+import asyncio
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from proxy.concurrency.cancellable_work import Work
+from proxy.observe.telemetry import Telemetry
+from proxy.session.client_statements import ClientStatements
+from proxy.session.client_text import ClientText
+from proxy.session.port import Asker
+from proxy.shadow.exchange import Exchange
+from proxy.shadow.relay import Relay
+from proxy.wire.server import ServerConnection
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """The parts of one session, in which `analyst` asks `asker`.
+
+    `client` and `connection` are the client's socket and protocol, `relay` goes to the shadow, and `exchange` is what
+    Keyhole itself says there. `held` is what the client has prepared and bound for Keyhole to answer.
+    """
+
+    client: asyncio.StreamWriter
+    connection: ServerConnection
+    relay: Relay
+    exchange: Exchange
+    text: ClientText
+    held: ClientStatements
+    work: Work
+    asker: Asker
+    analyst: str
+    telemetry: Telemetry
+
+    @staticmethod
+    def over(
+        relay: Relay,
+        *,
+        client: asyncio.StreamWriter,
+        connection: ServerConnection,
+        asker: Asker,
+        analyst: str,
+        workers: Executor,
+        telemetry: Telemetry,
+    ) -> "SessionParts":
+        """The parts of a session that has just been opened in the shadow; questions wait in `workers`."""
+        exchange = Exchange(relay, setting_names=tuple(asker.settings))
+        text = ClientText(relay, exchange)
+        return SessionParts(
+            client=client,
+            connection=connection,
+            relay=relay,
+            exchange=exchange,
+            text=text,
+            held=ClientStatements(relay, exchange, text),
+            work=Work(workers),
+            asker=asker,
+            analyst=analyst,
+            telemetry=telemetry,
+        )

@@ -1,0 +1,64 @@
+"""Simple queries: a text goes to the shadow as it is, unless a question is among its statements.
+
+Errors in it end it and nothing else: ReadyForQuery follows at once, even inside a batch of the extended protocol.
+"""
+
+from planner.errors import KeyholeError
+from proxy.pipeline.messages import StatementPart
+from proxy.session.client_statements import UNNAMED
+from proxy.session.core import SYNC, SessionCore, raw
+from proxy.session.multi_statement import Script
+from proxy.shadow.answers import NOTHING, Ending, Expected
+from proxy.shadow.findings import ShadowFailed
+from proxy.wire.frontend import Query
+from proxy.wire.server import ConnectionState, Received
+
+
+class SimpleProtocol:
+    """One session's simple queries."""
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+        self._relay = core.parts.relay
+        self._exchange = core.parts.exchange
+        self._held = core.parts.held
+        self._script = Script(core.parts, core.questions)
+
+    async def query(self, message: Query, received: Received) -> None:
+        """Answer a text of any number of statements."""
+        parts: tuple[StatementPart, ...] = ()
+        refusal: KeyholeError | None = None
+        try:
+            parts = await self._core.reader.parts(message.sql)
+        except KeyholeError as error:
+            refusal = error
+        in_batch = self._core.parts.connection.state is ConnectionState.EXTENDED
+        concerned = refusal is not None or self._script.may_concern(parts)
+        fetched = self._held.fetched_by(parts)
+        if concerned or fetched is not None or UNNAMED in self._held.statements:
+            await self._exchange.settle()  # a query that is skipped after an error forgets nothing and says nothing
+            self._held.forget(UNNAMED)
+        try:
+            if refusal is None and await self._core.quotas.make_room(parts) and not in_batch:
+                self._relay.send(SYNC, Expected(Ending.SYNC, shown=NOTHING))
+            if fetched is not None:
+                await self._open_portal(fetched)
+            if refusal is not None:
+                await self._core.reporter.tell(refusal, message.sql)
+            elif not (concerned and await self._script.concerns(parts, in_batch=in_batch)):
+                self._relay.send(raw(received), Expected(Ending.QUERY))
+                return
+            else:
+                await self._script.run(parts, message.sql)
+        except ShadowFailed:
+            pass
+        except KeyholeError as error:
+            await self._core.reporter.tell(error)
+        self._relay.send(SYNC, Expected(Ending.SYNC))
+
+    async def _open_portal(self, name: bytes) -> None:
+        """Answer the question of a portal that FETCH or MOVE is about to read, as drivers do with their cursors."""
+        self._held.forget_ended_portals()
+        portal = self._held.portals.pop(name, None)
+        if portal is not None:
+            await self._core.questions.open(portal, self._core.parts.text.encode(name.decode("utf-8", "replace")))
