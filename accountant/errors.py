@@ -13,7 +13,7 @@ None of them carries text for analysts: the proxy words its own messages from th
 from enum import StrEnum
 
 
-class Scope(StrEnum):
+class BalanceScope(StrEnum):
     """The balances a question must fit into."""
 
     PER_QUERY = "per_query"
@@ -36,7 +36,9 @@ class OverBudget(LedgerError):
     All of them follow from the ledger and the limits alone, never from data.
     """
 
-    def __init__(self, *, scope: Scope, needed_nano: int, left_nano: int, short_keys: int, total_keys: int) -> None:
+    def __init__(
+        self, *, scope: BalanceScope, needed_nano: int, left_nano: int, short_keys: int, total_keys: int
+    ) -> None:
         super().__init__(
             f"{scope.value}: needs {needed_nano}e-9, left {left_nano}e-9, {short_keys} of {total_keys} keys short"
         )

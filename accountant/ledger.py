@@ -16,13 +16,13 @@ from accountant.balances.fold import Balances
 from accountant.errors import LedgerMisuse, LedgerUnavailable, PathTaken
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Released, Reserved
-from accountant.model import Charge, Left, Limits, PathState, Reservation, Spent, StoredAnswer, StoredPath
+from accountant.model import Charge, Headroom, Limits, PathState, Reservation, Spent, StoredAnswer, StoredPath
 from accountant.reports import history as asked
 from accountant.reports.history import Page
-from accountant.reports.report import BudgetReport, Question, Reporter, Tally, history, report
+from accountant.reports.report import AskedQuestion, BudgetReport, Reporter, Tally, history, report
 from accountant.store.attempts import Attempt
 from accountant.store.journal import Journal, events_of
-from accountant.store.store import Store, Transaction
+from accountant.store.store import LedgerStore, Transaction
 from accountant.verbs.idempotency import Idempotency
 from accountant.verbs.in_flight import Repeated, Repetition
 from accountant.verbs.owner import Owner
@@ -65,7 +65,7 @@ class Ledger:
         `knowledge` is what is publicly known of the tables' columns: checks and reports go by it, events do not.
         Raises `LedgerUnavailable`.
         """
-        journal = Journal(Store.open(url), snapshot_every=snapshot_every)
+        journal = Journal(LedgerStore.open(url), snapshot_every=snapshot_every)
         try:
             with journal.reading():
                 pass
@@ -279,7 +279,7 @@ class Ledger:
             _store_answer(transaction, reservation.id, record.id, charge, answer)
         return reservation
 
-    def left_for(self, charge: Charge, limits: Limits) -> Left:
+    def left_for(self, charge: Charge, limits: Limits) -> Headroom:
         """The largest epsilon over the charge's keys, and the largest per-unit sum, that would fit now."""
         with self._journal.reading() as (_, balances):
             return what_fits(balances, charge, limits, knowledge=self._knowledge)
@@ -322,7 +322,7 @@ class Ledger:
             tally.apply(event)
         return report(tally, limits, analyst=analyst, knowledge=self._knowledge)
 
-    def history(self, *, analyst: str | None = None) -> tuple[Question, ...]:
+    def history(self, *, analyst: str | None = None) -> tuple[AskedQuestion, ...]:
         """Every question with its worst-case charge and what became of it, oldest first; one analyst's if named, whose
         events alone are read then."""
         if analyst is None:
@@ -336,7 +336,7 @@ class Ledger:
         with self._journal.reading() as (transaction, balances):
             return asked.page(transaction, balances, analyst=analyst, before=before, limit=limit, only_open=only_open)
 
-    def asked_as(self, identity: str) -> tuple[Question, ...]:
+    def asked_as(self, identity: str) -> tuple[AskedQuestion, ...]:
         """The questions whose reservation, or whose own id, starts with `identity`, oldest first."""
         with self._journal.looking() as transaction:
             return asked.starting_with(transaction, identity)

@@ -338,7 +338,7 @@ class StoredAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class BalanceRoom:
     """What still fits: the largest uniform `epsilon_nano` per key, and the largest per-unit sum (None: no cap).
 
     Below zero where a charge that needs nothing would not fit either.
@@ -354,18 +354,18 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Headroom:
     """What the balances still admit: of the analyst's own amounts and the cap per question, and of the shared ones."""
 
-    own: Room
-    shared: Room
+    own: BalanceRoom
+    shared: BalanceRoom
     apart: bool
 
     @property
-    def plain(self) -> Room:
+    def plain(self) -> BalanceRoom:
         """For a question that continues nothing."""
         caps = [room.unit_epsilon_nano for room in (self.own, self.shared) if room.unit_epsilon_nano is not None]
-        return Room(min(self.own.epsilon_nano, self.shared.epsilon_nano), min(caps, default=None))
+        return BalanceRoom(min(self.own.epsilon_nano, self.shared.epsilon_nano), min(caps, default=None))
 
     @property
     def epsilon_nano(self) -> int:

@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from accountant.events.events import Committed, Event, Reserved, record_of
 from accountant.ledger import Ledger
 from accountant.model import NANO, Cells, Charge, Family, Limits, NanoArray, Spent
-from accountant.store.store import Store
+from accountant.store.store import LedgerStore
 from proxy.shadow.wheel import postgres_server
 
 Result = TypeVar("Result")
@@ -131,7 +131,7 @@ def at(url: str, name: str) -> str:
 
 def one_row(url: str, *, repeats: int) -> list[Took]:
     """A transaction that inserts one row, as durably as the ledger's."""
-    store = Store.open(url)
+    store = LedgerStore.open(url)
     took = []
     with store.writing() as transaction:
         transaction._connection.execute(sa.text("CREATE TABLE plain (id INTEGER, body TEXT)"))
@@ -217,7 +217,7 @@ def workload(questions: int, *, unit: str, versions: int, immutable: frozenset[s
 
 def fill(url: str, events: Iterator[Event]) -> None:
     """Write many events in one transaction."""
-    store = Store.open(url)
+    store = LedgerStore.open(url)
     with store.writing() as transaction:
         for event in events:
             domains = {}

@@ -14,7 +14,7 @@ from accountant.model import ROW_UNIT, Cells, Charge, Family, NanoArray, Spent
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AccountChange:
     """What is added to an account for one charge: to each key, to the unit's balance, and to the table's."""
 
     amounts: NanoArray | int
@@ -22,9 +22,9 @@ class Change:
     table_nano: int
 
     @staticmethod
-    def between(cells: Cells, *, before: Spent, after: Spent) -> "Change":
+    def between(cells: Cells, *, before: Spent, after: Spent) -> "AccountChange":
         """The difference of two losses of the same keys."""
-        return Change(
+        return AccountChange(
             amounts=after.amounts(cells) - before.amounts(cells),
             unit_nano=after.unit_epsilon_nano - before.unit_epsilon_nano,
             table_nano=after.most.table_nano - before.most.table_nano,
@@ -35,8 +35,8 @@ class Change:
         """Whether anything is less than it was."""
         return bool(np.any(self.amounts)) or self.unit_nano < 0
 
-    def __neg__(self) -> "Change":
-        return Change(-self.amounts, -self.unit_nano, -self.table_nano)
+    def __neg__(self) -> "AccountChange":
+        return AccountChange(-self.amounts, -self.unit_nano, -self.table_nano)
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Account:
     changes: dict[str, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
     elsewhere: dict[tuple[str, Knowledge], Elsewhere] = field(default_factory=dict, compare=False, repr=False)
 
-    def add(self, charge: Charge, change: Change) -> None:
+    def add(self, charge: Charge, change: AccountChange) -> None:
         """Change every key of the charge, and the balances of the unit and the table."""
         axes = [values for _, values in charge.cells.columns]
         table, partition = charge.family.table, partition_of(charge.family)
@@ -122,7 +122,7 @@ class Remaining(Mapping[Partition, Sums]):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownAccount:
     """A shared balance as one analyst may know it: everybody's charges at their worst case, less the own refunds."""
 
     worst: Account

@@ -14,7 +14,7 @@ MOST_CELLS = 1 << 26
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Label:
+class CellAxis:
     """One axis along which keys can be told apart.
 
     Two keys of different families are known to be disjoint only when they differ on an axis with the same label. For
@@ -27,14 +27,14 @@ class Label:
     version: str
 
 
-Partition = tuple[Label, ...]
+Partition = tuple[CellAxis, ...]
 
 
 def partition_of(family: Family) -> Partition:
     """The axes of a family's keys, in the order of its columns. The filter is no axis: filters always overlap."""
     moves = family.unit == ROW_UNIT
     return tuple(
-        Label(
+        CellAxis(
             column=column,
             unit=family.unit,
             version=moving_in(family.version) if moves and column not in family.immutable else "",

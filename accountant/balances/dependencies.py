@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from accountant.balances.cell_sums import Label, Partition
+from accountant.balances.cell_sums import CellAxis, Partition
 from accountant.balances.variable_elimination import Factor, Places
 
 # a map is read value by value: with more it is left alone, and its columns may combine in every way
@@ -75,15 +75,15 @@ class _Tie:
     A factor is put onto the axes if it holds one of the `moved`.
     """
 
-    axes: Mapping[Label, Places]
-    at: Mapping[Label, Places]
-    moved: frozenset[Label]
+    axes: Mapping[CellAxis, Places]
+    at: Mapping[CellAxis, Places]
+    moved: frozenset[CellAxis]
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(len(places) for places in self.axes.values())
 
-    def reads(self, factor: Factor) -> list[Label]:
+    def reads(self, factor: Factor) -> list[CellAxis]:
         """The labels of a factor that come to lie on the axes; none if it is not put there."""
         if self.moved.isdisjoint(factor.places):
             return []
@@ -98,14 +98,14 @@ class _Tie:
 
 def tied(
     factors: Sequence[Factor],
-    domains: Mapping[Label, Places],
-    names: Mapping[Label, Sequence[str]],
+    domains: Mapping[CellAxis, Places],
+    names: Mapping[CellAxis, Sequence[str]],
     *,
-    asked: Collection[Label],
+    asked: Collection[CellAxis],
     dependencies: Iterable[Dependency],
     most_cells: int,
-    alone: Collection[Label] = (),
-) -> tuple[list[Factor], dict[Label, Places]] | None:
+    alone: Collection[CellAxis] = (),
+) -> tuple[list[Factor], dict[CellAxis, Places]] | None:
     """Factors and domains in which labels that determine each other share axes; None where nothing is tied.
 
     `names` are the values at the places of `domains`, with `ANY_OTHER` on open labels where factors are not zero there;
@@ -126,10 +126,10 @@ def tied(
 
 
 def _ties(
-    present: Set[Label],
-    domains: Mapping[Label, Places],
-    names: Mapping[Label, Sequence[str]],
-    asked: Collection[Label],
+    present: Set[CellAxis],
+    domains: Mapping[CellAxis, Places],
+    names: Mapping[CellAxis, Sequence[str]],
+    asked: Collection[CellAxis],
     dependencies: Iterable[Dependency],
 ) -> Iterator[_Tie]:
     for base, determined in sorted(_bases(present, dependencies).items()):
@@ -145,20 +145,20 @@ def _ties(
             yield tie
 
 
-def _bases(present: Set[Label], dependencies: Iterable[Dependency]) -> dict[Label, dict[Label, Dependency]]:
+def _bases(present: Set[CellAxis], dependencies: Iterable[Dependency]) -> dict[CellAxis, dict[CellAxis, Dependency]]:
     """For each label that determines others those that are to be read off it, each once, and how.
 
     An immutable column's value is that in every version, so that it determines labels of a version too; one that may
     move determines those of its own version alone. A base that nobody was charged for ties two labels or more.
     """
-    found: dict[Label, dict[Label, Dependency]] = defaultdict(dict)
+    found: dict[CellAxis, dict[CellAxis, Dependency]] = defaultdict(dict)
     for dependency in dependencies:
         for label in present:
             if label.column == dependency.determined:
                 for version in dict.fromkeys((label.version, "")):
-                    found[label][Label(dependency.by, label.unit, version)] = dependency
+                    found[label][CellAxis(dependency.by, label.unit, version)] = dependency
     first = {label for label in present if present.isdisjoint(found.get(label, ()))}
-    chosen: dict[Label, dict[Label, Dependency]] = defaultdict(dict)
+    chosen: dict[CellAxis, dict[CellAxis, Dependency]] = defaultdict(dict)
     for label, bases in sorted(found.items()):
         there = [base for base in bases if base in first]
         if there:
@@ -173,11 +173,11 @@ def _bases(present: Set[Label], dependencies: Iterable[Dependency]) -> dict[Labe
 
 
 def _onto_asked(
-    base: Label,
-    determined: Mapping[Label, Dependency],
-    domains: Mapping[Label, Places],
-    names: Mapping[Label, Sequence[str]],
-    asked: Collection[Label],
+    base: CellAxis,
+    determined: Mapping[CellAxis, Dependency],
+    domains: Mapping[CellAxis, Places],
+    names: Mapping[CellAxis, Sequence[str]],
+    asked: Collection[CellAxis],
 ) -> _Tie | None:
     """Open labels as functions of an asked one."""
     at = {}
@@ -189,10 +189,10 @@ def _onto_asked(
 
 
 def _onto_rows(
-    base: Label,
-    determined: Mapping[Label, Dependency],
-    names: Mapping[Label, Sequence[str]],
-    asked: Collection[Label],
+    base: CellAxis,
+    determined: Mapping[CellAxis, Dependency],
+    names: Mapping[CellAxis, Sequence[str]],
+    asked: Collection[CellAxis],
 ) -> _Tie | None:
     """All labels as functions of what a record can be on the open base: a new axis beside those of the asked labels."""
     labels = tuple(determined)
@@ -218,7 +218,7 @@ def _onto_rows(
         group = tuple(row[1 + index] for index in kept)
         if -1 not in group:
             groups[group].append(row)
-    rank = Label(base.column, base.unit, f"tied{base.version}")
+    rank = CellAxis(base.column, base.unit, f"tied{base.version}")
     longest = max(map(len, groups.values()), default=1)
     sizes = {labels[index]: len(names[labels[index]]) for index in kept}
     shape = (*sizes.values(), longest)
@@ -274,7 +274,7 @@ def _array(places: Iterable[int]) -> Places:
     return np.fromiter(places, dtype=np.intp)
 
 
-def _moved(factor: Factor, tie: _Tie, domains: Mapping[Label, Places]) -> Factor:
+def _moved(factor: Factor, tie: _Tie, domains: Mapping[CellAxis, Places]) -> Factor:
     """The factor on the tie's axes, if it holds one of the labels that are moved there."""
     read = tie.reads(factor)
     if not read:

@@ -8,17 +8,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from accountant.balances.cell_sums import Label, OpenSums, Partition, Sums
+from accountant.balances.cell_sums import CellAxis, OpenSums, Partition, Sums
 from accountant.balances.variable_elimination import Factor, Places
 
 
 def factors_of(
     sums: Mapping[Partition, Sums],
-    asked: Mapping[Label, tuple[str, ...]],
+    asked: Mapping[CellAxis, tuple[str, ...]],
     tables: Mapping[Partition, OpenSums] | None = None,
     *,
     any_other: str | None = None,
-) -> tuple[list[Factor], dict[Label, Places], dict[Label, tuple[str, ...]]]:
+) -> tuple[list[Factor], dict[CellAxis, Places], dict[CellAxis, tuple[str, ...]]]:
     """The sums where the asked values meet them, the tables on all places, all places of every label, and its values.
 
     With `any_other` the open labels of the tables have one place more, of that name: for the values that none has.
@@ -46,13 +46,13 @@ def factors_of(
 class _Placing:
     """Numbers the values of every label: the asked ones as they are asked and no others, the open ones as they come."""
 
-    def __init__(self, asked: Mapping[Label, tuple[str, ...]]) -> None:
+    def __init__(self, asked: Mapping[CellAxis, tuple[str, ...]]) -> None:
         self._asked = asked
-        self._numbers: dict[Label, dict[str, int]] = {}
+        self._numbers: dict[CellAxis, dict[str, int]] = {}
         # what an axis was placed at when it had all values of its label that there were
         self._wholes = {label: (values, np.arange(len(values))) for label, values in asked.items()}
 
-    def placed(self, label: Label, values: tuple[str, ...]) -> tuple[tuple[str, ...], Places]:
+    def placed(self, label: CellAxis, values: tuple[str, ...]) -> tuple[tuple[str, ...], Places]:
         """The values of one axis that matter, in the order of their places."""
         if label in self._wholes and self._wholes[label][0] == values:
             return self._wholes[label]
@@ -68,7 +68,7 @@ class _Placing:
             self._wholes[label] = kept
         return kept
 
-    def wholes(self) -> dict[Label, tuple[tuple[str, ...], Places]]:
+    def wholes(self) -> dict[CellAxis, tuple[tuple[str, ...], Places]]:
         """All values of every label, and their places."""
         wholes = {label: self._wholes[label] for label in self._asked}
         for label, known in self._numbers.items():

@@ -8,19 +8,19 @@ References: docs/proofs/accounting.md, theorems 1 and 6.
 
 import numpy as np
 
-from accountant.balances.account import Account, Known
+from accountant.balances.account import Account, KnownAccount
 from accountant.balances.cell_sums import MOST_CELLS, partition_of
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
-from accountant.errors import LedgerMisuse, NotApproved, OverBudget, Scope
-from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, Left, Limits, NanoArray, Room
+from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget
+from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, BalanceRoom, Charge, Headroom, Limits, NanoArray
 
 
 def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> None:
     """Return when the charge fits. `knowledge` is what is publicly known of the tables' columns.
 
-    Raises `OverBudget` for the first balance, in the order of `Scope`, that has less left than the charge needs,
+    Raises `OverBudget` for the first balance, in the order of `BalanceScope`, that has less left than the charge needs,
     `LedgerMisuse` when the charge cannot be accounted for at all, and `NotApproved`.
     """
     check_accountable(balances, charge, limits)
@@ -46,7 +46,7 @@ def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:
         raise NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above)
 
 
-def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Left:
+def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Headroom:
     """The largest charges over the same keys that `check_fits` would let pass, whatever the charge's own amounts."""
     check_accountable(balances, charge, limits)
     least = {
@@ -54,33 +54,33 @@ def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: 
         for scope, left in _left_by_scope(balances, charge, limits, knowledge)
         if left is not None
     }
-    per_unit_scopes = _UNIT_SCOPES if charge.family.unit == ROW_UNIT else (*_UNIT_SCOPES, Scope.PER_TABLE)
+    per_unit_scopes = _UNIT_SCOPES if charge.family.unit == ROW_UNIT else (*_UNIT_SCOPES, BalanceScope.PER_TABLE)
 
-    def room(scopes: tuple[Scope, ...]) -> Room:
+    def room(scopes: tuple[BalanceScope, ...]) -> BalanceRoom:
         per_key = [left for scope, left in least.items() if scope in scopes and scope not in per_unit_scopes]
         per_unit = [left for scope, left in least.items() if scope in scopes and scope in per_unit_scopes]
-        return Room(min([*per_key, MOST_NANO_PER_CHARGE]), min(per_unit, default=None))
+        return BalanceRoom(min([*per_key, MOST_NANO_PER_CHARGE]), min(per_unit, default=None))
 
-    return Left(own=room(_OWN_SCOPES), shared=room(_SHARED_SCOPES), apart=limits.apart)
-
-
-_UNIT_SCOPES = (Scope.PER_UNIT, Scope.ANALYST_PER_UNIT)
-_OWN_SCOPES = (Scope.PER_QUERY, Scope.ANALYST_PER_PREDICATE, Scope.ANALYST_PER_UNIT)
-_SHARED_SCOPES = (Scope.PER_PREDICATE, Scope.PER_UNIT, Scope.PER_TABLE)
+    return Headroom(own=room(_OWN_SCOPES), shared=room(_SHARED_SCOPES), apart=limits.apart)
 
 
-def _needed(scope: Scope, charge: Charge, limits: Limits) -> int:
+_UNIT_SCOPES = (BalanceScope.PER_UNIT, BalanceScope.ANALYST_PER_UNIT)
+_OWN_SCOPES = (BalanceScope.PER_QUERY, BalanceScope.ANALYST_PER_PREDICATE, BalanceScope.ANALYST_PER_UNIT)
+_SHARED_SCOPES = (BalanceScope.PER_PREDICATE, BalanceScope.PER_UNIT, BalanceScope.PER_TABLE)
+
+
+def _needed(scope: BalanceScope, charge: Charge, limits: Limits) -> int:
     amounts = charge.own_amounts
     if scope in _SHARED_SCOPES:
         amounts = charge.known_amounts if limits.apart else charge.shared_amounts
-    if scope is Scope.PER_TABLE:
+    if scope is BalanceScope.PER_TABLE:
         return amounts.table_nano
     return amounts.unit_epsilon_nano if scope in _UNIT_SCOPES else amounts.epsilon_nano
 
 
 def _left_by_scope(
     balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge
-) -> list[tuple[Scope, NanoArray | None]]:
+) -> list[tuple[BalanceScope, NanoArray | None]]:
     """What is left in each balance: per key, or one number for all keys; None where no cap applies.
 
     Where analysts are accounted for one by one, refunds of the asker's that this very charge withdraws count no longer:
@@ -99,12 +99,12 @@ def _left_by_scope(
     of_unit = everybody.unit_nano + again.unit_nano
     of_table = everybody.spent_on_table(table) + again.spent_on_table(table)
     return [
-        (Scope.PER_QUERY, _flat(caps.per_query_nano)),
-        (Scope.PER_PREDICATE, keys_left),
-        (Scope.PER_UNIT, _flat(caps.per_unit_nano if shared and has_unit else None, of_unit)),
-        (Scope.PER_TABLE, _flat(caps.per_table_nano if shared else None, of_table)),
-        (Scope.ANALYST_PER_PREDICATE, _keys_left(own, charge, caps.analyst_per_predicate_nano, knowledge)),
-        (Scope.ANALYST_PER_UNIT, _flat(caps.analyst_per_unit_nano if has_unit else None, own.unit_nano)),
+        (BalanceScope.PER_QUERY, _flat(caps.per_query_nano)),
+        (BalanceScope.PER_PREDICATE, keys_left),
+        (BalanceScope.PER_UNIT, _flat(caps.per_unit_nano if shared and has_unit else None, of_unit)),
+        (BalanceScope.PER_TABLE, _flat(caps.per_table_nano if shared else None, of_table)),
+        (BalanceScope.ANALYST_PER_PREDICATE, _keys_left(own, charge, caps.analyst_per_predicate_nano, knowledge)),
+        (BalanceScope.ANALYST_PER_UNIT, _flat(caps.analyst_per_unit_nano if has_unit else None, own.unit_nano)),
     ]
 
 
@@ -113,7 +113,7 @@ def _flat(limit_nano: int | None, spent_nano: int = 0) -> NanoArray | None:
 
 
 def _keys_left(
-    account: Account | Known, charge: Charge, limit_nano: int | None, knowledge: Knowledge
+    account: Account | KnownAccount, charge: Charge, limit_nano: int | None, knowledge: Knowledge
 ) -> NanoArray | None:
     if limit_nano is None:
         return None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from accountant.balances.account import Account, Change, Known
+from accountant.balances.account import Account, AccountChange, KnownAccount
 from accountant.balances.noise_paths import Paths, Refund
 from accountant.errors import LedgerUnavailable
 from accountant.events.events import Committed, Event, Released, Reserved
@@ -47,9 +47,9 @@ class Balances:
         """The analyst's own account, empty if nothing was ever charged to it."""
         return self.analysts.get(analyst) or self._new_account()
 
-    def known_to(self, analyst: str) -> Known:
+    def known_to(self, analyst: str) -> KnownAccount:
         """The shared balance in which other analysts' refunds do not show."""
-        return Known(worst=self.worst, refunds=self.refunds.get(analyst) or Account())
+        return KnownAccount(worst=self.worst, refunds=self.refunds.get(analyst) or Account())
 
     def counted_again(self, charge: Charge) -> Account:
         """The analyst's own refunds that count no longer once a charge that continues paths is reserved."""
@@ -106,9 +106,9 @@ class Balances:
     def _add_worst_case(self, charge: Charge) -> None:
         self._own(charge, before=NOTHING_SPENT, after=_worst(charge.own_amounts))
         if charge.shared:
-            shared = Change.between(charge.cells, before=NOTHING_SPENT, after=_worst(charge.shared_amounts))
+            shared = AccountChange.between(charge.cells, before=NOTHING_SPENT, after=_worst(charge.shared_amounts))
             self.shared.add(charge, shared)
-            known = Change.between(charge.cells, before=NOTHING_SPENT, after=_worst(charge.known_amounts))
+            known = AccountChange.between(charge.cells, before=NOTHING_SPENT, after=_worst(charge.known_amounts))
             self.worst.add(charge, known)
 
     def _commit(self, event: Committed) -> None:
@@ -120,7 +120,7 @@ class Balances:
         if charge.shared:
             if charge.continuing is not None:
                 before = _worst(charge.shared_amounts)
-                change = Change.between(charge.cells, before=before, after=spent.to_everybody(charge))
+                change = AccountChange.between(charge.cells, before=before, after=spent.to_everybody(charge))
             elif change.saves:
                 self._refunds_of(charge.analyst).add(charge, -change)
             self.shared.add(charge, change)
@@ -135,10 +135,10 @@ class Balances:
         self._own(charge, before=_worst(charge.own_amounts), after=NOTHING_SPENT)
         if charge.shared:
             self.shared.add(
-                charge, Change.between(charge.cells, before=_worst(charge.shared_amounts), after=NOTHING_SPENT)
+                charge, AccountChange.between(charge.cells, before=_worst(charge.shared_amounts), after=NOTHING_SPENT)
             )
             self.worst.add(
-                charge, Change.between(charge.cells, before=_worst(charge.known_amounts), after=NOTHING_SPENT)
+                charge, AccountChange.between(charge.cells, before=_worst(charge.known_amounts), after=NOTHING_SPENT)
             )
         if charge.continuing is not None:
             for refund in self.paths.give_back(charge.continuing.paths, reservation):
@@ -184,10 +184,10 @@ class Balances:
     def _refunds_of(self, analyst: str) -> Account:
         return self.refunds.setdefault(analyst, Account())
 
-    def _own(self, charge: Charge, *, before: Spent, after: Spent) -> Change:
+    def _own(self, charge: Charge, *, before: Spent, after: Spent) -> AccountChange:
         if charge.analyst not in self.analysts:
             self.analysts[charge.analyst] = self._new_account()
-        change = Change.between(charge.cells, before=before, after=after)
+        change = AccountChange.between(charge.cells, before=before, after=after)
         self.analysts[charge.analyst].add(charge, change)
         return change
 
@@ -196,9 +196,9 @@ def _worst(amounts: Amounts) -> Spent:
     return Spent.uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
 
 
-def _refunded(refund: Refund) -> Change:
+def _refunded(refund: Refund) -> AccountChange:
     charge = refund.charge
-    return Change.between(charge.cells, before=refund.spent, after=_worst(charge.own_amounts))
+    return AccountChange.between(charge.cells, before=refund.spent, after=_worst(charge.own_amounts))
 
 
 def fold(events: Iterable[Event], *, per_family: bool = False, all_windows: bool = False) -> Balances:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from accountant.errors import Scope
+from accountant.errors import BalanceScope
 from accountant.events.owner_events import Grant
 from accountant.model import MOST_CAP_NANO, Limits
 
@@ -16,20 +16,20 @@ def in_force(limits: Limits, grants: Iterable[Grant], *, table: str | None, anal
     is above `MOST_CAP_NANO`, so that balances can be compared with it.
     """
     of_tables: dict[str | None, int] = dict(limits.own_per_table_nano)
-    more = dict.fromkeys(Scope, 0)
+    more = dict.fromkeys(BalanceScope, 0)
     for grant in grants:
         if grant.table in (None, table) and grant.analyst in (None, analyst):
             more[grant.scope] += grant.amount_nano
 
-    def raised(limit_nano: int | None, scope: Scope) -> int | None:
+    def raised(limit_nano: int | None, scope: BalanceScope) -> int | None:
         return None if limit_nano is None else min(limit_nano + more[scope], MOST_CAP_NANO)
 
     return replace(
         limits,
-        per_predicate_nano=min(limits.per_predicate_nano + more[Scope.PER_PREDICATE], MOST_CAP_NANO),
-        per_query_nano=raised(limits.per_query_nano, Scope.PER_QUERY),
-        per_unit_nano=raised(limits.per_unit_nano, Scope.PER_UNIT),
-        per_table_nano=raised(of_tables.get(table, limits.per_table_nano), Scope.PER_TABLE),
-        analyst_per_predicate_nano=raised(limits.analyst_per_predicate_nano, Scope.ANALYST_PER_PREDICATE),
-        analyst_per_unit_nano=raised(limits.analyst_per_unit_nano, Scope.ANALYST_PER_UNIT),
+        per_predicate_nano=min(limits.per_predicate_nano + more[BalanceScope.PER_PREDICATE], MOST_CAP_NANO),
+        per_query_nano=raised(limits.per_query_nano, BalanceScope.PER_QUERY),
+        per_unit_nano=raised(limits.per_unit_nano, BalanceScope.PER_UNIT),
+        per_table_nano=raised(of_tables.get(table, limits.per_table_nano), BalanceScope.PER_TABLE),
+        analyst_per_predicate_nano=raised(limits.analyst_per_predicate_nano, BalanceScope.ANALYST_PER_PREDICATE),
+        analyst_per_unit_nano=raised(limits.analyst_per_unit_nano, BalanceScope.ANALYST_PER_UNIT),
     )

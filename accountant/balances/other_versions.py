@@ -12,7 +12,7 @@ from itertools import islice
 
 import numpy as np
 
-from accountant.balances.cell_sums import Label, OpenSums, Partition, Sums, version_of
+from accountant.balances.cell_sums import CellAxis, OpenSums, Partition, Sums, version_of
 from accountant.balances.dependencies import Among, among_labels, independent, tied
 from accountant.balances.factors import factors_of
 from accountant.balances.variable_elimination import EXACT_GRID, Eliminated, Factor, Places, without
@@ -179,9 +179,9 @@ def _cells(part: Mapping[Partition, OpenSums]) -> int:
 
 def _without(
     factors: Sequence[Factor],
-    domains: Mapping[Label, Places],
-    names: Mapping[Label, tuple[str, ...]],
-    fixed: Mapping[Label, tuple[str, ...]],
+    domains: Mapping[CellAxis, Places],
+    names: Mapping[CellAxis, tuple[str, ...]],
+    fixed: Mapping[CellAxis, tuple[str, ...]],
     *,
     among: Among,
     exact_grid: int,
@@ -202,7 +202,7 @@ def _without(
 
 def _part(sums: Mapping[Partition, Sums], among: Among) -> dict[Partition, OpenSums] | None:
     """What a version comes to over its labels that never move, None where only a bound on that is found."""
-    values: dict[Label, dict[str, None]] = {}
+    values: dict[CellAxis, dict[str, None]] = {}
     for member, summed in sums.items():
         for label, axis in zip(member, summed.axes, strict=True):
             if not label.version:
@@ -225,7 +225,7 @@ def _part(sums: Mapping[Partition, Sums], among: Among) -> dict[Partition, OpenS
     return part
 
 
-def _open(factor: Factor, known: Mapping[Label, tuple[str, ...]]) -> OpenSums:
+def _open(factor: Factor, known: Mapping[CellAxis, tuple[str, ...]]) -> OpenSums:
     """A factor, its labels sorted, as sums that hold for any other value too."""
     labels = sorted(factor.places)
     array = factor.array.transpose([list(factor.places).index(label) for label in labels])

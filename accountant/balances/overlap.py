@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from accountant.balances.cell_sums import Label, OpenSums, Partition, Sums
+from accountant.balances.cell_sums import CellAxis, OpenSums, Partition, Sums
 from accountant.balances.dependencies import ANY_OTHER, Among, among_labels, independent, tied
 from accountant.balances.factors import factors_of
 from accountant.balances.other_versions import Rest
@@ -49,7 +49,7 @@ def spent_on(
 
 def _bound(
     sums: Mapping[Partition, Sums],
-    asked: Mapping[Label, tuple[str, ...]],
+    asked: Mapping[CellAxis, tuple[str, ...]],
     tables: Mapping[Partition, OpenSums],
     among: Among,
     *,
@@ -70,8 +70,8 @@ def _bound(
 
 def _largest(
     factors: Sequence[Factor],
-    domains: Mapping[Label, Places],
-    asked: Mapping[Label, tuple[str, ...]],
+    domains: Mapping[CellAxis, Places],
+    asked: Mapping[CellAxis, tuple[str, ...]],
     *,
     exact_grid: int,
 ) -> tuple[NanoArray, bool]:

@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from accountant.balances.cell_sums import Label
+from accountant.balances.cell_sums import CellAxis
 from accountant.model import NanoArray
 
 EXACT_GRID = 1 << 20
@@ -31,7 +31,7 @@ Places = npt.NDArray[np.intp]
 class Factor:
     """A table over labels: `array` where each label is at one of its sorted places, zero elsewhere."""
 
-    places: Mapping[Label, Places]
+    places: Mapping[CellAxis, Places]
     array: NanoArray
 
 
@@ -44,14 +44,14 @@ class Eliminated:
 
 
 def without(
-    labels: Iterable[Label], factors: Sequence[Factor], domains: Mapping[Label, Places], *, exact_grid: int
+    labels: Iterable[CellAxis], factors: Sequence[Factor], domains: Mapping[CellAxis, Places], *, exact_grid: int
 ) -> Eliminated:
     """Factors whose sum is the largest that the sum of `factors` can be over all values of `labels`, or more.
 
     One label after the other, the one with the smallest grid first: only factors that hold it need to be added up.
     """
     held: dict[int, Factor] = {}
-    holders: dict[Label, set[int]] = {label: set() for label in labels}
+    holders: dict[CellAxis, set[int]] = {label: set() for label in labels}
     numbers = count()
 
     def hold(factor: Factor) -> None:
@@ -60,7 +60,7 @@ def without(
         for label in factor.places.keys() & holders.keys():
             holders[label].add(number)
 
-    def cost(label: Label) -> tuple[int, Label]:
+    def cost(label: CellAxis) -> tuple[int, CellAxis]:
         return _size(_union([held[number] for number in sorted(holders[label])], domains)), label
 
     for factor in factors:
@@ -88,7 +88,7 @@ def without(
     return Eliminated(list(held.values()), exact)
 
 
-def _parts(bucket: Sequence[Factor], domains: Mapping[Label, Places], exact_grid: int) -> list[list[Factor]]:
+def _parts(bucket: Sequence[Factor], domains: Mapping[CellAxis, Places], exact_grid: int) -> list[list[Factor]]:
     """The bucket cut into parts whose grids have at most `exact_grid` cells each, as far as single factors do."""
     if _size(_union(bucket, domains)) <= exact_grid:
         return [list(bucket)] if bucket else []
@@ -103,7 +103,7 @@ def _parts(bucket: Sequence[Factor], domains: Mapping[Label, Places], exact_grid
     return parts
 
 
-def _union(factors: Sequence[Factor], domains: Mapping[Label, Places]) -> dict[Label, Places]:
+def _union(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) -> dict[CellAxis, Places]:
     """The places of each label where the factors' sum is not zero; a factor without the label is the same in all."""
     union = dict(factors[0].places) if factors else {}
     for factor in factors[1:]:
@@ -115,11 +115,11 @@ def _union(factors: Sequence[Factor], domains: Mapping[Label, Places]) -> dict[L
     return union
 
 
-def _size(places: Mapping[Label, Places]) -> int:
+def _size(places: Mapping[CellAxis, Places]) -> int:
     return prod(len(at) for at in places.values())
 
 
-def _summed(factors: Sequence[Factor], domains: Mapping[Label, Places]) -> Factor:
+def _summed(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) -> Factor:
     if len(factors) == 1:
         return factors[0]
     places = _union(factors, domains)
@@ -129,7 +129,7 @@ def _summed(factors: Sequence[Factor], domains: Mapping[Label, Places]) -> Facto
     return Factor(places, grid)
 
 
-def add_to(grid: NanoArray, factor: Factor, axes: Sequence[Places], *, order: Sequence[Label]) -> None:
+def add_to(grid: NanoArray, factor: Factor, axes: Sequence[Places], *, order: Sequence[CellAxis]) -> None:
     """Add a factor to a grid whose axes are `order`, at the places `axes`, in all values of labels it does not hold."""
     labels = list(factor.places)
     array = factor.array.transpose([labels.index(label) for label in order if label in factor.places])

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from accountant.errors import LedgerMisuse, Scope
+from accountant.errors import BalanceScope, LedgerMisuse
 from accountant.model import MOST_NANO_PER_CHARGE
 
 GRANTABLE = (
-    Scope.PER_PREDICATE,
-    Scope.PER_UNIT,
-    Scope.PER_TABLE,
-    Scope.ANALYST_PER_PREDICATE,
-    Scope.ANALYST_PER_UNIT,
+    BalanceScope.PER_PREDICATE,
+    BalanceScope.PER_UNIT,
+    BalanceScope.PER_TABLE,
+    BalanceScope.ANALYST_PER_PREDICATE,
+    BalanceScope.ANALYST_PER_UNIT,
 )
 
 # a thousand of the largest charges
@@ -26,7 +26,7 @@ class Grant:
     whose own cap it is. A cap that the policy does not set stays unset.
     """
 
-    scope: Scope
+    scope: BalanceScope
     amount_nano: int
     table: str | None
     analyst: str | None
@@ -36,11 +36,13 @@ class Grant:
             raise LedgerMisuse("a grant raises a balance's cap")
         if self.amount_nano > MOST_GRANT_NANO:
             raise LedgerMisuse(f"a grant is at most {MOST_GRANT_NANO}e-9 epsilon")
-        if (self.analyst is not None) != (self.scope in (Scope.ANALYST_PER_PREDICATE, Scope.ANALYST_PER_UNIT)):
+        if (self.analyst is not None) != (
+            self.scope in (BalanceScope.ANALYST_PER_PREDICATE, BalanceScope.ANALYST_PER_UNIT)
+        ):
             raise LedgerMisuse("a grant names an analyst when it is about that analyst's own cap")
-        if self.scope is Scope.PER_TABLE and self.table is None:
+        if self.scope is BalanceScope.PER_TABLE and self.table is None:
             raise LedgerMisuse("a grant on a cap per table names the table")
-        if self.scope in (Scope.PER_UNIT, Scope.ANALYST_PER_UNIT) and self.table is not None:
+        if self.scope in (BalanceScope.PER_UNIT, BalanceScope.ANALYST_PER_UNIT) and self.table is not None:
             raise LedgerMisuse("the balance of a unit is one over all tables")
 
 

@@ -7,7 +7,7 @@ Version 1: charges that continue nothing, losses that are all fresh. Version 2 a
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accountant.errors import Scope
+from accountant.errors import BalanceScope
 from accountant.events.digests import Domain, digest
 from accountant.events.owner_events import Grant
 from accountant.model import Amounts, Cells, Charge, Continuing, Family, PathState, Spent
@@ -132,7 +132,7 @@ def grant_payload(grant: Grant) -> Payload:
 def grant_of(payload: Mapping[str, Any]) -> Grant:
     """The inverse of `grant_payload`."""
     return Grant(
-        scope=Scope(payload["scope"]),
+        scope=BalanceScope(payload["scope"]),
         amount_nano=payload["amount_nano"],
         table=payload["table"],
         analyst=payload["analyst"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from accountant.balances.fold import Balances
 from accountant.events.events import check_chain
-from accountant.reports.report import Question, history
+from accountant.reports.report import AskedQuestion, history
 from accountant.store.journal import events_of
 from accountant.store.store import Transaction
 
@@ -16,7 +16,7 @@ from accountant.store.store import Transaction
 class Page:
     """Some questions, the newest first, and how many older ones there are."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[AskedQuestion, ...]
     older: int
 
 
@@ -43,18 +43,18 @@ def page(
     return Page(_questions(transaction, mine[-limit:]), max(0, len(mine) - limit))
 
 
-def of_analyst(transaction: Transaction, analyst: str) -> tuple[Question, ...]:
+def of_analyst(transaction: Transaction, analyst: str) -> tuple[AskedQuestion, ...]:
     """All questions of one analyst, the oldest first."""
     shown = transaction.reserved(analyst=analyst, before=None, limit=None)
     return _questions(transaction, shown)[::-1]
 
 
-def starting_with(transaction: Transaction, identity: str) -> tuple[Question, ...]:
+def starting_with(transaction: Transaction, identity: str) -> tuple[AskedQuestion, ...]:
     """The questions whose reservation, or whose own id, starts like that, the oldest first."""
     return _questions(transaction, transaction.reserved_as(identity))[::-1]
 
 
-def _questions(transaction: Transaction, reservations: list[str]) -> tuple[Question, ...]:
+def _questions(transaction: Transaction, reservations: list[str]) -> tuple[AskedQuestion, ...]:
     """The questions of some reservations, the newest first."""
     records = transaction.events_about(reservations)
     for record in records:

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from accountant.balances.account import Account, Known
+from accountant.balances.account import Account, KnownAccount
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
@@ -82,7 +82,7 @@ class BudgetReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AskedQuestion:
     """One question's history. `status` is open (stays spent), committed, read (a stored answer, or noise paths),
     released, or settled (by an owner, at its worst case).
 
@@ -101,15 +101,15 @@ class Question:
     settled_why: str | None = None
 
 
-def history(events: Iterable[Event], *, analyst: str | None) -> tuple[Question, ...]:
+def history(events: Iterable[Event], *, analyst: str | None) -> tuple[AskedQuestion, ...]:
     """Every reservation with what became of it, oldest first; one analyst's own if named."""
-    asked: dict[str, Question] = {}
+    asked: dict[str, AskedQuestion] = {}
     window = 1
     for event in events:
         match event:
             case Reserved(reservation=reservation, at=at, charge=charge):
                 if analyst in (None, charge.analyst):
-                    asked[reservation] = Question(
+                    asked[reservation] = AskedQuestion(
                         at=at, charge=charge, status="open", reservation=reservation, window=window
                     )
             case Committed(reservation=reservation, spent=spent, reads=reads) if reservation in asked:
@@ -215,7 +215,7 @@ def _families(account: Account) -> Iterator[tuple[Family, Cells]]:
         yield family, Cells(tuple(zip(family.columns, (account.families or {})[family].axes, strict=True)))
 
 
-def _everybody(balances: Balances, limits: Limits, *, analyst: str | None) -> Account | Known:
+def _everybody(balances: Balances, limits: Limits, *, analyst: str | None) -> Account | KnownAccount:
     return balances.known_to(analyst) if analyst is not None and limits.apart else balances.shared
 
 

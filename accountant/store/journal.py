@@ -10,7 +10,7 @@ from accountant.errors import LedgerUnavailable
 from accountant.events.digests import Domain, digest
 from accountant.events.events import GENESIS, Event, Record, Reserved, check_chain, event_of, record_of
 from accountant.store.snapshot import from_bytes, to_bytes
-from accountant.store.store import Snapshot, Store, Transaction
+from accountant.store.store import LedgerStore, Snapshot, Transaction
 
 
 class Journal:
@@ -19,7 +19,7 @@ class Journal:
     `snapshot_every`: how many events may lie behind the stored snapshot before a newer one is stored.
     """
 
-    def __init__(self, store: Store, *, snapshot_every: int) -> None:
+    def __init__(self, store: LedgerStore, *, snapshot_every: int) -> None:
         self._store = store
         self._snapshot_every = snapshot_every
         self._lock = threading.RLock()

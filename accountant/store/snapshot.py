@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from accountant.balances.account import Account
-from accountant.balances.cell_sums import CellSums, Label
+from accountant.balances.cell_sums import CellAxis, CellSums
 from accountant.balances.fold import Balances
 from accountant.balances.noise_paths import Head, Paths, Refund
 from accountant.errors import LedgerMisuse, LedgerUnavailable
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 def to_bytes(balances: Balances) -> bytes:
     """The balances of a fold over the newest window."""
-    writer = _Writer()
+    writer = _SnapshotWriter()
     document = {
         "format": SNAPSHOT_FORMAT,
         "shared": writer.account(balances.shared),
@@ -59,7 +59,7 @@ def from_bytes(content: bytes) -> Balances:
         document = json.loads(header)
         if document["format"] != SNAPSHOT_FORMAT:
             raise LedgerUnavailable("a snapshot of another format")
-        return _Reader(document, rest).balances(document)
+        return _SnapshotReader(document, rest).balances(document)
     except (KeyError, TypeError, ValueError, IndexError, LedgerMisuse) as error:
         raise LedgerUnavailable("a snapshot cannot be read") from error
 
@@ -72,7 +72,7 @@ def is_older(content: bytes) -> bool:
         return False
 
 
-class _Writer:
+class _SnapshotWriter:
     """Collects key values (each tuple once) and arrays beside the document."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class _Writer:
         return len(self.blobs) - 1
 
 
-class _Reader:
+class _SnapshotReader:
     def __init__(self, document: Json, rest: bytes) -> None:
         if sum(document["blobs"]) != len(rest):
             raise LedgerUnavailable("a snapshot is cut off")
@@ -164,7 +164,7 @@ class _Reader:
         account = Account(unit_nano=document["unit_nano"], table_nano=dict(document["table_nano"]))
         for table, partitions in document["tables"]:
             account.tables[table] = {
-                tuple(Label(*label) for label in partition): self.sums(axes, blob)
+                tuple(CellAxis(*label) for label in partition): self.sums(axes, blob)
                 for partition, axes, blob in partitions
             }
         return account

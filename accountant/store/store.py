@@ -340,7 +340,7 @@ class Transaction:
         )
 
 
-class Store:
+class LedgerStore:
     """An open database that holds one ledger."""
 
     def __init__(self, engine: sa.Engine) -> None:
@@ -348,7 +348,7 @@ class Store:
         self._cache = DomainCache()
 
     @classmethod
-    def open(cls, url: str) -> "Store":
+    def open(cls, url: str) -> "LedgerStore":
         """Open or create the ledger at an SQLAlchemy URL and bring its schema up to date.
 
         `postgresql://` is read as `postgresql+psycopg://`. Raises `LedgerUnavailable`; never shows the URL, which may

@@ -32,7 +32,7 @@ class TooManyKeys(LedgerError):
     """The analyst has as many keys as anybody may have. Nothing was written."""
 
 
-class State(StrEnum):
+class AttemptState(StrEnum):
     """What became of an earlier attempt: its response is known, its answer is stored, it may still be running, or it
     has spent and left no answer."""
 
@@ -49,7 +49,7 @@ class Earlier:
     `reservation` is what it reserved; `answer` where the answer in its `response` is stored, or the answer it came to.
     """
 
-    state: State
+    state: AttemptState
     begun_at: datetime
     reservation: str | None
     answer: str | None
@@ -127,15 +127,15 @@ def _earlier(transaction: Transaction, balances: Balances, row: Row, *, still_ru
     """What a row says of its attempt; None for one that is dead and has spent nothing."""
     became = balances.closed.get(row.reservation or "")
     if row.response is not None:
-        state, answer = State.ENDED, row.answer
+        state, answer = AttemptState.ENDED, row.answer
     elif row.reservation is not None and became == "committed":
-        state, answer = State.ANSWERED, _answer_of(transaction, row.reservation)
+        state, answer = AttemptState.ANSWERED, _answer_of(transaction, row.reservation)
     elif still_running:
-        state, answer = State.RUNNING, None
+        state, answer = AttemptState.RUNNING, None
     elif row.reservation is None or became == "released":
         return None
     else:
-        state, answer = State.SPENT, None
+        state, answer = AttemptState.SPENT, None
     return Earlier(state, row.begun_at, row.reservation, answer, row.response)
 
 

@@ -9,7 +9,7 @@ import typer
 
 from accountant.errors import LedgerMisuse, LedgerUnavailable
 from accountant.ledger import Ledger
-from accountant.reports.report import Question
+from accountant.reports.report import AskedQuestion
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.common import (
@@ -91,7 +91,7 @@ def show(
     print("\n\n".join("\n".join(shown(question)) for question in questions))
 
 
-def _asked(ledger: Ledger, identity: str) -> tuple[Question, ...]:
+def _asked(ledger: Ledger, identity: str) -> tuple[AskedQuestion, ...]:
     given = identity.strip().lower()
     found = ledger.asked_as(given) if given else ()
     about = {question.charge.question for question in found}

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from accountant.errors import LedgerMisuse, Scope
+from accountant.errors import BalanceScope, LedgerMisuse
 from accountant.events.owner_events import Grant
 from accountant.model import NANO
 from planner.policy.file import Policy
@@ -41,8 +41,12 @@ class Cap(StrEnum):
 
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
-_OF_ANALYSTS = {Cap.PREDICATE: Scope.ANALYST_PER_PREDICATE, Cap.UNIT: Scope.ANALYST_PER_UNIT}
-_SHARED = {Cap.PREDICATE: Scope.PER_PREDICATE, Cap.UNIT: Scope.PER_UNIT, Cap.TABLE: Scope.PER_TABLE}
+_OF_ANALYSTS = {Cap.PREDICATE: BalanceScope.ANALYST_PER_PREDICATE, Cap.UNIT: BalanceScope.ANALYST_PER_UNIT}
+_SHARED = {
+    Cap.PREDICATE: BalanceScope.PER_PREDICATE,
+    Cap.UNIT: BalanceScope.PER_UNIT,
+    Cap.TABLE: BalanceScope.PER_TABLE,
+}
 
 window = typer.Typer(name="window", help="Budget windows.", no_args_is_help=True)
 

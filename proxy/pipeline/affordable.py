@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from accountant.errors import LedgerError
-from accountant.model import NANO, PathState
-from accountant.model import Left as Balances
+from accountant.model import NANO, Headroom, PathState
 from mechanisms.protocol import Calibration
 from planner.bind.question import ask
 from planner.catalog.model import Catalog
@@ -22,7 +21,7 @@ from proxy.service.service import Service, ledger_unavailable
 def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> QuestionBalance:
     """What the balances still admit for this question, and settings with which it would pass if it does not now."""
     room = _room(service, claim)
-    rooms: dict[tuple[PathState, ...], Balances] = {}
+    rooms: dict[tuple[PathState, ...], Headroom] = {}
     least = room.epsilon_nano
     if room.unit_epsilon_nano is not None:
         least = min(least, room.unit_epsilon_nano // groups_that_add_up(plan))
@@ -62,7 +61,7 @@ def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> QuestionBa
     )
 
 
-def _room(service: Service, claim: Claim) -> Balances:
+def _room(service: Service, claim: Claim) -> Headroom:
     try:
         return service.ledger.left_for(claim.charge, claim.limits)
     except LedgerError:

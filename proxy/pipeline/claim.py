@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from accountant.errors import NotApproved, OverBudget, Scope
+from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, Limits, NanoArray, Spent
 from mechanisms.protocol import Epsilons, Outcome
 from mechanisms.registry import DEFAULT
@@ -147,32 +147,32 @@ def refused(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeError:
     keys = f"{over.short_keys} of {over.total_keys} groups"
     amounts = f"(needs {needed:.2f}, left {left:.2f})"
     code, message, detail = {
-        Scope.PER_QUERY: (
+        BalanceScope.PER_QUERY: (
             "KH302",
             f"the question costs {needed:.2f} epsilon, one question may cost {left:.2f}",
             "A wider tolerance or higher error rates make a question cheaper.",
         ),
-        Scope.PER_PREDICATE: (
+        BalanceScope.PER_PREDICATE: (
             "KH301",
             f"not enough budget for {keys} {amounts}",
             "The budget of a group protects everyone in it; it does not grow back. New groups bring their own.",
         ),
-        Scope.PER_UNIT: (
+        BalanceScope.PER_UNIT: (
             "KH305",
             f"not enough budget for the privacy unit {amounts}",
             f"One unit ({plan.question.table.unit_text}) may lose so much over all questions together.",
         ),
-        Scope.PER_TABLE: (
+        BalanceScope.PER_TABLE: (
             "KH309",
             f"not enough budget for the table {amounts}",
             f"All questions on {plan.question.table.ledger.table} together may cost so much.",
         ),
-        Scope.ANALYST_PER_PREDICATE: (
+        BalanceScope.ANALYST_PER_PREDICATE: (
             "KH306",
             f"your own cap is reached for {keys} {amounts}",
             "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
         ),
-        Scope.ANALYST_PER_UNIT: (
+        BalanceScope.ANALYST_PER_UNIT: (
             "KH306",
             f"your own cap for the privacy unit is reached {amounts}",
             "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from accountant.model import NANO, ROW_UNIT, Spent
-from accountant.reports.report import Question
+from accountant.reports.report import AskedQuestion
 from proxy.report.terminal import psql_table, visible
 from proxy.service.accounts import column_of
 
@@ -18,12 +18,12 @@ SHOWN_KEYS = 3
 _HEADINGS = ("when", "reservation", "analyst", "question", "about", "groups", "worst case", "cost", "status", "reuse")
 
 
-def listed(questions: Sequence[Question]) -> Iterator[str]:
+def listed(questions: Sequence[AskedQuestion]) -> Iterator[str]:
     """One line a question, as psql prints tables."""
     yield from psql_table(_HEADINGS, [_line(question) for question in questions])
 
 
-def _line(question: Question) -> tuple[str, ...]:
+def _line(question: AskedQuestion) -> tuple[str, ...]:
     charge = question.charge
     return (
         question.at.isoformat(sep=" ", timespec="seconds"),
@@ -39,21 +39,21 @@ def _line(question: Question) -> tuple[str, ...]:
     )
 
 
-def about(question: Question) -> str:
+def about(question: AskedQuestion) -> str:
     """Table, grouping columns and filter, in one phrase."""
     family = question.charge.family
     keys = ", ".join(column_of(label) for label in family.columns)
     return f"{family.table}{f' by {keys}' if keys else ''}{f' where {family.filter}' if family.filter else ''}"
 
 
-def cost_nano(question: Question) -> int:
+def cost_nano(question: AskedQuestion) -> int:
     """What the key that lost most has lost: the worst case while it is open, and nothing once it is released."""
     if question.spent is not None:
         return question.spent.epsilon_nano
     return 0 if question.status == "released" else question.charge.epsilon_nano
 
 
-def reuse(question: Question) -> str:
+def reuse(question: AskedQuestion) -> str:
     """What was known before and is read again, or continued."""
     charge = question.charge
     if question.reads is not None:
@@ -67,7 +67,7 @@ def reuse(question: Question) -> str:
     return ""
 
 
-def shown(question: Question) -> Iterator[str]:
+def shown(question: AskedQuestion) -> Iterator[str]:
     """One question in full, with its losses per key from the largest down."""
     charge = question.charge
     family = charge.family
@@ -102,7 +102,7 @@ def shown(question: Question) -> Iterator[str]:
         yield from _losses(question, question.spent)
 
 
-def _losses(question: Question, spent: Spent) -> Iterator[str]:
+def _losses(question: AskedQuestion, spent: Spent) -> Iterator[str]:
     levels = loss_levels(question, spent)
     rows = [
         (epsilon(loss), f"{count:,}", "; ".join(names) + (" ..." if count > len(names) else ""))
@@ -114,7 +114,7 @@ def _losses(question: Question, spent: Spent) -> Iterator[str]:
         yield f"and {rest:,} groups with {len(levels) - SHOWN_LOSSES:,} smaller losses"
 
 
-def loss_levels(question: Question, spent: Spent) -> list[tuple[int, int, tuple[str, ...]]]:
+def loss_levels(question: AskedQuestion, spent: Spent) -> list[tuple[int, int, tuple[str, ...]]]:
     """The distinct losses from the largest down, how many keys have each, and the first few of those keys."""
     cells = question.charge.cells
     losses = np.broadcast_to(spent.amounts(cells), cells.shape).reshape(-1)
@@ -125,7 +125,7 @@ def loss_levels(question: Question, spent: Spent) -> list[tuple[int, int, tuple[
     return levels
 
 
-def _key(question: Question, place: int) -> str:
+def _key(question: AskedQuestion, place: int) -> str:
     cells = question.charge.cells
     if not cells.columns:
         return "the whole table"
@@ -133,7 +133,7 @@ def _key(question: Question, place: int) -> str:
     return ", ".join(values[int(index)] for (_, values), index in zip(cells.columns, indices, strict=True))
 
 
-def document(question: Question) -> dict[str, Any]:
+def document(question: AskedQuestion) -> dict[str, Any]:
     """One question for a program, amounts in epsilon."""
     charge, family, spent = question.charge, question.charge.family, question.spent
     found: dict[str, Any] = {
@@ -162,7 +162,7 @@ def document(question: Question) -> dict[str, Any]:
     return found
 
 
-def losses_document(question: Question) -> list[dict[str, Any]] | None:
+def losses_document(question: AskedQuestion) -> list[dict[str, Any]] | None:
     """The distinct losses of a question's keys for a program."""
     if question.spent is None:
         return None

@@ -21,7 +21,7 @@ import structlog
 
 from accountant.errors import LedgerError
 from accountant.store.attempts import Attempt, AttemptTaken
-from accountant.verbs.idempotency import Earlier, OtherRequest, State, TooManyKeys
+from accountant.verbs.idempotency import AttemptState, Earlier, OtherRequest, TooManyKeys
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
@@ -109,11 +109,11 @@ def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attemp
 def _outcome_of(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier) -> Reply | KeyholeError:
     """What the first request under the key came to. Raises KH432 where that is not known, KH502."""
     match earlier.state:
-        case State.ENDED if earlier.response is not None:
+        case AttemptState.ENDED if earlier.response is not None:
             return _told_before(service, body, analyst, earlier, json.loads(zlib.decompress(earlier.response)))
-        case State.ANSWERED if earlier.answer is not None:
+        case AttemptState.ANSWERED if earlier.answer is not None:
             return _answered_before(service, body, analyst, earlier, earlier.answer)
-        case State.RUNNING:
+        case AttemptState.RUNNING:
             raise _running()
     raise _unknown(
         "The first attempt may have spent: it died after it had reserved its worst case, and stored no answer."

@@ -11,8 +11,7 @@ from typing import Protocol
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
-from accountant.reports.report import BudgetReport
-from accountant.reports.report import Question as AskedBefore
+from accountant.reports.report import AskedQuestion, BudgetReport
 from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import Noise
 from planner.catalog.model import Analyst, Catalog, Table
@@ -190,7 +189,7 @@ class Service:
         except LedgerError:
             raise ledger_unavailable() from None
 
-    def questions(self, name: str) -> tuple[AskedBefore, ...]:
+    def questions(self, name: str) -> tuple[AskedQuestion, ...]:
         """What an analyst asked, oldest first. Raises KH502."""
         try:
             return self.ledger.history(analyst=name)

@@ -18,10 +18,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import Pool
 
-from accountant.errors import Scope
+from accountant.errors import BalanceScope
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
-from accountant.model import NANO, Left
+from accountant.model import NANO, Headroom
 from accountant.reports.report import FamilyBalance
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge, continuing, limits, per_key
@@ -92,7 +92,7 @@ def prepared(ledger: Ledger, verb: str) -> Callable[[], object]:
         case "prune":
             return partial(owner.prune, "sales", "v1", by="owner", why="old")
         case "grant":
-            given = Grant(scope=Scope.PER_PREDICATE, amount_nano=NANO, table=None, analyst=None)
+            given = Grant(scope=BalanceScope.PER_PREDICATE, amount_nano=NANO, table=None, analyst=None)
             return partial(owner.grant, given, by="owner", why="asked")
     raise ValueError(verb)
 
@@ -103,7 +103,7 @@ class Seen:
 
     events: int
     open_worst: tuple[int, ...]
-    left: tuple[Left, ...]
+    left: tuple[Headroom, ...]
     families: tuple[FamilyBalance, ...]
     paths: tuple[tuple[str, bytes, bool, int], ...]
     stored_paths: int

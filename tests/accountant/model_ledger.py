@@ -2,7 +2,17 @@
 
 from dataclasses import dataclass, field, replace
 
-from accountant.model import MOST_NANO_PER_CHARGE, Amounts, Charge, Left, Limits, PathState, Reservation, Room, Spent
+from accountant.model import (
+    MOST_NANO_PER_CHARGE,
+    Amounts,
+    BalanceRoom,
+    Charge,
+    Headroom,
+    Limits,
+    PathState,
+    Reservation,
+    Spent,
+)
 from tests.accountant.balances.test_overlap import exact_loss
 from tests.accountant.examples import limits
 
@@ -63,7 +73,7 @@ class ModelLedger:
     def in_window(self) -> list[Paid]:
         return [item for item in self.paid.values() if item.window == self.window]
 
-    def left(self, asked: Charge, own_cap_nano: int) -> Left:
+    def left(self, asked: Charge, own_cap_nano: int) -> Headroom:
         """What each balance has left for a question over these keys, the analyst's own cap per key being this one."""
         paid = self.in_window()
         own = [(item.charge, item.own) for item in paid if item.charge.analyst == asked.analyst]
@@ -79,13 +89,13 @@ class ModelLedger:
         own_key = min(90, own_cap_nano - int(exact_loss(asked, own).max()))
         own_unit = 400 - sum(spent.unit_epsilon_nano for _, spent in own)
         if not asked.shared:
-            everybody = Room(MOST_NANO_PER_CHARGE, None)
+            everybody = BalanceRoom(MOST_NANO_PER_CHARGE, None)
         else:
             key = 200 + sum(self.grants.values()) - int(exact_loss(asked, shared).max())
             unit = 500 - sum(spent.unit_epsilon_nano for _, spent in shared)
             table = 700 - sum(spent.most.table_nano for _, spent in shared)
-            everybody = Room(min(key, table), None) if self.unit == "row" else Room(key, min(unit, table))
-        return Left(Room(own_key, None if self.unit == "row" else own_unit), everybody, self.caps.apart)
+            everybody = BalanceRoom(min(key, table), None) if self.unit == "row" else BalanceRoom(key, min(unit, table))
+        return Headroom(BalanceRoom(own_key, None if self.unit == "row" else own_unit), everybody, self.caps.apart)
 
     def withdrawn_by(self, asked: Charge) -> set[str]:
         """The asker's own questions whose refunds count no longer once their paths are continued."""

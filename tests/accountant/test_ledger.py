@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError
 
-from accountant.errors import LedgerMisuse, LedgerUnavailable, OverBudget, Scope
+from accountant.errors import BalanceScope, LedgerMisuse, LedgerUnavailable, OverBudget
 from accountant.ledger import Ledger
-from accountant.model import NANO, Cells, Charge, Family, Room, Spent
+from accountant.model import NANO, BalanceRoom, Cells, Charge, Family, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import COUNTRIES, MONTHS, all_of, cells, charge, limits
 
@@ -24,10 +24,10 @@ def engine_of(url: str) -> sa.Engine:
 def test_a_reservation_counts_in_full_until_it_is_committed(ledger: Ledger) -> None:
     question = charge(3 * NANO)
     reservation = ledger.reserve(question, limits())
-    assert ledger.left_for(question, limits()).plain == Room(NANO, None)
+    assert ledger.left_for(question, limits()).plain == BalanceRoom(NANO, None)
     assert ledger.open_reservations() == (reservation,)
     ledger.commit(reservation, Spent.uniform(NANO, unit_epsilon_nano=0), None)
-    assert ledger.left_for(question, limits()).plain == Room(3 * NANO, None)
+    assert ledger.left_for(question, limits()).plain == BalanceRoom(3 * NANO, None)
     assert ledger.open_reservations() == ()
 
 
@@ -35,7 +35,7 @@ def test_a_release_gives_everything_back(ledger: Ledger) -> None:
     question = charge(3 * NANO, unit="customer_id", unit_epsilon_nano=9 * NANO)
     before = ledger.left_for(question, limits()).plain
     ledger.release(ledger.reserve(question, limits()))
-    assert ledger.left_for(question, limits()).plain == before == Room(4 * NANO, 100 * NANO)
+    assert ledger.left_for(question, limits()).plain == before == BalanceRoom(4 * NANO, 100 * NANO)
 
 
 def test_a_commit_per_key_charges_each_key_its_own_loss(ledger: Ledger) -> None:
@@ -89,11 +89,11 @@ def test_each_balance_refuses_by_its_own_name(ledger: Ledger) -> None:
     wide = limits(10 * NANO, per_unit=100 * NANO)
     ledger.reserve(question, wide)
     refusals = {
-        Scope.PER_QUERY: (limits(10 * NANO, per_query=2 * NANO - 1), 2 * NANO, 2 * NANO - 1),
-        Scope.PER_PREDICATE: (limits(4 * NANO - 1), 2 * NANO, 2 * NANO - 1),
-        Scope.PER_UNIT: (limits(10 * NANO, per_unit=12 * NANO - 1), 6 * NANO, 6 * NANO - 1),
-        Scope.ANALYST_PER_PREDICATE: (limits(10 * NANO, analyst_per_predicate=3 * NANO), 2 * NANO, NANO),
-        Scope.ANALYST_PER_UNIT: (limits(10 * NANO, analyst_per_unit=6 * NANO), 6 * NANO, 0),
+        BalanceScope.PER_QUERY: (limits(10 * NANO, per_query=2 * NANO - 1), 2 * NANO, 2 * NANO - 1),
+        BalanceScope.PER_PREDICATE: (limits(4 * NANO - 1), 2 * NANO, 2 * NANO - 1),
+        BalanceScope.PER_UNIT: (limits(10 * NANO, per_unit=12 * NANO - 1), 6 * NANO, 6 * NANO - 1),
+        BalanceScope.ANALYST_PER_PREDICATE: (limits(10 * NANO, analyst_per_predicate=3 * NANO), 2 * NANO, NANO),
+        BalanceScope.ANALYST_PER_UNIT: (limits(10 * NANO, analyst_per_unit=6 * NANO), 6 * NANO, 0),
     }
     for scope, (caps, needed, left) in refusals.items():
         with pytest.raises(OverBudget) as refusal:
@@ -120,7 +120,7 @@ def test_a_unit_pays_over_all_questions_and_tables_whatever_their_keys(ledger: L
     ledger.reserve(charge(2 * NANO, unit="customer_id", keys=cells(country=("DE",)), where="b", table="x"), caps)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(charge(2 * NANO, unit="customer_id", keys=cells(country=("UK",)), analyst="bob"), caps)
-    assert refusal.value.scope is Scope.PER_UNIT
+    assert refusal.value.scope is BalanceScope.PER_UNIT
     ledger.reserve(charge(4 * NANO, unit="row", table="y"), caps)
 
 
@@ -136,7 +136,7 @@ def test_an_analyst_s_cap_counts_that_analyst_alone(ledger: Ledger) -> None:
     ledger.reserve(charge(2 * NANO, analyst="bob"), caps)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(charge(1, analyst="bob"), caps)
-    assert refusal.value.scope is Scope.ANALYST_PER_PREDICATE
+    assert refusal.value.scope is BalanceScope.ANALYST_PER_PREDICATE
     assert ledger.balances(caps, analyst="bob").families[0].left_nano == (0, 0, 0)
     assert ledger.balances(caps).families[0].left_nano == (6 * NANO,) * 3
 
@@ -166,11 +166,11 @@ def test_a_stored_answer_costs_its_reader_and_spares_everybody_else(ledger: Ledg
     assert again.held
 
     fresh = charge(1, unit="customer_id")
-    assert ledger.left_for(fresh, limits()).plain == Room(3 * NANO, 97 * NANO)
+    assert ledger.left_for(fresh, limits()).plain == BalanceRoom(3 * NANO, 97 * NANO)
     ledger.reserve(charge(NANO, unit="customer_id", analyst="bob"), caps)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(charge(1, unit="customer_id", analyst="bob"), caps)
-    assert refusal.value.scope is Scope.ANALYST_PER_PREDICATE
+    assert refusal.value.scope is BalanceScope.ANALYST_PER_PREDICATE
 
 
 def test_analysts_told_apart_see_others_at_their_worst_case_and_their_own_refunds(ledger: Ledger) -> None:
@@ -179,9 +179,9 @@ def test_analysts_told_apart_see_others_at_their_worst_case_and_their_own_refund
     before = ledger.reserve(question, apart)
     seen = ledger.left_for(replace(question, analyst="bob"), apart).plain
     ledger.commit(before, Spent.per_key([NANO, 0, 2 * NANO], unit_epsilon_nano=3 * NANO), b"UK")
-    assert ledger.left_for(replace(question, analyst="bob"), apart).plain == seen == Room(2 * NANO, 94 * NANO)
+    assert ledger.left_for(replace(question, analyst="bob"), apart).plain == seen == BalanceRoom(2 * NANO, 94 * NANO)
     for caps in (apart, together):
-        assert ledger.left_for(question, caps).plain == Room(2 * NANO, 97 * NANO)
+        assert ledger.left_for(question, caps).plain == BalanceRoom(2 * NANO, 97 * NANO)
     with pytest.raises(OverBudget):
         ledger.reserve(charge(2 * NANO + 1, unit="customer_id", analyst="bob"), apart)
     (hers,) = ledger.balances(apart, analyst="ann").families

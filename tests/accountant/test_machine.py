@@ -17,10 +17,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from accountant.errors import LedgerMisuse, OverBudget, PathTaken, Scope
+from accountant.errors import BalanceScope, LedgerMisuse, OverBudget, PathTaken
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
-from accountant.model import Amounts, Charge, Continuing, Left, PathState, Reservation
+from accountant.model import Amounts, Charge, Continuing, Headroom, PathState, Reservation
 from tests.accountant.balances.test_overlap import IMMUTABLE, VERSIONS, questions
 from tests.accountant.conftest import now
 from tests.accountant.drawing import a_loss, following, sized, uniform
@@ -81,7 +81,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.model.reserve(reservation)
         return reservation
 
-    def check_left(self, asked: Charge, left: Left) -> None:
+    def check_left(self, asked: Charge, left: Headroom) -> None:
         """Exact; or less, where refunds are withdrawn: what they were of is then bounded by itself."""
         exact = self.model.left(asked, OWN_CAP)
         if self.model.caps.apart and self.model.withdrawn_by(asked):
@@ -268,7 +268,7 @@ class LedgerMachine(RuleBasedStateMachine):
             del self.model.grants[identity]
         else:
             amount = data.draw(st.integers(1, 100))
-            given = Grant(scope=Scope.PER_PREDICATE, amount_nano=amount, table=None, analyst=None)
+            given = Grant(scope=BalanceScope.PER_PREDICATE, amount_nano=amount, table=None, analyst=None)
             self.model.grants[owner.grant(given, **BY)] = amount
 
     @rule(data=st.data(), which=WHICH, names=SOME)

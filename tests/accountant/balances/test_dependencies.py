@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from accountant.balances.account import Account, Change
+from accountant.balances.account import Account, AccountChange
 from accountant.balances.dependencies import Dependency, Knowledge, nothing_known
 from accountant.balances.variable_elimination import EXACT_GRID
 from accountant.model import NANO, Cells, Charge, NanoArray
@@ -111,7 +111,7 @@ def world(seed: int, *, complete: bool) -> World:
 
 
 def add(account: Account, asked: Charge, amounts: NanoArray) -> None:
-    account.add(asked, Change(amounts, 0, 0))
+    account.add(asked, AccountChange(amounts, 0, 0))
 
 
 def losses(drawn: random.Random, asked: Charge) -> NanoArray:

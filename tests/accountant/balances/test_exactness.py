@@ -13,7 +13,7 @@ import pytest
 from dp_accounting.pld.common import DifferentialPrivacyParameters
 from dp_accounting.pld.privacy_loss_distribution import from_privacy_parameters, identity
 
-from accountant.balances.account import Account, Known
+from accountant.balances.account import Account, KnownAccount
 from accountant.balances.cell_sums import Partition, Sums, SumsLess, partition_of
 from accountant.balances.fold import Balances, fold
 from accountant.balances.overlap import spent_on
@@ -194,7 +194,7 @@ def test_what_is_kept_of_other_versions_never_grows_stale(name: str) -> None:
             np.testing.assert_array_equal(found, anew)
 
 
-def sums_of(account: Account | Known, table: str) -> Mapping[Partition, Sums]:
+def sums_of(account: Account | KnownAccount, table: str) -> Mapping[Partition, Sums]:
     """An account's sums, nothing kept."""
     if isinstance(account, Account):
         return account.tables[table]

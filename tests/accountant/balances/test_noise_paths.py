@@ -10,10 +10,21 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import DatabaseError
 
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerMisuse, LedgerUnavailable, OverBudget, PathTaken, Scope
+from accountant.errors import BalanceScope, LedgerMisuse, LedgerUnavailable, OverBudget, PathTaken
 from accountant.events.events import Committed, Reserved
 from accountant.ledger import MOST_PATH_BYTES, Ledger
-from accountant.model import NANO, Amounts, Charge, Continuing, Limits, NanoArray, PathState, Reservation, Room, Spent
+from accountant.model import (
+    NANO,
+    Amounts,
+    BalanceRoom,
+    Charge,
+    Continuing,
+    Limits,
+    NanoArray,
+    PathState,
+    Reservation,
+    Spent,
+)
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, charge, continuing, limits, per_key
 from tests.effort import examples
@@ -69,10 +80,10 @@ def test_each_balance_is_compared_with_its_own_amount(ledger: Ledger) -> None:
     state = drawn(ledger, losses=[2 * NANO] * 3)
     asked = sharper(state, own=3 * NANO, shared=2 * NANO, known=NANO)
     refusals = {
-        Scope.PER_QUERY: (limits(9 * NANO, per_query=3 * NANO - 1), 3 * NANO),
-        Scope.PER_PREDICATE: (limits(4 * NANO - 1), 2 * NANO),
-        Scope.PER_TABLE: (limits(9 * NANO, per_table=4 * NANO - 1), 2 * NANO),
-        Scope.ANALYST_PER_PREDICATE: (limits(9 * NANO, analyst_per_predicate=3 * NANO - 1), 3 * NANO),
+        BalanceScope.PER_QUERY: (limits(9 * NANO, per_query=3 * NANO - 1), 3 * NANO),
+        BalanceScope.PER_PREDICATE: (limits(4 * NANO - 1), 2 * NANO),
+        BalanceScope.PER_TABLE: (limits(9 * NANO, per_table=4 * NANO - 1), 2 * NANO),
+        BalanceScope.ANALYST_PER_PREDICATE: (limits(9 * NANO, analyst_per_predicate=3 * NANO - 1), 3 * NANO),
     }
     for scope, (caps, needed) in refusals.items():
         with pytest.raises(OverBudget) as refusal:
@@ -185,14 +196,14 @@ def test_values_can_be_read_while_another_question_continues_the_path(ledger: Le
     assert ledger.verify() == 8
 
 
-def known_left(ledger: Ledger, analyst: str) -> Room:
+def known_left(ledger: Ledger, analyst: str) -> BalanceRoom:
     return ledger.left_for(charge(analyst=analyst), limits(9 * NANO, apart=True)).plain
 
 
 def test_refunds_are_withdrawn_while_a_path_is_continued_and_for_good_once_it_was(ledger: Ledger) -> None:
     """A continuing question may refine what stopped early: then the first one's refund would be given twice."""
     state = drawn(ledger, losses=[0, NANO, 2 * NANO])
-    assert known_left(ledger, "bob") == Room(7 * NANO, None)
+    assert known_left(ledger, "bob") == BalanceRoom(7 * NANO, None)
     before = known_left(ledger, "ann")
     narrow = charge(analyst="ann", keys=replace(charge().cells, columns=(("country", ("DE",)),)))
     caps = limits(9 * NANO, apart=True)
@@ -225,7 +236,7 @@ def test_a_refund_that_was_spent_elsewhere_does_not_pay_for_going_on(ledger: Led
     assert not ledger.left_for(third, caps).admits(third)
     with pytest.raises(OverBudget) as refused:
         ledger.reserve(third, caps)
-    assert refused.value.scope is Scope.PER_PREDICATE
+    assert refused.value.scope is BalanceScope.PER_PREDICATE
     wider = limits(7 * NANO // 2, apart=True)
     assert ledger.left_for(third, wider).admits(third)
     fresh = per_key([2 * NANO] * 3, fresh=[3 * NANO // 2] * 3, unit=unit)
@@ -239,8 +250,8 @@ def test_a_refund_stands_for_good_once_its_path_was_replaced_by_a_fresh_one(ledg
     second = drawn(ledger, losses=[0] * 3, analyst="eve")
     caps = limits(9 * NANO, apart=True)
     ledger.reserve(sharper(second, known=0), caps)
-    assert known_left(ledger, "ann") == Room(7 * NANO, None)
-    assert known_left(ledger, "eve") == Room(5 * NANO, None)
+    assert known_left(ledger, "ann") == BalanceRoom(7 * NANO, None)
+    assert known_left(ledger, "eve") == BalanceRoom(5 * NANO, None)
 
 
 def test_impossible_continuations_cannot_be_expressed() -> None:

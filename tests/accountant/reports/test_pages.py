@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from accountant.errors import LedgerUnavailable, OverBudget, Scope
+from accountant.errors import BalanceScope, LedgerUnavailable, OverBudget
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.model import NANO, Reservation, Spent
-from accountant.reports.report import Question, Tally, history, report
+from accountant.reports.report import AskedQuestion, Tally, history, report
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, limits
 
@@ -42,7 +42,7 @@ def filled(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def whole(ledger: Ledger, analyst: str | None) -> tuple[Question, ...]:
+def whole(ledger: Ledger, analyst: str | None) -> tuple[AskedQuestion, ...]:
     return history(ledger.owner.all_events(), analyst=analyst)
 
 
@@ -52,7 +52,7 @@ def whole(ledger: Ledger, analyst: str | None) -> tuple[Question, ...]:
 def test_pages_together_are_the_whole_log(filled: Ledger, analyst: str | None, limit: int, only_open: bool) -> None:
     wanted = [one for one in reversed(whole(filled, analyst)) if not only_open or one.status == "open"]
     assert only_open or analyst == "nobody" or {one.window for one in wanted} == {1, 2}
-    seen: list[Question] = []
+    seen: list[AskedQuestion] = []
     while True:
         before = seen[-1].reservation if seen else None
         page = filled.page(analyst=analyst, before=before, limit=limit, only_open=only_open)
@@ -112,8 +112,8 @@ def test_a_tables_own_cap_holds_instead_of_the_one_for_all_and_is_raised_by_gran
         made = ledger.reserve(charge(2 * NANO), caps)
         with pytest.raises(OverBudget) as caught:
             ledger.reserve(charge(2 * NANO), caps)
-        assert (caught.value.scope, caught.value.left_nano) == (Scope.PER_TABLE, NANO)
-        given = ledger.owner.grant(Grant(Scope.PER_TABLE, NANO, "sales", None), **BY)
+        assert (caught.value.scope, caught.value.left_nano) == (BalanceScope.PER_TABLE, NANO)
+        given = ledger.owner.grant(Grant(BalanceScope.PER_TABLE, NANO, "sales", None), **BY)
         (table,) = ledger.balances(caps).tables
         assert (table.cap_nano, table.left_nano) == (4 * NANO, 2 * NANO)
         ledger.release(ledger.reserve(charge(2 * NANO), caps))

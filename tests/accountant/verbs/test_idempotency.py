@@ -10,7 +10,7 @@ from accountant.ledger import Ledger
 from accountant.model import Cells, Charge, Family, Limits, Spent
 from accountant.store.attempts import Attempt, AttemptTaken
 from accountant.verbs import idempotency
-from accountant.verbs.idempotency import Earlier, OtherRequest, State, TooManyKeys
+from accountant.verbs.idempotency import AttemptState, Earlier, OtherRequest, TooManyKeys
 
 LEASE, KEEP = timedelta(minutes=1), timedelta(days=7)
 FAMILY = Family("visits", "row", ("ward",), "", "v1", frozenset())
@@ -63,16 +63,16 @@ def earlier(ledger: Ledger, key: str = "k") -> Earlier:
 
 def test_the_first_goes_ahead_and_others_learn_what_became_of_it(ledger: Ledger, clock: Clock) -> None:
     attempt = begun(ledger)
-    assert earlier(ledger).state is State.RUNNING
+    assert earlier(ledger).state is AttemptState.RUNNING
     reservation = ledger.reserve(CHARGE, LIMITS, attempt=attempt)
-    assert earlier(ledger).state is State.RUNNING
+    assert earlier(ledger).state is AttemptState.RUNNING
     ledger.commit(reservation, Spent.uniform(500, unit_epsilon_nano=0), b"answer")
     found = earlier(ledger)
-    assert (found.state, found.answer, found.reservation) == (State.ANSWERED, reservation.id, reservation.id)
+    assert (found.state, found.answer, found.reservation) == (AttemptState.ANSWERED, reservation.id, reservation.id)
     ledger.idempotency.end(attempt, response=b"told", answer=reservation.id)
     clock.now += timedelta(days=6)
     found = earlier(ledger)
-    assert (found.state, found.response, found.answer) == (State.ENDED, b"told", reservation.id)
+    assert (found.state, found.response, found.answer) == (AttemptState.ENDED, b"told", reservation.id)
     assert ledger.verify() == 2
 
 
@@ -92,7 +92,7 @@ def test_who_died_after_reserving_has_spent(ledger: Ledger, clock: Clock) -> Non
     reservation = ledger.reserve(CHARGE, LIMITS, attempt=begun(ledger))
     clock.now += LEASE + timedelta(seconds=1)
     found = earlier(ledger)
-    assert (found.state, found.reservation) == (State.SPENT, reservation.id)
+    assert (found.state, found.reservation) == (AttemptState.SPENT, reservation.id)
     ledger.release(reservation)
     begun(ledger)
 
@@ -103,7 +103,7 @@ def test_a_refusal_that_spent_nothing_frees_the_key(ledger: Ledger) -> None:
     ledger.reserve(CHARGE, LIMITS, attempt=attempt)
     ledger.idempotency.fail(attempt, response=b"failed")
     found = earlier(ledger)
-    assert (found.state, found.response) == (State.ENDED, b"failed")
+    assert (found.state, found.response) == (AttemptState.ENDED, b"failed")
 
 
 def test_a_refusal_hides_no_answer_that_was_committed(ledger: Ledger) -> None:
@@ -113,7 +113,7 @@ def test_a_refusal_hides_no_answer_that_was_committed(ledger: Ledger) -> None:
     ledger.commit(reservation, Spent.uniform(500, unit_epsilon_nano=0), b"answer")
     ledger.idempotency.fail(attempt, response=b"not available")
     found = earlier(ledger)
-    assert (found.state, found.answer, found.response) == (State.ANSWERED, reservation.id, None)
+    assert (found.state, found.answer, found.response) == (AttemptState.ANSWERED, reservation.id, None)
 
 
 def test_a_key_stands_for_one_request_of_one_analyst(ledger: Ledger) -> None:
@@ -140,7 +140,7 @@ def test_a_clock_that_was_wrong_blocks_no_key(ledger: Ledger, clock: Clock) -> N
     with pytest.raises(AttemptTaken):
         ledger.reserve(CHARGE, LIMITS, attempt=late)
     clock.now -= LEASE / 2
-    assert earlier(ledger).state is State.RUNNING
+    assert earlier(ledger).state is AttemptState.RUNNING
 
 
 def test_one_attempt_reserves_once(ledger: Ledger) -> None:
@@ -157,7 +157,7 @@ def test_nobody_has_keys_without_end(ledger: Ledger, monkeypatch: pytest.MonkeyP
         begun(ledger, str(number))
     with pytest.raises(TooManyKeys):
         begin(ledger, "3")
-    assert earlier(ledger, "2").state is State.RUNNING
+    assert earlier(ledger, "2").state is AttemptState.RUNNING
     assert isinstance(begin(ledger, "3", analyst="bob"), Attempt)
 
 
@@ -178,7 +178,7 @@ def test_only_who_paid_or_read_is_given_a_stored_answer(ledger: Ledger) -> None:
     assert ledger.idempotency.stored(reservation.id, analyst="bob") is not None
     read = ledger.idempotency.begin("bob", "k", request="r", lease=LEASE, keep=KEEP)
     assert isinstance(read, Earlier)
-    assert (read.state, read.answer) == (State.ANSWERED, reservation.id)
+    assert (read.state, read.answer) == (AttemptState.ANSWERED, reservation.id)
     assert read.reservation != reservation.id
 
 

@@ -4,29 +4,29 @@ from dataclasses import replace
 
 import pytest
 
-from accountant.errors import LedgerMisuse, NotApproved, OverBudget, PathTaken, Scope
+from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, PathTaken
 from accountant.events.owner_events import Approved, Grant, Granted, Revoked, Settled, WindowOpened
 from accountant.ledger import Ledger
-from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Limits, PathState, Room, Spent
+from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, BalanceRoom, Limits, PathState, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, continuing, limits, per_key
 
 BY = {"by": "owner", "why": "the study board agreed"}
 
 
-def grant(scope: Scope, amount: int = NANO, *, table: str | None = None, analyst: str | None = None) -> Grant:
+def grant(scope: BalanceScope, amount: int = NANO, *, table: str | None = None, analyst: str | None = None) -> Grant:
     return Grant(scope=scope, amount_nano=amount, table=table, analyst=analyst)
 
 
 @pytest.mark.parametrize(
     ("caps", "given"),
     [
-        (limits(2 * NANO), grant(Scope.PER_PREDICATE)),
-        (limits(2 * NANO), grant(Scope.PER_PREDICATE, table="sales")),
-        (limits(9 * NANO, per_unit=2 * NANO), grant(Scope.PER_UNIT)),
-        (limits(9 * NANO, per_table=2 * NANO), grant(Scope.PER_TABLE, table="sales")),
-        (limits(9 * NANO, analyst_per_predicate=2 * NANO), grant(Scope.ANALYST_PER_PREDICATE, analyst="ann")),
-        (limits(9 * NANO, analyst_per_unit=2 * NANO), grant(Scope.ANALYST_PER_UNIT, analyst="ann")),
+        (limits(2 * NANO), grant(BalanceScope.PER_PREDICATE)),
+        (limits(2 * NANO), grant(BalanceScope.PER_PREDICATE, table="sales")),
+        (limits(9 * NANO, per_unit=2 * NANO), grant(BalanceScope.PER_UNIT)),
+        (limits(9 * NANO, per_table=2 * NANO), grant(BalanceScope.PER_TABLE, table="sales")),
+        (limits(9 * NANO, analyst_per_predicate=2 * NANO), grant(BalanceScope.ANALYST_PER_PREDICATE, analyst="ann")),
+        (limits(9 * NANO, analyst_per_unit=2 * NANO), grant(BalanceScope.ANALYST_PER_UNIT, analyst="ann")),
     ],
 )
 def test_a_grant_raises_its_cap_until_it_is_revoked(ledger_url: str, caps: Limits, given: Grant) -> None:
@@ -49,17 +49,17 @@ def test_a_grant_raises_its_cap_until_it_is_revoked(ledger_url: str, caps: Limit
 def test_grants_for_others_raise_nothing(ledger: Ledger) -> None:
     caps = limits(2 * NANO, per_table=2 * NANO, analyst_per_predicate=2 * NANO)
     for given in (
-        grant(Scope.PER_PREDICATE, table="visits"),
-        grant(Scope.PER_TABLE, table="visits"),
-        grant(Scope.ANALYST_PER_PREDICATE, analyst="bob"),
+        grant(BalanceScope.PER_PREDICATE, table="visits"),
+        grant(BalanceScope.PER_TABLE, table="visits"),
+        grant(BalanceScope.ANALYST_PER_PREDICATE, analyst="bob"),
     ):
         ledger.owner.grant(given, **BY)
-    assert ledger.left_for(charge(), caps).plain == Room(2 * NANO, None)
+    assert ledger.left_for(charge(), caps).plain == BalanceRoom(2 * NANO, None)
     assert ledger.balances(caps).tables == ()
 
 
 def test_what_was_spent_within_a_revoked_grant_stays_spent(ledger: Ledger) -> None:
-    identity = ledger.owner.grant(grant(Scope.PER_PREDICATE, 2 * NANO), **BY)
+    identity = ledger.owner.grant(grant(BalanceScope.PER_PREDICATE, 2 * NANO), **BY)
     ledger.reserve(charge(5 * NANO), limits(4 * NANO))
     ledger.owner.revoke(identity, **BY)
     assert ledger.left_for(charge(), limits(4 * NANO)).epsilon_nano == -NANO
@@ -68,21 +68,21 @@ def test_what_was_spent_within_a_revoked_grant_stays_spent(ledger: Ledger) -> No
 
 def test_impossible_grants_cannot_be_expressed() -> None:
     for scope, amount, table, analyst in (
-        (Scope.PER_PREDICATE, 0, None, None),
-        (Scope.PER_PREDICATE, -1, None, None),
-        (Scope.PER_PREDICATE, 1000 * MOST_NANO_PER_CHARGE + 1, None, None),
-        (Scope.PER_QUERY, 1, None, None),
-        (Scope.PER_PREDICATE, 1, None, "ann"),
-        (Scope.ANALYST_PER_UNIT, 1, None, None),
-        (Scope.PER_TABLE, 1, None, None),
-        (Scope.PER_UNIT, 1, "sales", None),
+        (BalanceScope.PER_PREDICATE, 0, None, None),
+        (BalanceScope.PER_PREDICATE, -1, None, None),
+        (BalanceScope.PER_PREDICATE, 1000 * MOST_NANO_PER_CHARGE + 1, None, None),
+        (BalanceScope.PER_QUERY, 1, None, None),
+        (BalanceScope.PER_PREDICATE, 1, None, "ann"),
+        (BalanceScope.ANALYST_PER_UNIT, 1, None, None),
+        (BalanceScope.PER_TABLE, 1, None, None),
+        (BalanceScope.PER_UNIT, 1, "sales", None),
     ):
         with pytest.raises(LedgerMisuse):
             grant(scope, amount, table=table, analyst=analyst)
 
 
 def test_caps_too_large_to_count_are_as_large_as_can_be_counted(ledger: Ledger) -> None:
-    ledger.owner.grant(grant(Scope.PER_PREDICATE, 1000 * MOST_NANO_PER_CHARGE), **BY)
+    ledger.owner.grant(grant(BalanceScope.PER_PREDICATE, 1000 * MOST_NANO_PER_CHARGE), **BY)
     caps = limits(2**63 - 1, per_unit=2**80, analyst_per_predicate=2**63)
     for unit in ("row", "customer_id"):
         ledger.reserve(charge(3 * NANO, unit=unit), caps)
@@ -97,7 +97,7 @@ def test_a_table_s_cap_adds_up_questions_whatever_their_keys(ledger: Ledger) -> 
     second = ledger.reserve(charge(2 * NANO, keys=cells(country=("DE",))), caps)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(charge(1, keys=cells(country=("UK",))), caps)
-    assert (refusal.value.scope, refusal.value.left_nano) == (Scope.PER_TABLE, 0)
+    assert (refusal.value.scope, refusal.value.left_nano) == (BalanceScope.PER_TABLE, 0)
     ledger.reserve(charge(1, table="visits"), caps)
     ledger.commit(second, per_key([NANO]), None)
     assert ledger.left_for(charge(), caps).epsilon_nano == NANO
@@ -112,8 +112,8 @@ def test_a_table_with_units_counts_whole_units(ledger: Ledger) -> None:
     asked = charge(NANO, unit="customer_id", unit_epsilon_nano=2 * NANO)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(asked, caps)
-    assert (refusal.value.scope, refusal.value.needed_nano) == (Scope.PER_TABLE, 2 * NANO)
-    assert ledger.left_for(asked, caps).plain == Room(8 * NANO, NANO)
+    assert (refusal.value.scope, refusal.value.needed_nano) == (BalanceScope.PER_TABLE, 2 * NANO)
+    assert ledger.left_for(asked, caps).plain == BalanceRoom(8 * NANO, NANO)
 
 
 def test_a_question_above_the_threshold_waits_for_approval(ledger: Ledger) -> None:
@@ -157,11 +157,11 @@ def test_a_window_lets_balances_start_anew_but_for_what_is_open(ledger_url: str)
         still_open = ledger.reserve(charge(NANO, unit="customer_id"), caps)
         ledger.owner.open_window(**BY)
         asked = charge(1, unit="customer_id")
-        assert ledger.left_for(asked, caps).plain == Room(2 * NANO, 2 * NANO)
+        assert ledger.left_for(asked, caps).plain == BalanceRoom(2 * NANO, 2 * NANO)
         ledger.release(ended)
-        assert ledger.left_for(asked, caps).plain == Room(3 * NANO, 3 * NANO)
+        assert ledger.left_for(asked, caps).plain == BalanceRoom(3 * NANO, 3 * NANO)
         ledger.commit(still_open, Spent.uniform(NANO // 2, unit_epsilon_nano=NANO // 2), None)
-        assert ledger.left_for(asked, caps).plain == Room(3 * NANO + NANO // 2, 3 * NANO + NANO // 2)
+        assert ledger.left_for(asked, caps).plain == BalanceRoom(3 * NANO + NANO // 2, 3 * NANO + NANO // 2)
         assert ledger.find_paths(["sum"], "v1") == {}
         stored = ledger.find_answer("q1", "v1", analyst="ann")
         assert stored is not None
@@ -258,7 +258,7 @@ def test_history_and_export_list_everything(ledger: Ledger) -> None:
     ledger.charge_reader(stored.reading("bob"), caps, answer=stored)
     dead = ledger.reserve(charge(NANO), caps)
     ledger.owner.settle(dead.id, untouched=False, by="owner", why="killed")
-    ledger.owner.grant(grant(Scope.PER_UNIT), **BY)
+    ledger.owner.grant(grant(BalanceScope.PER_UNIT), **BY)
     ledger.owner.open_window(**BY)
     listed = ledger.history()
     assert [question.status for question in listed] == ["committed", "committed", "read", "settled"]
@@ -283,7 +283,7 @@ def test_history_and_export_list_everything(ledger: Ledger) -> None:
 def test_what_owners_decided_reads_back_as_it_was(ledger_url: str) -> None:
     with Ledger.open(ledger_url, clock=now) as ledger:
         reservation = ledger.reserve(charge(), limits())
-        identity = ledger.owner.grant(grant(Scope.PER_PREDICATE, table="sales"), **BY)
+        identity = ledger.owner.grant(grant(BalanceScope.PER_PREDICATE, table="sales"), **BY)
         ledger.owner.revoke(identity, **BY)
         ledger.owner.settle(reservation.id, untouched=True, **BY)
         ledger.owner.approve("q1", **BY)
@@ -297,7 +297,7 @@ def test_what_owners_decided_reads_back_as_it_was(ledger_url: str) -> None:
         assert all((event.by, event.why) == (BY["by"], BY["why"]) for event in decided)
         given, revoked, settled, approved, window, _ = decided
         assert isinstance(given, Granted)
-        assert given.grant == grant(Scope.PER_PREDICATE, table="sales")
+        assert given.grant == grant(BalanceScope.PER_PREDICATE, table="sales")
         assert isinstance(revoked, Revoked)
         assert revoked.grant_id == given.grant_id == identity
         assert isinstance(settled, Settled)

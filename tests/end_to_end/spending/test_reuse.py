@@ -13,7 +13,7 @@ from shutil import copyfile
 import psycopg
 import pytest
 
-from accountant.reports.report import Question
+from accountant.reports.report import AskedQuestion
 from mechanisms.keyhole.noise_continuation import settle
 from planner.errors import KeyholeError
 from planner.plan.identity import path_identities
@@ -60,7 +60,7 @@ class Room:
         return explained(self.service, self.asked(sql, who, **settings), form="text")
 
     @property
-    def last(self) -> Question:
+    def last(self) -> AskedQuestion:
         """What the ledger knows of the newest question."""
         return self.service.ledger.history()[-1]
 

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 
 from accountant.errors import LedgerUnavailable
 from accountant.model import Reservation, Spent
-from accountant.reports.report import Question
+from accountant.reports.report import AskedQuestion
 from proxy.cli import check as checking
 from proxy.pipeline.messages import KeySet
 from proxy.rest.app import create_app
@@ -54,7 +54,7 @@ def ask(
     return send(app, "POST", f"/v1/question{query}", headers=headers | {"Idempotency-Key": key}, json=body)
 
 
-def asked(service: Service) -> list[Question]:
+def asked(service: Service) -> list[AskedQuestion]:
     return list(service.ledger.history(analyst="ada"))
 
 
