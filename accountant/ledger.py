@@ -16,10 +16,11 @@ from accountant.balances.fold import Balances
 from accountant.errors import LedgerMisuse, LedgerUnavailable, PathTaken
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Released, Reserved
-from accountant.model import Charge, Headroom, Limits, PathState, Reservation, Spent, StoredAnswer, StoredPath
-from accountant.reports import history as asked
-from accountant.reports.history import Page
-from accountant.reports.report import AskedQuestion, BudgetReport, Reporter, Tally, history, report
+from accountant.limits import Headroom, Limits
+from accountant.model import Charge, PathState, Reservation, Spent, StoredAnswer, StoredPath
+from accountant.reports import history
+from accountant.reports.history import AskedQuestion, Page
+from accountant.reports.report import BudgetReport, Reporter, Tally, report
 from accountant.store.attempts import Attempt
 from accountant.store.journal import Journal, events_of
 from accountant.store.store import LedgerStore, Transaction
@@ -326,20 +327,20 @@ class Ledger:
         """Every question with its worst-case charge and what became of it, oldest first; one analyst's if named, whose
         events alone are read then."""
         if analyst is None:
-            return history((event for _, event in self._journal.events()), analyst=None)
+            return history.asked_questions((event for _, event in self._journal.events()), analyst=None)
         with self._journal.looking() as transaction:
-            return asked.of_analyst(transaction, analyst)
+            return history.of_analyst(transaction, analyst)
 
     def page(self, *, analyst: str | None, before: str | None, limit: int, only_open: bool) -> Page:
         """The `limit` newest questions reserved before reservation `before` (None: of all), the newest first, and how
         many older ones there are; of one analyst, and open ones alone, if so asked. Their events alone are read."""
         with self._journal.reading() as (transaction, balances):
-            return asked.page(transaction, balances, analyst=analyst, before=before, limit=limit, only_open=only_open)
+            return history.page(transaction, balances, analyst=analyst, before=before, limit=limit, only_open=only_open)
 
     def asked_as(self, identity: str) -> tuple[AskedQuestion, ...]:
         """The questions whose reservation, or whose own id, starts with `identity`, oldest first."""
         with self._journal.looking() as transaction:
-            return asked.starting_with(transaction, identity)
+            return history.starting_with(transaction, identity)
 
     def verify(self) -> int:
         """Read everything again: chain unbroken, answers and paths the ones committed, fold and snapshot equal.

@@ -24,7 +24,8 @@ import sqlalchemy as sa
 
 from accountant.events.events import Committed, Event, Reserved, record_of
 from accountant.ledger import Ledger
-from accountant.model import NANO, Cells, Charge, Family, Limits, NanoArray, Spent
+from accountant.limits import Limits
+from accountant.model import NANO, Cells, Charge, Family, NanoArray, Spent
 from accountant.store.store import LedgerStore
 from proxy.shadow.wheel import postgres_server
 

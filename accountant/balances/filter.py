@@ -14,7 +14,8 @@ from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
 from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget
-from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, BalanceRoom, Charge, Headroom, Limits, NanoArray
+from accountant.limits import BalanceRoom, Headroom, Limits
+from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, NanoArray
 
 
 def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> None:

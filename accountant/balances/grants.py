@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from accountant.errors import BalanceScope
 from accountant.events.owner_events import Grant
-from accountant.model import MOST_CAP_NANO, Limits
+from accountant.limits import Limits
+from accountant.model import MOST_CAP_NANO
 
 
 def in_force(limits: Limits, grants: Iterable[Grant], *, table: str | None, analyst: str | None) -> Limits:

@@ -1,15 +1,38 @@
-"""Questions out of the log, one page at a time: only the events of those that are shown are read. Pure but for reading.
+"""Questions as the log tells of them: all of them, or one page, for which only the events of those shown are read.
 
 Each event is held against its own hash. That none is missing between them is the chain's matter: `verify` reads it all.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from accountant.balances.fold import Balances
-from accountant.events.events import check_chain
-from accountant.reports.report import AskedQuestion, history
+from accountant.events.events import Committed, Event, Released, Reserved, check_chain
+from accountant.events.owner_events import Settled, WindowOpened
+from accountant.model import Charge, Spent
 from accountant.store.journal import events_of
 from accountant.store.store import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """One question's history. `status` is open (stays spent), committed, read (a stored answer, or noise paths),
+    released, or settled (by an owner, at its worst case).
+
+    `spent` is what it cost ex post once it is committed or read; `reads` the reservation whose answer it read; `window`
+    counts from 1 the window it was reserved in; `settled_by` and `settled_why` are an owner's words.
+    """
+
+    at: datetime
+    charge: Charge
+    status: str
+    spent: Spent | None = None
+    reservation: str = ""
+    reads: str | None = None
+    window: int = 1
+    settled_by: str | None = None
+    settled_why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +41,32 @@ class Page:
 
     questions: tuple[AskedQuestion, ...]
     older: int
+
+
+def asked_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[AskedQuestion, ...]:
+    """Every reservation with what became of it, oldest first; one analyst's own if named."""
+    asked: dict[str, AskedQuestion] = {}
+    window = 1
+    for event in events:
+        match event:
+            case Reserved(reservation=reservation, at=at, charge=charge):
+                if analyst in (None, charge.analyst):
+                    asked[reservation] = AskedQuestion(
+                        at=at, charge=charge, status="open", reservation=reservation, window=window
+                    )
+            case Committed(reservation=reservation, spent=spent, reads=reads) if reservation in asked:
+                status = "committed" if asked[reservation].charge.shared else "read"
+                asked[reservation] = replace(asked[reservation], status=status, spent=spent, reads=reads)
+            case Released(reservation=reservation) if reservation in asked:
+                asked[reservation] = replace(asked[reservation], status="released")
+            case Settled(reservation=reservation, by=by, why=why, untouched=untouched) if reservation in asked:
+                status = "released" if untouched else "settled"
+                asked[reservation] = replace(asked[reservation], status=status, settled_by=by, settled_why=why)
+            case WindowOpened():
+                window += 1
+            case _:
+                pass
+    return tuple(asked.values())
 
 
 def page(
@@ -59,4 +108,4 @@ def _questions(transaction: Transaction, reservations: list[str]) -> tuple[Asked
     records = transaction.events_about(reservations)
     for record in records:
         check_chain([record], last_id=record.id - 1, last_hash=record.previous_hash)
-    return history(events_of(transaction, records), analyst=None)[::-1]
+    return asked_questions(events_of(transaction, records), analyst=None)[::-1]

@@ -2,8 +2,8 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import product
 
@@ -13,9 +13,10 @@ from accountant.balances.account import Account, KnownAccount
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
-from accountant.events.events import GENESIS, Committed, Event, Record, Released, Reserved
-from accountant.events.owner_events import Settled, WindowOpened
-from accountant.model import Cells, Charge, Family, Limits, Reservation, Spent
+from accountant.events.events import GENESIS, Event, Record, Reserved
+from accountant.events.owner_events import WindowOpened
+from accountant.limits import Limits
+from accountant.model import Cells, Family, Reservation
 from accountant.store.journal import Journal
 
 
@@ -79,52 +80,6 @@ class BudgetReport:
     open: tuple[Reservation, ...]
     windows: int
     window_since: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class AskedQuestion:
-    """One question's history. `status` is open (stays spent), committed, read (a stored answer, or noise paths),
-    released, or settled (by an owner, at its worst case).
-
-    `spent` is what it cost ex post once it is committed or read; `reads` the reservation whose answer it read; `window`
-    counts from 1 the window it was reserved in; `settled_by` and `settled_why` are an owner's words.
-    """
-
-    at: datetime
-    charge: Charge
-    status: str
-    spent: Spent | None = None
-    reservation: str = ""
-    reads: str | None = None
-    window: int = 1
-    settled_by: str | None = None
-    settled_why: str | None = None
-
-
-def history(events: Iterable[Event], *, analyst: str | None) -> tuple[AskedQuestion, ...]:
-    """Every reservation with what became of it, oldest first; one analyst's own if named."""
-    asked: dict[str, AskedQuestion] = {}
-    window = 1
-    for event in events:
-        match event:
-            case Reserved(reservation=reservation, at=at, charge=charge):
-                if analyst in (None, charge.analyst):
-                    asked[reservation] = AskedQuestion(
-                        at=at, charge=charge, status="open", reservation=reservation, window=window
-                    )
-            case Committed(reservation=reservation, spent=spent, reads=reads) if reservation in asked:
-                status = "committed" if asked[reservation].charge.shared else "read"
-                asked[reservation] = replace(asked[reservation], status=status, spent=spent, reads=reads)
-            case Released(reservation=reservation) if reservation in asked:
-                asked[reservation] = replace(asked[reservation], status="released")
-            case Settled(reservation=reservation, by=by, why=why, untouched=untouched) if reservation in asked:
-                status = "released" if untouched else "settled"
-                asked[reservation] = replace(asked[reservation], status=status, settled_by=by, settled_why=why)
-            case WindowOpened():
-                window += 1
-            case _:
-                pass
-    return tuple(asked.values())
 
 
 @dataclass(slots=True)

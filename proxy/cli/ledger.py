@@ -9,7 +9,7 @@ import typer
 
 from accountant.errors import LedgerMisuse, LedgerUnavailable
 from accountant.ledger import Ledger
-from accountant.reports.report import AskedQuestion
+from accountant.reports.history import AskedQuestion
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.common import (

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from accountant.balances.grants import in_force
-from accountant.model import NANO, Limits
+from accountant.limits import Limits
+from accountant.model import NANO
 from planner.bind.question import ask
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError

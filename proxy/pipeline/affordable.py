@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from accountant.errors import LedgerError
-from accountant.model import NANO, Headroom, PathState
+from accountant.limits import Headroom
+from accountant.model import NANO, PathState
 from mechanisms.protocol import Calibration
 from planner.bind.question import ask
 from planner.catalog.model import Catalog

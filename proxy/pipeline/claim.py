@@ -13,7 +13,8 @@ from math import prod
 import numpy as np
 
 from accountant.errors import BalanceScope, NotApproved, OverBudget
-from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, Limits, NanoArray, Spent
+from accountant.limits import Limits
+from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent
 from mechanisms.protocol import Epsilons, Outcome
 from mechanisms.registry import DEFAULT
 from planner.catalog.key_space import as_text

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from accountant.model import NANO, ROW_UNIT, Spent
-from accountant.reports.report import AskedQuestion
+from accountant.reports.history import AskedQuestion
 from proxy.report.terminal import psql_table, visible
 from proxy.service.accounts import column_of
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from accountant.events.owner_events import WindowOpened
 from accountant.ledger import Ledger
-from accountant.model import NANO, ROW_UNIT, Limits
+from accountant.limits import Limits
+from accountant.model import NANO, ROW_UNIT
 from accountant.reports.report import BudgetReport
 from planner.policy.file import Policy
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
-from accountant.model import NANO, Limits
+from accountant.limits import Limits
+from accountant.model import NANO
 from planner.catalog.model import Analyst, Catalog, Column, Table
 
 

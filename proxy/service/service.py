@@ -11,7 +11,8 @@ from typing import Protocol
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
-from accountant.reports.report import AskedQuestion, BudgetReport
+from accountant.reports.history import AskedQuestion
+from accountant.reports.report import BudgetReport
 from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import Noise
 from planner.catalog.model import Analyst, Catalog, Table

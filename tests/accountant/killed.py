@@ -21,7 +21,8 @@ from sqlalchemy.pool import Pool
 from accountant.errors import BalanceScope
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
-from accountant.model import NANO, Headroom
+from accountant.limits import Headroom
+from accountant.model import NANO
 from accountant.reports.report import FamilyBalance
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge, continuing, limits, per_key

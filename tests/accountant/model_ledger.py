@@ -2,17 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
-from accountant.model import (
-    MOST_NANO_PER_CHARGE,
-    Amounts,
-    BalanceRoom,
-    Charge,
-    Headroom,
-    Limits,
-    PathState,
-    Reservation,
-    Spent,
-)
+from accountant.limits import BalanceRoom, Headroom, Limits
+from accountant.model import MOST_NANO_PER_CHARGE, Amounts, Charge, PathState, Reservation, Spent
 from tests.accountant.balances.test_overlap import exact_loss
 from tests.accountant.examples import limits
 

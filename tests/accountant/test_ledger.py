@@ -12,7 +12,8 @@ from sqlalchemy.exc import DatabaseError
 
 from accountant.errors import BalanceScope, LedgerMisuse, LedgerUnavailable, OverBudget
 from accountant.ledger import Ledger
-from accountant.model import NANO, BalanceRoom, Cells, Charge, Family, Spent
+from accountant.limits import BalanceRoom
+from accountant.model import NANO, Cells, Charge, Family, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import COUNTRIES, MONTHS, all_of, cells, charge, limits
 

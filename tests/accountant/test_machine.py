@@ -20,7 +20,8 @@ from hypothesis.stateful import (
 from accountant.errors import BalanceScope, LedgerMisuse, OverBudget, PathTaken
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
-from accountant.model import Amounts, Charge, Continuing, Headroom, PathState, Reservation
+from accountant.limits import Headroom
+from accountant.model import Amounts, Charge, Continuing, PathState, Reservation
 from tests.accountant.balances.test_overlap import IMMUTABLE, VERSIONS, questions
 from tests.accountant.conftest import now
 from tests.accountant.drawing import a_loss, following, sized, uniform

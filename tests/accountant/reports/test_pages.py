@@ -11,7 +11,8 @@ from accountant.errors import BalanceScope, LedgerUnavailable, OverBudget
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.model import NANO, Reservation, Spent
-from accountant.reports.report import AskedQuestion, Tally, history, report
+from accountant.reports.history import AskedQuestion, asked_questions
+from accountant.reports.report import Tally, report
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, limits
 
@@ -43,7 +44,7 @@ def filled(ledger: Ledger) -> Ledger:
 
 
 def whole(ledger: Ledger, analyst: str | None) -> tuple[AskedQuestion, ...]:
-    return history(ledger.owner.all_events(), analyst=analyst)
+    return asked_questions(ledger.owner.all_events(), analyst=analyst)
 
 
 @pytest.mark.parametrize("only_open", [False, True])

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from accountant.ledger import Ledger
-from accountant.model import Cells, Charge, Family, Limits, Spent
+from accountant.limits import Limits
+from accountant.model import Cells, Charge, Family, Spent
 from accountant.store.attempts import Attempt, AttemptTaken
 from accountant.verbs import idempotency
 from accountant.verbs.idempotency import AttemptState, Earlier, OtherRequest, TooManyKeys

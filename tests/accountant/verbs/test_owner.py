@@ -7,7 +7,8 @@ import pytest
 from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, PathTaken
 from accountant.events.owner_events import Approved, Grant, Granted, Revoked, Settled, WindowOpened
 from accountant.ledger import Ledger
-from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, BalanceRoom, Limits, PathState, Spent
+from accountant.limits import BalanceRoom, Limits
+from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, PathState, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, continuing, limits, per_key
 

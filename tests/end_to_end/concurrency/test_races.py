@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from accountant.ledger import Ledger
-from accountant.model import Cells, Charge, Family, Limits, Spent
+from accountant.limits import Limits
+from accountant.model import Cells, Charge, Family, Spent
 from planner.errors import KeyholeError
 from proxy.pipeline import stages as pipeline
 from proxy.service.service import Service

@@ -13,7 +13,7 @@ from shutil import copyfile
 import psycopg
 import pytest
 
-from accountant.reports.report import AskedQuestion
+from accountant.reports.history import AskedQuestion
 from mechanisms.keyhole.noise_continuation import settle
 from planner.errors import KeyholeError
 from planner.plan.identity import path_identities

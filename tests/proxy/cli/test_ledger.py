@@ -22,7 +22,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from accountant.events.events import Reserved
 from accountant.ledger import Ledger
-from accountant.model import NANO, Cells, Charge, Family, Limits, Spent
+from accountant.limits import Limits
+from accountant.model import NANO, Cells, Charge, Family, Spent
 from proxy.cli import main as cli
 from tests.worlds.wards import QUESTION, install
 

@@ -14,7 +14,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from accountant.ledger import Ledger
-from accountant.model import NANO, Cells, Charge, Family, Limits, Spent
+from accountant.limits import Limits
+from accountant.model import NANO, Cells, Charge, Family, Spent
 from accountant.reports.report import FamilyBalance
 from proxy.cli import check as checking
 from proxy.cli import main as cli

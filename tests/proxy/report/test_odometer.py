@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.ledger import Ledger
-from accountant.model import NANO, Cells, Charge, Family, Limits, Spent
+from accountant.limits import Limits
+from accountant.model import NANO, Cells, Charge, Family, Spent
 from planner.policy.file import Policy
 from proxy.report import odometer
 from tests.worlds.wards import install

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 
 from accountant.errors import LedgerUnavailable
 from accountant.model import Reservation, Spent
-from accountant.reports.report import AskedQuestion
+from accountant.reports.history import AskedQuestion
 from proxy.cli import check as checking
 from proxy.pipeline.messages import KeySet
 from proxy.rest.app import create_app
