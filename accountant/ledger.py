@@ -23,7 +23,8 @@ from accountant.reports.history import AskedQuestion, Page
 from accountant.reports.report import BudgetReport, Reporter, Tally, report
 from accountant.store.attempts import Attempt
 from accountant.store.journal import Journal, events_of
-from accountant.store.store import LedgerStore, Transaction
+from accountant.store.store import LedgerStore
+from accountant.store.transaction import Transaction
 from accountant.verbs.idempotency import Idempotency
 from accountant.verbs.in_flight import Repeated, Repetition
 from accountant.verbs.owner import Owner

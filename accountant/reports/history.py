@@ -12,7 +12,7 @@ from accountant.events.events import Committed, Event, Released, Reserved, check
 from accountant.events.owner_events import Settled, WindowOpened
 from accountant.model import Charge, Spent
 from accountant.store.journal import events_of
-from accountant.store.store import Transaction
+from accountant.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

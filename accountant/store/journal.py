@@ -10,7 +10,8 @@ from accountant.errors import LedgerUnavailable
 from accountant.events.digests import Domain, digest
 from accountant.events.events import GENESIS, Event, Record, Reserved, check_chain, event_of, record_of
 from accountant.store.snapshot import from_bytes, to_bytes
-from accountant.store.store import LedgerStore, Snapshot, Transaction
+from accountant.store.store import LedgerStore
+from accountant.store.transaction import Snapshot, Transaction
 
 
 class Journal:

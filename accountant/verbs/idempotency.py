@@ -19,7 +19,7 @@ from accountant.events.events import Committed, Reserved
 from accountant.model import StoredAnswer
 from accountant.store.attempts import Attempt, Row
 from accountant.store.journal import Journal, events_of
-from accountant.store.store import Transaction
+from accountant.store.transaction import Transaction
 
 MOST_KEYS_OF_AN_ANALYST = 50_000
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from accountant.balances.fold import Balances
 from accountant.model import Charge
-from accountant.store.store import Transaction
+from accountant.store.transaction import Transaction
 
 
 class Repeated(Exception):

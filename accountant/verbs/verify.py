@@ -7,7 +7,7 @@ from accountant.events.events import Committed, Event, Reserved
 from accountant.events.owner_events import Pruned
 from accountant.store.journal import all_events, opened
 from accountant.store.snapshot import from_bytes, is_older, to_bytes
-from accountant.store.store import Snapshot, Transaction
+from accountant.store.transaction import Snapshot, Transaction
 
 
 def verify(transaction: Transaction, kept: Balances) -> int:

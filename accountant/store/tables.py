@@ -1,0 +1,49 @@
+"""The tables of a ledger as its queries name them; the migrations make them. `attempts` has one of its own."""
+
+import sqlalchemy as sa
+
+METADATA = sa.MetaData()
+EVENTS = sa.Table(
+    "events",
+    METADATA,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("kind", "reservation", "at", "payload")),
+    sa.Column("spent_keys", sa.LargeBinary),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("previous_hash", "hash")),
+)
+DOMAINS = sa.Table(
+    "domains",
+    METADATA,
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+ANSWERS = sa.Table(
+    "answers",
+    METADATA,
+    sa.Column("reservation", sa.Text, primary_key=True),
+    sa.Column("event", sa.BigInteger, nullable=False),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("fingerprint", "version", "analyst")),
+    sa.Column("answer", sa.LargeBinary, nullable=False),
+)
+PATHS = sa.Table(
+    "paths",
+    METADATA,
+    *(sa.Column(name, sa.Text, primary_key=True) for name in ("reservation", "identity")),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("family_table", "version")),
+    sa.Column("event", sa.BigInteger, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+PRUNED = sa.Table(
+    "pruned",
+    METADATA,
+    sa.Column("event", sa.BigInteger, primary_key=True, autoincrement=False),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("family_table", "version")),
+)
+SNAPSHOTS = sa.Table(
+    "snapshots",
+    METADATA,
+    sa.Column("event", sa.BigInteger, primary_key=True, autoincrement=False),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("hash", "digest")),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+WRITER = sa.Table("writer", METADATA, sa.Column("id", sa.Integer, primary_key=True))

@@ -1,0 +1,284 @@
+"""What is read and written inside one transaction of the ledger's storage."""
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from accountant.errors import LedgerUnavailable
+from accountant.events.digests import Domain, canonical, digest, domain_body
+from accountant.events.events import GENESIS, Record, Reserved, domain_digests
+from accountant.events.owner_events import WindowOpened
+from accountant.model import PathState
+from accountant.store import tables
+from accountant.store.attempts import Attempts
+from accountant.store.domain_cache import DomainCache
+
+READ_ROWS = 5_000
+
+# built once: every transaction reads it
+_EVENTS_FROM = (
+    sa.select(tables.EVENTS)
+    .where(tables.EVENTS.c.id >= sa.bindparam("first"))
+    .order_by(tables.EVENTS.c.id)
+    .limit(READ_ROWS)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Balances after one event: the event's number and hash, and the balances' own SHA-256 and form."""
+
+    event: int
+    hash: str
+    digest: str
+    body: bytes = field(repr=False)
+
+
+class Transaction:
+    """What can be done inside one transaction. `newest` is the id and hash of the last event it has seen or written,
+    `attempts` the requests that are answered once."""
+
+    def __init__(self, connection: sa.Connection, cache: DomainCache) -> None:
+        self.newest = (0, GENESIS)
+        self.attempts = Attempts(connection)
+        self._connection = connection
+        self._cache = cache
+
+    def records_from(self, first: int) -> Iterator[Record]:
+        """The events numbered `first` and above, in order, in batches."""
+        while True:
+            rows = self._connection.execute(_EVENTS_FROM, {"first": first}).all()
+            yield from (Record(*row) for row in rows)
+            if len(rows) < READ_ROWS:
+                return
+            first = rows[-1].id + 1
+
+    def append(self, record: Record) -> None:
+        """Append an event."""
+        self._connection.execute(tables.EVENTS.insert(), _row(record))
+        self.newest = (record.id, record.hash)
+
+    def digests(self, domains: Iterable[Domain]) -> dict[Domain, str]:
+        """Store key values that are not stored yet; their digests."""
+        digests = {values: self._cache.digest_of(values) for values in domains}
+        missing = set(digests.values()).difference(
+            self._connection.scalars(
+                sa.select(tables.DOMAINS.c.digest).where(tables.DOMAINS.c.digest.in_(digests.values()))
+            )
+        )
+        if missing:
+            rows = {
+                found: {"digest": found, "body": zlib.compress(domain_body(values), 1)}
+                for values, found in digests.items()
+                if found in missing
+            }
+            self._connection.execute(tables.DOMAINS.insert(), list(rows.values()))
+        return digests
+
+    def domains_of(self, records: Sequence[Record]) -> dict[str, Domain]:
+        """The key values that the records refer to, by digest, each checked against it."""
+        wanted = {domain for record in records for domain in domain_digests(record)}
+        found = {domain: values for domain in wanted if (values := self._cache.get(domain)) is not None}
+        missing = sorted(wanted.difference(found))
+        for start in range(0, len(missing), 500):
+            chunk = missing[start : start + 500]
+            for row in self._connection.execute(sa.select(tables.DOMAINS).where(tables.DOMAINS.c.digest.in_(chunk))):
+                found[row.digest] = self._open_domain(row.digest, row.body)
+        return found
+
+    def _open_domain(self, stored_digest: str, body: bytes) -> Domain:
+        try:
+            content = zlib.decompress(body)
+            if digest(content) != stored_digest:
+                raise LedgerUnavailable("stored key values are not the ones that were charged")
+            values = tuple(json.loads(content))
+        except (zlib.error, ValueError) as error:
+            raise LedgerUnavailable("stored key values cannot be read") from error
+        self._cache.remember(stored_digest, values)
+        return values
+
+    def add_answer(
+        self, *, reservation: str, event: int, fingerprint: str, version: str, analyst: str, answer: bytes
+    ) -> None:
+        """Store a released answer beside the event that committed it."""
+        self._connection.execute(
+            tables.ANSWERS.insert(),
+            {
+                "reservation": reservation,
+                "event": event,
+                "fingerprint": fingerprint,
+                "version": version,
+                "analyst": analyst,
+                "answer": answer,
+            },
+        )
+
+    def answer(self, *, fingerprint: str, version: str, reservation: str | None) -> tuple[bytes, list[Record]] | None:
+        """A stored answer with the events of its reservation, in order: the answer of `reservation`, or the first
+        one to the question on that data version."""
+        chosen = (
+            sa.select(tables.ANSWERS.c.reservation, tables.ANSWERS.c.answer)
+            .where(tables.ANSWERS.c.fingerprint == fingerprint, tables.ANSWERS.c.version == version)
+            .order_by(tables.ANSWERS.c.event)
+            .limit(1)
+        )
+        if reservation is not None:
+            chosen = chosen.where(tables.ANSWERS.c.reservation == reservation)
+        return self._with_events(chosen)
+
+    def answer_of(self, reservation: str) -> tuple[bytes, list[Record]] | None:
+        """The answer that a reservation stored, with that reservation's events, in order."""
+        chosen = sa.select(tables.ANSWERS.c.reservation, tables.ANSWERS.c.answer).where(
+            tables.ANSWERS.c.reservation == reservation
+        )
+        return self._with_events(chosen)
+
+    def _with_events(self, chosen: sa.Select[tuple[str, bytes]]) -> tuple[bytes, list[Record]] | None:
+        row = self._connection.execute(chosen).one_or_none()
+        if row is None:
+            return None
+        events = (
+            sa.select(tables.EVENTS).where(tables.EVENTS.c.reservation == row.reservation).order_by(tables.EVENTS.c.id)
+        )
+        return row.answer, [Record(*event) for event in self._connection.execute(events)]
+
+    def reserved(self, *, analyst: str | None, before: int | None, limit: int | None) -> list[str]:
+        """The newest reservations, the newest first: of one analyst, before an event, and so many, if so asked."""
+        chosen = sa.select(tables.EVENTS.c.reservation).where(*_reserved(analyst=analyst, before=before))
+        return list(self._connection.scalars(chosen.order_by(tables.EVENTS.c.id.desc()).limit(limit)))
+
+    def count_reserved(self, *, analyst: str | None, before: int | None) -> int:
+        """How many reservations there are: of one analyst, before an event, if so asked."""
+        chosen = sa.select(sa.func.count()).select_from(tables.EVENTS).where(*_reserved(analyst=analyst, before=before))
+        return int(self._connection.scalar(chosen) or 0)
+
+    def reserved_as(self, identity: str) -> list[str]:
+        """The reservations whose id, or whose question's id, starts like that, the oldest first."""
+        found = sa.func.strpos if self._connection.dialect.name == "postgresql" else sa.func.instr
+        begins = sa.func.substr(tables.EVENTS.c.reservation, 1, len(identity)) == identity
+        asks = found(tables.EVENTS.c.payload, f'"question":{canonical(identity)[:-1]}') > 0
+        chosen = sa.select(tables.EVENTS.c.reservation).where(tables.EVENTS.c.kind == Reserved.__name__, begins | asks)
+        return list(self._connection.scalars(chosen.order_by(tables.EVENTS.c.id)))
+
+    def number_of(self, reservation: str) -> int:
+        """The number of the event that reserved it; 0 where there is none."""
+        chosen = sa.select(tables.EVENTS.c.id).where(
+            tables.EVENTS.c.reservation == reservation, tables.EVENTS.c.kind == Reserved.__name__
+        )
+        return int(self._connection.scalar(chosen) or 0)
+
+    def events_about(self, reservations: Sequence[str]) -> list[Record]:
+        """All events about some reservations, and every opening of a window, in order."""
+        records = self._connection.execute(
+            sa.select(tables.EVENTS).where(tables.EVENTS.c.kind == WindowOpened.__name__)
+        ).all()
+        for start in range(0, len(reservations), 500):
+            about = tables.EVENTS.c.reservation.in_(reservations[start : start + 500])
+            records = [*records, *self._connection.execute(sa.select(tables.EVENTS).where(about))]
+        return sorted((Record(*row) for row in records), key=lambda record: record.id)
+
+    def answers(self) -> Iterator[tuple[str, int, bytes]]:
+        """Reservation, commit event and content of every stored answer."""
+        for row in self._connection.execute(
+            sa.select(tables.ANSWERS.c.reservation, tables.ANSWERS.c.event, tables.ANSWERS.c.answer)
+        ):
+            yield row[0], row[1], row[2]
+
+    def add_paths(self, *, reservation: str, event: int, table: str, version: str, bodies: Mapping[str, bytes]) -> None:
+        """Store noise paths, by identity, beside the event that committed them."""
+        rows = [
+            {
+                "reservation": reservation,
+                "identity": identity,
+                "family_table": table,
+                "version": version,
+                "event": event,
+                "body": body,
+            }
+            for identity, body in bodies.items()
+        ]
+        if rows:
+            self._connection.execute(tables.PATHS.insert(), rows)
+
+    def path_bodies(self, states: Iterable[PathState]) -> dict[PathState, bytes]:
+        """The values of paths in these states, where they are in the store, each checked against its event."""
+        found = {}
+        for state in states:
+            row = self._connection.execute(
+                sa.select(tables.PATHS.c.body, tables.EVENTS.c.payload)
+                .join(tables.EVENTS, tables.EVENTS.c.id == tables.PATHS.c.event)
+                .where(
+                    tables.PATHS.c.reservation == state.reservation,
+                    tables.PATHS.c.identity == state.identity,
+                    tables.PATHS.c.version == state.version,
+                )
+            ).one_or_none()
+            if row is not None:
+                if json.loads(row.payload)["paths"].get(state.identity) != digest(row.body):
+                    raise LedgerUnavailable("a stored noise path is not the one that was committed")
+                found[state] = row.body
+        return found
+
+    def paths(self) -> Iterator[tuple[str, str, str, str, int, bytes]]:
+        """Reservation, identity, table, version, commit event and content of every stored path."""
+        for row in self._connection.execute(
+            sa.select(tables.PATHS).order_by(tables.PATHS.c.event, tables.PATHS.c.identity)
+        ):
+            yield row[0], row[1], row[2], row[3], row[4], row[5]
+
+    def path_sizes(self) -> Iterator[tuple[str, str, int, int]]:
+        """Table, version, number of states and bytes of the stored paths."""
+        size = sa.func.coalesce(sa.func.sum(sa.func.length(tables.PATHS.c.body)), 0)
+        chosen = sa.select(tables.PATHS.c.family_table, tables.PATHS.c.version, sa.func.count(), size)
+        grouped = chosen.group_by(tables.PATHS.c.family_table, tables.PATHS.c.version)
+        for table, version, count, total in self._connection.execute(
+            grouped.order_by(tables.PATHS.c.family_table, tables.PATHS.c.version)
+        ):
+            yield table, version, int(count), int(total)
+
+    def prune(self, *, event: int, table: str, version: str) -> None:
+        """Remove the values of a table's paths on one data version, which `event` says are pruned."""
+        self._connection.execute(tables.PRUNED.insert(), {"event": event, "family_table": table, "version": version})
+        self._connection.execute(
+            tables.PATHS.delete().where(tables.PATHS.c.family_table == table, tables.PATHS.c.version == version)
+        )
+
+    def snapshots(self) -> Iterator[Snapshot]:
+        """Stored balances of the chain that this ledger is, the newest first."""
+        same = (tables.EVENTS.c.id == tables.SNAPSHOTS.c.event) & (tables.EVENTS.c.hash == tables.SNAPSHOTS.c.hash)
+        rows = self._connection.execute(
+            sa.select(tables.SNAPSHOTS).join(tables.EVENTS, same).order_by(tables.SNAPSHOTS.c.event.desc())
+        )
+        for row in rows:
+            yield Snapshot(row.event, row.hash, row.digest, row.body)
+
+    def replace_snapshot(self, snapshot: Snapshot) -> None:
+        """Store balances, and forget older ones."""
+        self._connection.execute(tables.SNAPSHOTS.delete())
+        self._connection.execute(
+            tables.SNAPSHOTS.insert(),
+            {
+                "event": snapshot.event,
+                "hash": snapshot.hash,
+                "digest": snapshot.digest,
+                "body": snapshot.body,
+            },
+        )
+
+
+def _reserved(*, analyst: str | None, before: int | None) -> Iterator[sa.ColumnElement[bool]]:
+    yield tables.EVENTS.c.kind == Reserved.__name__
+    if analyst is not None:
+        # canonical JSON starts with the first of its sorted keys
+        start = f'{{"analyst":{canonical(analyst)},'
+        yield sa.func.substr(tables.EVENTS.c.payload, 1, len(start)) == start
+    if before is not None:
+        yield tables.EVENTS.c.id < before
+
+
+def _row(record: Record) -> Mapping[str, Any]:
+    return {column.name: getattr(record, column.name) for column in tables.EVENTS.columns}
