@@ -30,7 +30,10 @@ from accountant.verbs.in_flight import Repeated, Repetition
 from accountant.verbs.owner import Owner
 from accountant.verbs.verify import verify
 
+# how long opening takes (events since then are folded: of 100,000 questions 23 s, docs/benchmarks.md) against how often
+# all balances are written
 SNAPSHOT_EVERY_EVENTS = 2_000
+# room in the ledger against noise that later questions could have read: 32 MiB a path; set, not measured
 MOST_PATH_BYTES = 1 << 25
 
 NO_PATHS: Mapping[str, bytes] = MappingProxyType({})

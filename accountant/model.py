@@ -16,10 +16,13 @@ from accountant.errors import LedgerMisuse
 NanoArray = npt.NDArray[np.int64]
 
 ROW_UNIT = "row"
+# how finely losses are counted: integers of it add up exactly, and rounding up costs 1e-9 epsilon a charge at most
 NANO = 10**9
 # One charge of a thousand epsilon is no privacy at all; nine million of them still fit an int64.
 MOST_NANO_PER_CHARGE = 1000 * NANO
+# the largest int64, with which arrays of balances can be compared
 MOST_CAP_NANO = 2**63 - 1
+# how large a key set may be against memory: eight bytes a key in every array of losses, so 128 MB; set, not measured
 MOST_KEYS = 1 << 24
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from accountant.errors import LedgerMisuse
 from accountant.model import ROW_UNIT, Family, NanoArray
 
+# memory of one partition against the questions it can take: eight bytes a cell, so 512 MB; set by that, not measured
 MOST_CELLS = 1 << 26
 
 

@@ -19,7 +19,8 @@ import numpy as np
 from accountant.balances.cell_sums import CellAxis, Partition
 from accountant.balances.variable_elimination import Factor, Places
 
-# a map is read value by value: with more it is left alone, and its columns may combine in every way
+# exactness against time: a map is read value by value; one with more is left alone, and its columns may combine in
+# every way. Set by the order of magnitude, not measured
 MOST_VALUES = 1 << 17
 # no key value holds it; among the values of a label it stands for all that are not
 ANY_OTHER = "\x00"

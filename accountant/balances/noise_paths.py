@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from accountant.model import Charge, PathState, Spent
 
+# memory of the refunds against time to compress them: below 512 keys there is little to gain; set, not measured
 COMPRESSED_ABOVE_BYTES = 4096
 
 PathKey = tuple[str, str]

@@ -18,8 +18,8 @@ from accountant.balances.other_versions import Rest
 from accountant.balances.variable_elimination import EXACT_GRID, Factor, Places, add_to, without
 from accountant.model import Cells, NanoArray
 
-# data versions that are looked at in full where their tables gave a bound that is not known to be exact: of more this
-# takes seconds
+# exactness against time: so many data versions are looked at in full where their tables gave a bound that is not known
+# to be exact; of more this takes seconds
 MOST_IN_FULL = 8
 
 

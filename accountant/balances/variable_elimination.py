@@ -20,8 +20,11 @@ import numpy.typing as npt
 from accountant.balances.cell_sums import CellAxis
 from accountant.model import NanoArray
 
+# exactness against memory and time: a grid of 8 MB. What is cut to less than it needs comes out too large, on average
+# by 0.5 % at a half and by 2 % at a 64th of the grid (docs/benchmarks.md)
 EXACT_GRID = 1 << 20
-# additions of cells in one elimination: after these, no more tables are added up, so that a check ends in time
+# exactness against time: after so many additions of cells in one elimination no more tables are added up, so that a
+# check ends; set by the order of magnitude, not measured
 MOST_WORK = 1 << 25
 
 Places = npt.NDArray[np.intp]

@@ -35,6 +35,7 @@ from accountant.events.payloads import (
 )
 from accountant.model import Charge, PathState, Spent
 
+# what events may be written as: every version that was ever written is read for good
 PAYLOAD_VERSIONS = (1, 2)
 GENESIS = "0" * 64
 

@@ -4,6 +4,7 @@ from collections import OrderedDict
 
 from accountant.events.digests import Domain, digest, domain_body
 
+# memory against hashing and reading: one column of one question is one; set, not measured
 CACHED_DOMAINS = 1_024
 
 

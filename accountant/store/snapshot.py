@@ -21,6 +21,7 @@ from accountant.events.owner_events import Grant
 from accountant.events.payloads import charge_of, charge_payload, grant_of, grant_payload
 from accountant.model import Charge, NanoArray, Reservation, Spent
 
+# one more whenever what is written changes: older ones are not read, the log is folded instead
 SNAPSHOT_FORMAT = 2
 
 Json = dict[str, Any]

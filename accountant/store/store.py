@@ -23,9 +23,11 @@ from accountant.store import tables
 from accountant.store.domain_cache import DomainCache
 from accountant.store.transaction import Transaction
 
+# how long a question waits for the writer before it against how soon a writer that hangs is told of; set, not measured
 LOCK_TIMEOUT_MS = 30_000
+# the same for a PostgreSQL that does not answer at all
 CONNECT_TIMEOUT_S = 10
-# Any number, the same for every version: openers queue on it before the tables exist.
+# any number, the same for every version: openers queue on it before the tables exist.
 MIGRATION_LOCK = 0x4B6579686F6C65
 
 

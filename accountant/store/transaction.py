@@ -17,7 +17,10 @@ from accountant.store import tables
 from accountant.store.attempts import Attempts
 from accountant.store.domain_cache import DomainCache
 
+# memory against round trips when the log is read; set, not measured
 READ_ROWS = 5_000
+# of one IN list, below the least number of parameters that any SQLite admits (999)
+READ_NAMES = 500
 
 # built once: every transaction reads it
 _EVENTS_FROM = (
@@ -84,8 +87,8 @@ class Transaction:
         wanted = {domain for record in records for domain in domain_digests(record)}
         found = {domain: values for domain in wanted if (values := self._cache.get(domain)) is not None}
         missing = sorted(wanted.difference(found))
-        for start in range(0, len(missing), 500):
-            chunk = missing[start : start + 500]
+        for start in range(0, len(missing), READ_NAMES):
+            chunk = missing[start : start + READ_NAMES]
             for row in self._connection.execute(sa.select(tables.DOMAINS).where(tables.DOMAINS.c.digest.in_(chunk))):
                 found[row.digest] = self._open_domain(row.digest, row.body)
         return found
@@ -176,8 +179,8 @@ class Transaction:
         records = self._connection.execute(
             sa.select(tables.EVENTS).where(tables.EVENTS.c.kind == WindowOpened.__name__)
         ).all()
-        for start in range(0, len(reservations), 500):
-            about = tables.EVENTS.c.reservation.in_(reservations[start : start + 500])
+        for start in range(0, len(reservations), READ_NAMES):
+            about = tables.EVENTS.c.reservation.in_(reservations[start : start + READ_NAMES])
             records = [*records, *self._connection.execute(sa.select(tables.EVENTS).where(about))]
         return sorted((Record(*row) for row in records), key=lambda record: record.id)
 

@@ -21,6 +21,7 @@ from accountant.store.attempts import Attempt, Row
 from accountant.store.journal import Journal, events_of
 from accountant.store.transaction import Transaction
 
+# room in the ledger against keys that one analyst may have at a time; set, not measured
 MOST_KEYS_OF_AN_ANALYST = 50_000
 
 
