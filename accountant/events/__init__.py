@@ -1,6 +1,6 @@
 """The events and their records: canonical JSON whose meaning never changes, chained by hash.
 
 May refuse: `LedgerMisuse`, `LedgerUnavailable`.
-May import: `model` and below.
+May import: `limits` and below.
 Read first: `events.py`.
 """
