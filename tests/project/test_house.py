@@ -15,9 +15,7 @@ SHORTEST_SIGN = 80  # characters; "planner bind." is no sign
 ALL = (*house.HOUSES, "benchmarks", "deploy")
 LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
 SIGNS = sorted(path for name in ALL for path in (ROOT / name).rglob("__init__.py"))
-PAGES = sorted(
-    path for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")) if path.is_file()
-)
+PAGES = sorted(path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
 
 
 def shown(path: Path) -> str:
