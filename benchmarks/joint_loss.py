@@ -13,6 +13,7 @@ from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import all_at_once
 from planner.bind.question import ask
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build as planning
 from planner.statements import settings
 from planner.statements.classify import classify
@@ -45,7 +46,7 @@ def cost(conditions: list[str], *, both: str) -> tuple[float, float]:
     assert isinstance(statement, Asking)
     accuracy = settings.accuracy({"keyhole.mechanism": MECHANISM}, catalog.defaults)
     question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=_TODAY)
-    made = planning.plan(question, dialect="duckdb")
+    made = planning.plan(question, dialect=DUCKDB)
     task = made.calibration.task
     plain = DecisionTask(
         formula=task.formula,

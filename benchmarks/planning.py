@@ -18,6 +18,7 @@ from planner.bind.question import ask
 from planner.catalog.model import Catalog
 from planner.catalog.pins import Pins
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build as planning
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import stand_in_catalog
@@ -91,7 +92,7 @@ def timed(sql: str, catalog: Catalog, *, mechanism: str) -> float:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
     (embedded,) = statement.questions
-    planning.plan(ask(embedded, catalog, accuracy=accuracy, parameters={}, today=TODAY), dialect="duckdb")
+    planning.plan(ask(embedded, catalog, accuracy=accuracy, parameters={}, today=TODAY), dialect=DUCKDB)
     return 1e3 * (perf_counter() - start)
 
 

@@ -25,10 +25,12 @@ import psycopg
 from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, RowCap, SqlType, Table
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, Compare
 from planner.question.model import Accuracy, Functional, Measure, Question, Term
-from planner.values.sql_literals import Dialect
 from proxy.shadow.wheel import postgres_server
 from proxy.sources.open import Source, open_source
 
@@ -140,7 +142,7 @@ def compare(dialect: Dialect, source: Source, ask: Callable[[str], object]) -> N
             before, *after = median_ms(*runs)
             for name, taken in zip(("scan", "rollup"), after, strict=False):
                 print(
-                    f"{dialect:9} {shape:21} {measured:7} {name:7} plain {before:7.1f} ms   "
+                    f"{dialect.name:9} {shape:21} {measured:7} {name:7} plain {before:7.1f} ms   "
                     f"rewritten {taken:7.1f} ms   ratio {taken / before:5.2f}   difference {taken - before:7.1f} ms"
                 )
 
@@ -154,7 +156,7 @@ def main(rows: int) -> None:
         duck = open_source("duckdb:///visits.duckdb", directory=folder, rollups=4)
         with duckdb.connect(str(folder / "copy.duckdb")) as asker:
             asker.execute(f"CREATE TABLE visits AS {ROWS.format(rows=rows)}")
-            compare("duckdb", duck, lambda sql: asker.execute(sql).fetchall())
+            compare(DUCKDB, duck, lambda sql: asker.execute(sql).fetchall())
         duck.close()
 
         given = os.environ.get("KEYHOLE_PG_DSN")
@@ -168,7 +170,7 @@ def main(rows: int) -> None:
             connection.execute("VACUUM ANALYZE visits")
             connection.execute("DROP SCHEMA IF EXISTS keyhole_scratch CASCADE; CREATE SCHEMA keyhole_scratch")
             postgres = open_source(url, directory=folder, rollups=4, scratch="keyhole_scratch")
-            compare("postgres", postgres, lambda sql: connection.execute(sql).fetchall())
+            compare(POSTGRES, postgres, lambda sql: connection.execute(sql).fetchall())
             postgres.close()
             connection.execute("DROP TABLE visits; DROP SCHEMA keyhole_scratch")
         if server is not None:

@@ -88,7 +88,7 @@ def _decided(question: Question, engines: Engines) -> Iterator[tuple[str, set[Ke
         "minimised": minimise(question.formula).formula,
     }
     for source in engines.sources:
-        there = replace(question, table=replace(question.table, relation=engines.relations[source.dialect]))
+        there = replace(question, table=replace(question.table, relation=engines.relations[source.dialect.name]))
         values = np.zeros((len(question.functionals), len(keys)), dtype=np.int64)
         if values.size:
             rewritten = rewrite(there, dialect=source.dialect)
@@ -98,7 +98,7 @@ def _decided(question: Question, engines: Engines) -> Iterator[tuple[str, set[Ke
         compared = without_offsets(question, values)
         for form, formula in formulas.items():
             held = evaluate(formula, partial(_literal_holds, compared), keys=len(keys))
-            yield f"{source.dialect}, {form}", {key for key, one in zip(keys, held, strict=True) if one}
+            yield f"{source.dialect.name}, {form}", {key for key, one in zip(keys, held, strict=True) if one}
 
 
 def _literal_holds(values: Integers, cut: Cut) -> Booleans:

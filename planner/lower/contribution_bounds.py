@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Value
+from planner.catalog.model import Column, Table, Value
 from planner.lower.row import RowSql
 from planner.values.sql_literals import text
 
@@ -24,15 +24,12 @@ class Bounding:
 
     @property
     def chooses(self) -> bool:
-        """Whether a unit could have rows in more than G keys of the whole public domain."""
-        table = self.row.table
-        free = [i for i, column in enumerate(self.keys.columns) if not table.determines(column)]
-        return prod(len(self.domain(i)) for i in free) > table.groups_per_unit
+        """Whether a unit could have rows in more keys than count."""
+        return exceeds_groups(self.row.table, self.keys)
 
     def domain(self, index: int) -> tuple[Value, ...]:
         """All public values of a grouping column."""
-        declared = self.keys.columns[index].domain
-        return self.keys.values[index] if declared is None else declared
+        return whole_domain(self.keys, index)
 
     @property
     def units(self) -> list[tuple[str, Column]]:
@@ -64,9 +61,20 @@ class Bounding:
     def _drawn(self, parts: list[tuple[str, Column]]) -> str:
         """An order that no data can choose: md5 of seed and canonical text, ties by the values themselves."""
         texts = [text(self.row.table.seed), *(self.row.canonical(sql, column) for sql, column in parts)]
-        collation = ' COLLATE "C"' if self.row.dialect == "postgres" else ""
         canonical = " || '|' || ".join(texts)
-        return ", ".join([f"md5({canonical}){collation}", *(sql for sql, _ in parts)])
+        return ", ".join([f"md5({canonical}){self.row.dialect.byte_order}", *(sql for sql, _ in parts)])
+
+
+def exceeds_groups(table: Table, keys: KeySpace) -> bool:
+    """Whether a unit could have rows in more than G keys of the whole public domain."""
+    free = [i for i, column in enumerate(keys.columns) if not table.determines(column)]
+    return prod(len(whole_domain(keys, i)) for i in free) > table.groups_per_unit
+
+
+def whole_domain(keys: KeySpace, index: int) -> tuple[Value, ...]:
+    """All public values of a grouping column, where a question may ask for some."""
+    declared = keys.columns[index].domain
+    return keys.values[index] if declared is None else declared
 
 
 def not_null(row: RowSql, column: Column) -> str:

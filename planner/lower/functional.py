@@ -5,15 +5,14 @@ from dataclasses import dataclass, replace
 from planner.catalog.model import Table
 from planner.errors import KeyholeError
 from planner.functionals.row_range import row_range
+from planner.lower.dialects.grid import INT4, integer_type
 from planner.lower.measure import RowValue, counted, row_value
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, And, Condition
 from planner.question.model import Functional, Measure, Term
 from planner.values.sql_literals import integer
 
-LARGEST = 2**62
-_INT4 = 2**31
-_INT8 = 2**63
+_LARGEST = 2**62
 _WIDEST = 2**90  # 2^36 such rows still fit the 128 bits in which DuckDB sums
 
 
@@ -163,12 +162,7 @@ class FunctionalSql:
     def _whole(self, expression: str, largest: int) -> str:
         """The expression in a type that holds the sum of a row's terms."""
         total = len(self.functional.terms) * largest
-        kind = "integer" if total < _INT4 else "bigint" if total < _INT8 else self._huge
-        return f"CAST({expression} AS {kind})"
-
-    @property
-    def _huge(self) -> str:
-        return "hugeint" if self.row.dialect == "duckdb" else "numeric"
+        return f"CAST({expression} AS {self.row.dialect.whole_type(total)})"
 
     def present(self) -> str:
         """An expression to count: NULL where the row does not count, `*` where every row does."""
@@ -213,8 +207,8 @@ class FunctionalSql:
         largest = 0 if value is None else max(abs(value.low), abs(value.high))
         steps = 1 if value is None else value.steps
         sums = [f"sum({self._squared(added, largest, steps)})", f"sum({added})", rows]
-        if sum(abs(scale) * largest**power for scale, power in zip(scales, (2, 1, 0), strict=True)) >= _INT4:
-            sums = [f"CAST({total} AS {self._huge})" for total in sums]
+        if sum(abs(scale) * largest**power for scale, power in zip(scales, (2, 1, 0), strict=True)) >= INT4:
+            sums = [f"CAST({total} AS {self.row.dialect.huge_integer})" for total in sums]
         factors = [scales[0] * steps**2, scales[1] * steps, scales[2]]
         parts = [
             total if factor == 1 and total is not sums[2] else f"{total} * {integer(factor)}"
@@ -226,8 +220,7 @@ class FunctionalSql:
     def _squared(self, added: str, largest: int, steps: int) -> str:
         """The square of a value in a type that holds it; a numeric value, which stands for `steps` steps, has room."""
         if steps == 1:
-            kind = "integer" if largest**2 < _INT4 else "bigint" if largest**2 < _INT8 else self._huge
-            added = f"CAST({added} AS {kind})"
+            added = f"CAST({added} AS {self.row.dialect.whole_type(largest**2)})"
         return f"({added}) * ({added})"
 
     def sum_units(self, total: str) -> str:
@@ -236,13 +229,13 @@ class FunctionalSql:
             return f"sum({total})"
         low, high = self._unit_range()
         clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {integer(low)}), {integer(high)})"
-        return f"sum(CAST({clipped} AS {'integer' if max(-low, high) < _INT4 else 'bigint'}))"
+        return f"sum(CAST({clipped} AS {integer_type(low, high)}))"
 
     def final(self, total: str) -> str:
         """A key's value as bigint, zero for NULL, within +-2^62."""
         if total.startswith("count(") and self.functional.measure is not Measure.TOTAL:
             return total
-        return f"CAST(LEAST(GREATEST(COALESCE({total}, 0), {integer(-LARGEST)}), {integer(LARGEST)}) AS bigint)"
+        return f"CAST(LEAST(GREATEST(COALESCE({total}, 0), {integer(-_LARGEST)}), {integer(_LARGEST)}) AS bigint)"
 
 
 def _value(row: RowSql, term: Term) -> RowValue:

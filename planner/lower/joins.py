@@ -9,8 +9,9 @@ statement: a row finds one at most, so that this join neither adds nor drops row
 from dataclasses import replace
 
 from planner.catalog.model import Column, Lookup, Member, SqlType, Table
+from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql
-from planner.values.sql_literals import Dialect, constant, identifier, type_name
+from planner.values.sql_literals import constant, identifier, type_name
 
 
 def join_members(table: Table, *, dialect: Dialect) -> Table:

@@ -19,6 +19,7 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, SqlType, Table
 from planner.catalog.refresh import parse_refresh
 from planner.lower.contribution_bounds import Bounding, not_null
+from planner.lower.dialects.grid import INT8
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.layout import group_by, indented, select, where
@@ -76,7 +77,7 @@ def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:
     name = question.table.name
     return Rollup(
         table=name,
-        name=sha256(f"{row.dialect}\n{name}\n{build}".encode()).hexdigest()[:24],
+        name=sha256(f"{row.dialect.name}\n{name}\n{build}".encode()).hexdigest()[:24],
         build=build,
         indexed=_COUNT,
         sql="\n".join(lines),
@@ -161,10 +162,9 @@ def _measures(row: RowSql) -> dict[str, tuple[str, str]]:
             continue
         value = row_value(row, column)
         largest = max(abs(value.low), abs(value.high))
-        if largest < 2**63:
-            kind = "integer" if largest < 2**31 else "bigint"
+        if largest < INT8:
             scaled = value.sql if value.steps == 1 else f"({value.sql}) * {integer(value.steps)}"
-            found[column.name] = (f"{_MEASURE}{i}", f"CAST({scaled} AS {kind})")
+            found[column.name] = (f"{_MEASURE}{i}", f"CAST({scaled} AS {row.dialect.whole_type(largest)})")
     return found
 
 

@@ -12,16 +12,14 @@ from math import ceil, floor
 
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table, Value
 from planner.errors import KeyholeError
+from planner.lower.dialects.model import Dialect, ExactValues
 from planner.question.condition import Compare, Condition, IsNull, Leaf, Like, Within
 from planner.values.sql_literals import (
-    Dialect,
     constant,
     decimal,
-    duckdb_numeric,
     identifier,
     integer,
     integer_limit,
-    numeric_modifier,
     text,
     type_name,
 )
@@ -56,29 +54,19 @@ class RowSql:
                 return self._derived(column, column.derivation)
 
     def grouped(self, name: str) -> str:
-        """The column where rows are grouped by it alone: on PostgreSQL, text under its own collation.
+        """The column where rows are grouped by it alone: stored text as it is, where its groups are those of the bytes.
 
-        That one is deterministic (a policy cannot expose another), so its groups are those of the bytes, and the scan
-        need not compute a column.
+        Then the scan need not compute a column.
         """
         column = self.table.column(name)
-        if self.dialect == "postgres" and column.sql_type is SqlType.TEXT and column.derivation is None:
+        if self.dialect.text_groups_are_bytes and column.sql_type is SqlType.TEXT and column.derivation is None:
             return identifier(name)
         return self.column(name)
 
     def _stored(self, column: Column) -> str:
-        name = identifier(column.name)
         if column.sql_type is SqlType.OTHER:
             raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
-        if self.dialect == "duckdb":
-            cast = f"TRY_CAST({name} AS {type_name(column)})"
-            # a cast keeps a column's own collation, and DuckDB does not tell which columns have one
-            return f'{cast} COLLATE "C"' if column.sql_type is SqlType.TEXT else cast
-        if column.sql_type is SqlType.TEXT:
-            return f'CAST({name} AS text) COLLATE "C"'
-        if column.sql_type is SqlType.DOUBLE and column.declared.strip().lower() in ("real", "float4"):
-            return f"CAST({name} AS double precision)"
-        return name
+        return self.dialect.stored_column(identifier(column.name), column)
 
     def _derived(self, column: Column, derivation: Derivation) -> str:
         source = self.table.column(derivation.column)
@@ -132,9 +120,9 @@ class RowSql:
     def within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
         """`expression IN (values)`, NULL where the expression is."""
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC):
-            grid = self._grid(column)
+            taken = self._exact_values(column)
             exact = [_number(value) for value in values]
-            spelled = [_exact(value, scale=grid.scale) for value in exact if grid.holds(value)]
+            spelled = [_exact(value, scale=taken.scale) for value in exact if taken.holds(value)]
         else:
             spelled = [constant(value, column=column) for value in values]
         return f"{expression} IN ({', '.join(spelled)})" if spelled else f"{expression} <> {expression}"
@@ -145,54 +133,33 @@ class RowSql:
         So no engine has to widen the column, which would be slow, and on DuckDB could fail on a long decimal.
         """
         always, never = f"{expression} = {expression}", f"{expression} <> {expression}"
-        grid = self._grid(column)
-        if operator in ("=", "<>") and not grid.holds(value):
+        taken = self._exact_values(column)
+        if operator in ("=", "<>") and not taken.holds(value):
             return never if operator == "=" else always
-        if grid.scale is not None:
-            steps = value * 10**grid.scale
-            value = Fraction(floor(steps) if operator in (">", "<=") else ceil(steps), 10**grid.scale)
-        if grid.high is not None and value > grid.high:
+        if taken.scale is not None:
+            steps = value * 10**taken.scale
+            value = Fraction(floor(steps) if operator in (">", "<=") else ceil(steps), 10**taken.scale)
+        if taken.high is not None and value > taken.high:
             return always if operator in ("<", "<=") else never
-        if grid.low is not None and value < grid.low:
+        if taken.low is not None and value < taken.low:
             return always if operator in (">", ">=") else never
-        return f"{expression} {operator} {_exact(value, scale=grid.scale)}"
+        return f"{expression} {operator} {_exact(value, scale=taken.scale)}"
 
-    def _grid(self, column: Column) -> "_Grid":
+    def _exact_values(self, column: Column) -> ExactValues:
         if column.sql_type is SqlType.INTEGER:
             limit = integer_limit(column.declared)
-            return _Grid(scale=0, low=Fraction(-limit - 1), high=Fraction(limit))
-        if self.dialect == "duckdb":
-            precision, scale = duckdb_numeric(column.declared)
-            limit = 10**precision - 1
-            return _Grid(scale=scale, low=Fraction(-limit, 10**scale), high=Fraction(limit, 10**scale))
-        modifier = numeric_modifier(column.declared)
-        return _Grid(scale=None if modifier is None else max(0, modifier[1]), low=None, high=None)
+            return ExactValues(scale=0, low=Fraction(-limit - 1), high=Fraction(limit))
+        return self.dialect.exact_values(column.declared)
 
     def canonical(self, expression: str, column: Column) -> str:
         """A non-NULL value as text that is the same on every engine and never ambiguous when joined with '|'."""
         match column.sql_type:
             case SqlType.TEXT:
                 return f"CAST(length({expression}) AS text) || ':' || {expression}"
-            case SqlType.NUMERIC if self.dialect == "postgres":
-                return f"CAST(trim_scale({expression}) AS text)"
-            case SqlType.NUMERIC if duckdb_numeric(column.declared)[1] > 0:
-                return f"rtrim(rtrim(CAST({expression} AS text), '0'), '.')"
+            case SqlType.NUMERIC:
+                return self.dialect.canonical_numeric(expression, column.declared)
             case _:
                 return f"CAST({expression} AS text)"
-
-
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """The values an exact column can take: multiples of 10^-scale (None: any) from low to high (None: any)."""
-
-    scale: int | None
-    low: Fraction | None
-    high: Fraction | None
-
-    def holds(self, value: Fraction) -> bool:
-        if self.scale is not None and (value * 10**self.scale).denominator != 1:
-            return False
-        return (self.low is None or self.low <= value) and (self.high is None or value <= self.high)
 
 
 def _exact(value: Fraction, *, scale: int | None) -> str:

@@ -15,8 +15,9 @@ from mechanisms.formula import TRUE
 from planner.catalog.model import Column, RowCap, Value
 from planner.functionals.unit_rows import one_row
 from planner.lower.contribution_bounds import Bounding, not_null
+from planner.lower.dialects.model import Dialect
 from planner.lower.domain import LONGEST_LIST, gapless, listed, restriction
-from planner.lower.functional import LARGEST, FunctionalSql
+from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.layout import group_by, indented, select, where
 from planner.lower.rollup import rollup, rollup_per_unit
@@ -25,7 +26,6 @@ from planner.lower.unit_rows import answer, needed, relation, unit_columns
 from planner.question.condition import ALWAYS, Condition
 from planner.question.model import Measure, Question, Term, UnitRows
 from planner.question.plan import Rewritten
-from planner.values.sql_literals import Dialect
 
 
 def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
@@ -49,7 +49,7 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
         lines = _row_unit(question, row, functionals)
     else:
         lines = _Bounded(question, row, Bounding(row, question.keys), tuple(functionals)).lines()
-    return Rewritten(dialect=dialect, sql="\n".join(lines), rollup=rollup(question, row, functionals))
+    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rollup(question, row, functionals))
 
 
 def _row_unit(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> list[str]:
@@ -68,9 +68,9 @@ def _row_unit(question: Question, row: RowSql, functionals: Sequence[FunctionalS
     if not left:
         return scan
     public = where(left, comment="groups outside the public keys stay behind")
-    if row.dialect == "duckdb":
-        # MATERIALIZED alone does not stop DuckDB from moving the test back into the scan
-        scan += ["-- every group: keys are tested once a group, not once a row", f"LIMIT {LARGEST}"]
+    fence = row.dialect.materialized_fence
+    if fence is not None:
+        scan += ["-- every group: keys are tested once a group, not once a row", fence]
     return ["WITH scan AS MATERIALIZED (", *indented(scan), ")", "SELECT * FROM scan", *public]
 
 
@@ -94,7 +94,7 @@ def _per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> Rewritten
         *answer(question, rows, row, bounded.bounding),
     ]
     rolled = rollup_per_unit(question, rows, totals=inner, row=row, functionals=needs)
-    return Rewritten(dialect=dialect, sql="\n".join(lines), rollup=rolled)
+    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from planner.errors import KeyholeError
 from planner.functionals.identity import functional_identity
 from planner.functionals.sensitivity import JointSensitivity, joint_sensitivity
 from planner.functionals.unit_rows import canonical_rows
+from planner.lower.dialects.model import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.identity import fingerprint
 from planner.plan.minimise import minimise
@@ -23,7 +24,6 @@ from planner.plan.shareable_noise import shareable
 from planner.question.model import Question
 from planner.question.plan import Minimised, Plan, Rewritten, Sharing
 from planner.question.public_knowledge import knowledge
-from planner.values.sql_literals import Dialect
 
 CACHED_PLANS = 128
 _TENTHS = range(1, 1001)  # of a percent
@@ -64,7 +64,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         question=reduced,
         minimised=minimised,
         calibration=calibration,
-        rewritten=Rewritten(dialect=dialect, sql="") if constant else rewrite(reduced, dialect=dialect),
+        rewritten=Rewritten(dialect=dialect.name, sql="") if constant else rewrite(reduced, dialect=dialect),
         compared=_compared(question),
         fingerprint=fingerprint(reduced),
         warnings=(*question.warnings, *_warnings(question, minimised), *calibration.notes),

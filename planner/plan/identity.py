@@ -8,8 +8,7 @@ from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Lookup, Table
 from planner.functionals.identity import _summed, functional_identity
 from planner.functionals.per_key_offsets import LIMIT
-from planner.lower.contribution_bounds import Bounding
-from planner.lower.row import RowSql
+from planner.lower.contribution_bounds import exceeds_groups
 from planner.question.condition import canonical
 from planner.question.model import Functional, Question, UnitRows
 from planner.question.public_knowledge import knowledge
@@ -110,7 +109,7 @@ def _lines(question: Question) -> Iterator[str]:
 def _chosen_among(question: Question) -> Iterator[str]:
     """The whole domains of keys that are restricted, where a unit's rows may be in more keys than count."""
     table = question.table if question.per_unit is None else question.per_unit.table
-    if table.row_unit or not Bounding(RowSql(table=table, dialect="postgres"), question.keys).chooses:
+    if table.row_unit or not exceeds_groups(table, question.keys):
         return
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
         if column.domain is not None and tuple(column.domain) != tuple(values):

@@ -4,12 +4,9 @@ import re
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, TypeAlias
 
 from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
-
-Dialect: TypeAlias = Literal["duckdb", "postgres"]
 
 _MODIFIER = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
 _DUCKDB_DIGITS = 38

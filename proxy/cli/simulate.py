@@ -22,12 +22,13 @@ from planner.explain.expected_bounding import ASSUMPTIONS, expected_cuts
 from planner.explain.guarantee import guarantee_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.numbers import at_most, percent
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
 from planner.plan import build as planning
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import StoodIn, stand_in_catalog
 from planner.question.plan import Plan
 from planner.statements import settings
-from planner.values.sql_literals import Dialect
 from proxy.pipeline.affordable import cheaper
 from proxy.pipeline.claim import groups_of_one_unit, groups_that_add_up
 from proxy.pipeline.messages import Asked, bare_question
@@ -142,7 +143,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     policy = Policy.load(policy_path, environment=_Standing(os.environ))
     stood_in = stand_in_catalog(policy, sql, pins=_pins(policy), keys=sizes.keys)
     catalog = stood_in.catalog
-    dialect: Dialect = "duckdb" if policy.source.url.startswith("duckdb:") else "postgres"
+    dialect = DUCKDB if policy.source.url.startswith("duckdb:") else POSTGRES
     question = bare_question(sql, catalog)
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.accuracy(given, catalog.defaults)

@@ -8,13 +8,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
 
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
 from planner.values.sql_literals import identifier, text
@@ -76,7 +78,7 @@ class DuckDBSource:
         KeyholeError: KH008 when the database cannot be opened.
     """
 
-    dialect: Literal["duckdb"] = "duckdb"
+    dialect: Dialect = DUCKDB
 
     def __init__(
         self,

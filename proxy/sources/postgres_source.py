@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from planner.catalog.key_space import KeySpace
+from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.postgres import POSTGRES
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
 from proxy.concurrency.fair_queue import Turns
@@ -67,7 +69,7 @@ class PostgresSource:
         KeyholeError: KH008 when the database cannot be reached.
     """
 
-    dialect: Literal["postgres"] = "postgres"
+    dialect: Dialect = POSTGRES
 
     def __init__(
         self,

@@ -11,9 +11,9 @@ from mechanisms.formula import Integers
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Value
 from planner.errors import KeyholeError
+from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
-from planner.values.sql_literals import Dialect
 
 Row = tuple[Value | None, ...]
 _Result = TypeVar("_Result")

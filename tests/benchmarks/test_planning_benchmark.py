@@ -5,6 +5,7 @@ from mechanisms.formula import cuts
 from mechanisms.registry import DEFAULT
 from planner.bind.question import ask
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build as planning
 from planner.statements import settings
 from planner.statements.classify import classify
@@ -34,6 +35,6 @@ def test_ordered_thresholds_fold_into_one() -> None:
     statement = classify(large(0)["64 thresholds on one aggregate, ordered"], catalog)
     assert isinstance(statement, Asking)
     question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
-    made = planning.plan(question, dialect="duckdb")
+    made = planning.plan(question, dialect=DUCKDB)
     assert made.minimised.exact
     assert len(list(cuts(made.minimised.formula))) == 1

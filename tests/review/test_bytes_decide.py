@@ -14,6 +14,7 @@ import pytest
 from mechanisms.formula import Cut
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, SqlType, Table
+from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, Compare, Condition, Within
 from planner.question.model import Accuracy, Functional, Measure, Question, Term
@@ -65,7 +66,7 @@ def _counts(folder: Path, rows: list[tuple[str, str]], question: Question) -> li
     source = DuckDBSource(file, directories=(), settings={"threads": "1"})
     try:
         aggregates = source.aggregates(
-            rewrite(question, dialect="duckdb"), question.keys, functionals=1, timeout_ms=60_000
+            rewrite(question, dialect=DUCKDB), question.keys, functionals=1, timeout_ms=60_000
         )
     finally:
         source.close()

@@ -105,14 +105,14 @@ def returned_by(question: Question, judges: Engines, *, relaxed: bool) -> Iterat
     """By source, and by rollup where there is one, the keys for which the literals hold."""
     keys = [question.keys.key(i) for i in range(question.keys.size)]
     for source in judges.sources:
-        there = replace(question, table=replace(question.table, relation=judges.relations[source.dialect]))
+        there = replace(question, table=replace(question.table, relation=judges.relations[source.dialect.name]))
         plain = rewrite(there, dialect=source.dialect)
         ways = [plain.sql]
         if plain.rollup is not None:
             ways.append(f"WITH rolled AS (\n{plain.rollup.build}\n),\n{plain.rollup.sql}")
         for sql in ways:
             found = source.aggregates(
-                Rewritten(dialect=source.dialect, sql=sql),
+                Rewritten(dialect=source.dialect.name, sql=sql),
                 question.keys,
                 functionals=len(question.functionals),
                 timeout_ms=60_000,

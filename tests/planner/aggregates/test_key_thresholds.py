@@ -16,6 +16,7 @@ from planner.catalog.model import Catalog, Column, PublicTable, SqlType, Table, 
 from planner.errors import KeyholeError
 from planner.explain.render import explain_text
 from planner.functionals.per_key_offsets import LIMIT, without_offsets
+from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.model import Accuracy, Question
 from planner.statements.classify import Asking, classify
@@ -113,7 +114,7 @@ OTHER = [
 
 
 def test_one_question_has_one_fingerprint_and_others_have_others() -> None:
-    prints = [plan(_asked(sql), dialect="postgres").fingerprint for sql in SAME + OTHER]
+    prints = [plan(_asked(sql), dialect=POSTGRES).fingerprint for sql in SAME + OTHER]
     assert len(set(prints[: len(SAME)])) == 1
     assert len(set(prints)) == 1 + len(OTHER)
 
@@ -124,8 +125,8 @@ def test_another_pin_is_another_question() -> None:
     statement = classify(SAME[0], catalog)
     assert isinstance(statement, Asking)
     other = ask(statement.questions[0], catalog, accuracy=ACCURACY, parameters={}, today=date(2026, 1, 1))
-    first = plan(_asked(SAME[0]), dialect="postgres")
-    assert plan(other, dialect="postgres").fingerprint != first.fingerprint
+    first = plan(_asked(SAME[0]), dialect=POSTGRES)
+    assert plan(other, dialect=POSTGRES).fingerprint != first.fingerprint
 
 
 def test_thresholds_that_differ_by_a_constant_share_one_noisy_value() -> None:
@@ -136,8 +137,8 @@ def test_thresholds_that_differ_by_a_constant_share_one_noisy_value() -> None:
 
 
 def test_what_a_key_determines_costs_what_one_threshold_costs() -> None:
-    own = plan(_asked(SAME[0]), dialect="postgres")
-    one = plan(_asked(OTHER[2]), dialect="postgres")
+    own = plan(_asked(SAME[0]), dialect=POSTGRES)
+    one = plan(_asked(OTHER[2]), dialect=POSTGRES)
     assert own.worst_case_epsilon == one.worst_case_epsilon
 
 
@@ -146,7 +147,7 @@ def test_different_thresholds_of_one_sum_add_up() -> None:
     sql = (
         f"SELECT v.room {JOINED} GROUP BY v.room, r.capacity HAVING count(*) > r.capacity OR count(*) < r.capacity / 2"
     )
-    made = plan(_asked(sql), dialect="postgres")
+    made = plan(_asked(sql), dialect=POSTGRES)
     assert made.calibration.task.exposures == ((Fraction(1), Fraction(1)),)
     assert made.worst_case_epsilon >= sum(test.epsilon for test in made.calibration.tests) * (1 - 1e-9)
 
@@ -167,7 +168,7 @@ def test_what_is_taken_off_follows_the_key_and_never_widens_a_difference() -> No
 
 
 def test_explain_says_what_the_thresholds_are() -> None:
-    lines = explain_text(plan(_asked(SAME[0]), dialect="postgres"), left=None)
+    lines = explain_text(plan(_asked(SAME[0]), dialect=POSTGRES), left=None)
     assert any(
         "count(*) > 0.8 * r.capacity (16 to 160)   may err by 1 below each group's own threshold" in line
         for line in lines
@@ -189,7 +190,7 @@ def test_hints_for_own_thresholds_work() -> None:
     assert isinstance(statement, Asking)
     wanted = replace(ACCURACY, tolerance=tolerance)
     found = ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
-    assert plan(found, dialect="postgres").worst_case_epsilon > 0
+    assert plan(found, dialect=POSTGRES).worst_case_epsilon > 0
 
 
 _CAPACITIES = dict(zip("abcd", (20, 100, None, 200), strict=True))

@@ -17,6 +17,7 @@ from planner.catalog.model import Catalog, SqlType, Table
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.statements.classify import classify
@@ -39,7 +40,7 @@ def _plans(sql: str, catalog: Catalog | None = None) -> list[Plan]:
     assert isinstance(statement, Asking)
     wanted = accuracy({}, catalog.defaults)
     asked = [ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY) for one in statement.questions]
-    return [plan(one, dialect="postgres") for one in asked]
+    return [plan(one, dialect=POSTGRES) for one in asked]
 
 
 def _planned(sql: str, catalog: Catalog | None = None) -> Plan:

@@ -12,6 +12,8 @@ from planner.catalog.model import StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
 from planner.explain.render import explain_text
 from planner.functionals.sensitivity import affected_together, exposures
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.model import Question
 from planner.statements.classify import Asking, classify
@@ -48,7 +50,7 @@ def refused(sql: str) -> KeyholeError:
 
 
 def _planned(sql: str) -> list[Question]:
-    return [plan(question, dialect="duckdb").question for question in questions(sql)]
+    return [plan(question, dialect=DUCKDB).question for question in questions(sql)]
 
 
 def outcome(sql: str) -> str:
@@ -77,7 +79,7 @@ def test_hints_show_questions_that_work(sql: str) -> None:
     hint = refused(sql).hint or ""
     if hint.startswith(("SELECT", "WITH")) and "..." not in hint:
         for question in questions(hint):
-            assert plan(question, dialect="postgres").worst_case_epsilon > 0
+            assert plan(question, dialect=POSTGRES).worst_case_epsilon > 0
 
 
 SAME = [
@@ -106,7 +108,7 @@ OTHER = [
 
 def test_what_totals_are_called_does_not_matter_and_what_they_are_does() -> None:
     def mark(sql: str) -> str:
-        return plan(asked(sql), dialect="duckdb").fingerprint
+        return plan(asked(sql), dialect=DUCKDB).fingerprint
 
     assert len({mark(sql) for sql in SAME}) == 1
     assert len({mark(sql) for sql in (SAME[0], *OTHER)}) == 1 + len(OTHER)
@@ -149,7 +151,7 @@ def test_a_column_called_like_a_total_is_another_column() -> None:
         " WHERE cost < 3 GROUP BY ward HAVING count(*) > 100"
     )
     assert affected_together(question) == (frozenset({0}),)
-    assert plan(question, dialect="postgres").worst_case_epsilon > 0
+    assert plan(question, dialect=POSTGRES).worst_case_epsilon > 0
 
 
 OUTER = [
@@ -207,13 +209,13 @@ def test_parameters_inside_and_outside() -> None:
         " WHERE n > $2 GROUP BY ward HAVING count(*) > $3"
     )
     constant = sql.replace("$1", "40").replace("$2", "3").replace("$3", "100")
-    marks = [plan(one, dialect="duckdb").fingerprint for one in (asked(sql, 40, 3, 100), asked(constant))]
+    marks = [plan(one, dialect=DUCKDB).fingerprint for one in (asked(sql, 40, 3, 100), asked(constant))]
     assert marks[0] == marks[1]
 
 
 def test_explain_says_what_is_added_up() -> None:
     question = asked(f"SELECT ward FROM {SUBQUERY} WHERE n > 3 AND total > 5 GROUP BY ward HAVING count(*) > 100")
-    text: Any = "\n".join(explain_text(plan(question, dialect="postgres"), left=None))
+    text: Any = "\n".join(explain_text(plan(question, dialect=POSTGRES), left=None))
     assert "Bounding: of each (patient_id) in each (ward): n = count(*), total = sum(cost)" in text
     assert "n = count(*) is clipped to 0 .. 20" in text
     assert "total = sum(cost) is clipped to 0 .. 1000" in text
@@ -266,4 +268,4 @@ def test_a_stored_question_may_read_a_subquery_per_unit() -> None:
     wanted = accuracy({}, catalog.defaults)
     made = ask(question, catalog, accuracy=wanted, parameters={1: 40, 2: 3}, today=date(2026, 1, 15))
     direct = asked(sql, 40, 3)
-    assert plan(made, dialect="duckdb").fingerprint == plan(direct, dialect="duckdb").fingerprint
+    assert plan(made, dialect=DUCKDB).fingerprint == plan(direct, dialect=DUCKDB).fingerprint

@@ -20,6 +20,8 @@ from planner.explain.cost_breakdown import expected_losses
 from planner.explain.document import explain_json
 from planner.explain.guarantee import guarantee_json, guarantee_sentence
 from planner.explain.render import explain_text
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
@@ -55,7 +57,7 @@ def typed(having: str, *, table: Table = ROWS, accuracy: Accuracy = ACCURACY) ->
 
 
 def planned(having: str, *, table: Table = ROWS, accuracy: Accuracy = ACCURACY) -> Plan:
-    return plan(typed(having, table=table, accuracy=accuracy), dialect="duckdb")
+    return plan(typed(having, table=table, accuracy=accuracy), dialect=DUCKDB)
 
 
 NEGATED = "NOT (count(*) <= 500 OR count(DISTINCT customer_id) >= 70) OR count(*) = 20"
@@ -213,7 +215,7 @@ def test_beyond_twelve_thresholds_the_typed_tree_is_shown() -> None:
 def test_what_is_printed_is_never_less_than_what_is_spent(tolerance: int, cut: int, table: Table) -> None:
     formula = AnyOf((AllOf((above(0, cut, tolerance), below(1, 3 * cut, 2 * tolerance))), above(2, cut, tolerance)))
     asked = question(formula, count(table=table), total(table=table), units(), table=table)
-    made = plan(asked, dialect="postgres")
+    made = plan(asked, dialect=POSTGRES)
     printed = next(line for line in explain_text(made, left=None) if "Worst case" in line).split()[2]
     assert Decimal(printed) >= Decimal(made.worst_case_epsilon)
     assert Decimal(printed) < Decimal(made.worst_case_epsilon) + Decimal("0.011")

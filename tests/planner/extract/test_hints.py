@@ -11,6 +11,7 @@ from planner.bind.question import ask
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.statements.classify import PassThrough, SetKeyhole, Statement, classify
 from planner.statements.settings import accuracy
@@ -82,7 +83,7 @@ def _refused(sql: str, settings: dict[str, str]) -> KeyholeError | None:
         for part in statement.questions if isinstance(statement, Asking) else ():
             wanted = accuracy(settings, catalog.defaults)
             question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
-            plan(question, dialect="postgres")
+            plan(question, dialect=POSTGRES)
     except KeyholeError as error:
         return error
     return None
@@ -183,7 +184,7 @@ def _costs(sql: str, settings: dict[str, str], *, without: int = 0) -> float:
             assert isinstance(formula, AllOf)
             formula = AllOf(formula.children[1:])
         try:
-            least = min(least, plan(replace(question, formula=formula), dialect="postgres").worst_case_epsilon)
+            least = min(least, plan(replace(question, formula=formula), dialect=POSTGRES).worst_case_epsilon)
         except KeyholeError:
             continue
     return least

@@ -15,6 +15,7 @@ from planner.bind.question import ask
 from planner.catalog.model import Column, PublicTable, SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
+from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.model import Question
 from planner.statements.settings import accuracy
@@ -279,7 +280,7 @@ def _cost(sql: str) -> float:
     catalog = retail()
     wanted = accuracy({}, catalog.defaults)
     questions = [ask(q, catalog, accuracy=wanted, parameters={}, today=TODAY) for q in asking(sql).questions]
-    return sum(plan(question, dialect="duckdb").worst_case_epsilon for question in questions)
+    return sum(plan(question, dialect=DUCKDB).worst_case_epsilon for question in questions)
 
 
 @pytest.mark.parametrize("word", ["INTERSECT", "UNION", "EXCEPT"])
@@ -333,7 +334,7 @@ def test_the_thesis_s_own_examples_cost_one_side_s_rows(form: str, places: tuple
     def cost(sql: str) -> float:
         (question,) = asking(sql, catalog).questions
         return plan(
-            ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect="duckdb"
+            ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB
         ).worst_case_epsilon
 
     alone = cost(sides[0])

@@ -2,16 +2,19 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from operator import attrgetter
 
 import pytest
 
 from planner.catalog.model import Catalog, Column, PublicTable, RowCap, SqlType, Table
 from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.measure import row_value
 from planner.lower.row import RowSql
 from planner.lower.scan import rewrite
 from planner.plan.identity import fingerprint
-from planner.values.sql_literals import Dialect
 from tests.planner.asked import asked
 from tests.worlds.retail import retail
 
@@ -53,7 +56,7 @@ def _catalog(table: Table) -> Catalog:
     return replace(retail(), tables=(table,), public_tables=(_LEVELS,), stored_questions=())
 
 
-@pytest.mark.parametrize("dialect", ["postgres", "duckdb"])
+@pytest.mark.parametrize("dialect", [POSTGRES, DUCKDB], ids=attrgetter("name"))
 @pytest.mark.parametrize("refresh", ["static", "live"])
 @pytest.mark.parametrize(
     ("table", "sql"),
@@ -96,7 +99,7 @@ def test_a_measure_too_long_for_duckdb_is_refused_and_not_left_to_fail_on_data(
 ) -> None:
     column = replace(_CLIPPED.column("x"), declared=declared, bounds=(Decimal(0), Decimal(high)), grid=Decimal(grid))
     table = replace(_CLIPPED, columns=(column,))
-    assert row_value(RowSql(table=table, dialect="postgres"), column).low == 0
+    assert row_value(RowSql(table=table, dialect=POSTGRES), column).low == 0
     with pytest.raises(KeyholeError) as refused:
-        row_value(RowSql(table=table, dialect="duckdb"), column)
+        row_value(RowSql(table=table, dialect=DUCKDB), column)
     assert refused.value.code == "KH203"

@@ -17,13 +17,15 @@ import pytest
 
 from planner.bind.question import ask
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.condition import evaluate
 from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
-from planner.values.sql_literals import Dialect
 from proxy.pipeline.claim import groups_of_one_unit
 from tests.planner.asked import TODAY
 from tests.worlds.people import LABS, PATIENTS, people
@@ -112,7 +114,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
                 if rows:
                     connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
 
-            yield Engine("duckdb", lambda sql: connection.execute(sql).fetchall(), insert)
+            yield Engine(DUCKDB, lambda sql: connection.execute(sql).fetchall(), insert)
         return
     with psycopg.connect(request.getfixturevalue("postgres_url")) as server:
 
@@ -125,7 +127,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
             server.cursor().executemany(f"INSERT INTO {name} VALUES ({marks})".encode(), rows)
 
         _create(run, kind="TEMPORARY TABLE")
-        yield Engine("postgres", run, insert_there)
+        yield Engine(POSTGRES, run, insert_there)
         server.rollback()
 
 

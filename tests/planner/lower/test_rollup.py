@@ -1,6 +1,7 @@
 """The rows that count, as text: what a rollup holds does not depend on the question, what is asked of it does."""
 
 from dataclasses import replace
+from operator import attrgetter
 
 import pytest
 import sqlglot
@@ -9,14 +10,16 @@ from sqlglot import exp
 from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Table
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.condition import Compare
 from planner.question.model import Functional, Question
 from planner.question.plan import Rollup
-from planner.values.sql_literals import Dialect
 from tests.worlds.questions import CAPPED, CLIPPED, FRANCE, ROWS, count, question, total
 
-DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres")
+DIALECTS = (DUCKDB, POSTGRES)
 
 
 def _question(table: Table, *functionals: Functional, keys: tuple[str, ...] = ("country", "month")) -> Question:
@@ -25,13 +28,13 @@ def _question(table: Table, *functionals: Functional, keys: tuple[str, ...] = ("
     return replace(asked, keys=KeySpace(columns=columns, values=tuple(column.domain or () for column in columns)))
 
 
-def _rollup(asked: Question, dialect: Dialect = "postgres") -> Rollup:
+def _rollup(asked: Question, dialect: Dialect = POSTGRES) -> Rollup:
     rollup = rewrite(asked, dialect=dialect).rollup
     assert rollup is not None
     return rollup
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS, ids=attrgetter("name"))
 @pytest.mark.parametrize("table", [CLIPPED, CAPPED], ids=["clipped", "capped"])
 def test_one_rollup_for_all_questions_with_these_keys(table: Table, dialect: Dialect) -> None:
     asked = _question(table)
@@ -55,26 +58,26 @@ def test_other_bounding_is_another_rollup() -> None:
     ]
     assert len({_rollup(_question(table)).name for table in different}) == len(different)
     assert _rollup(_question(CLIPPED)).name != _rollup(_question(CLIPPED, keys=("country",))).name
-    assert _rollup(_question(CLIPPED), "duckdb").name != _rollup(_question(CLIPPED)).name
+    assert _rollup(_question(CLIPPED), DUCKDB).name != _rollup(_question(CLIPPED)).name
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS, ids=attrgetter("name"))
 @pytest.mark.parametrize("table", [CLIPPED, CAPPED], ids=["clipped", "capped"])
 def test_the_table_is_read_by_the_build_alone(table: Table, dialect: Dialect) -> None:
     rollup = _rollup(replace(_question(table, total(table=table)), where=Compare("amount", ">", 7)), dialect)
-    build = sqlglot.parse_one(rollup.build, dialect=dialect)
-    answer = sqlglot.parse_one(f"WITH rolled AS (SELECT 1),\n{rollup.sql}", dialect=dialect)
+    build = sqlglot.parse_one(rollup.build, dialect=dialect.name)
+    answer = sqlglot.parse_one(f"WITH rolled AS (SELECT 1),\n{rollup.sql}", dialect=dialect.name)
     assert sum(scan.name == "sales" for scan in build.find_all(exp.Table)) == 1
     assert all(scan.name != "sales" for scan in answer.find_all(exp.Table))
     assert all("amount" not in where.sql() for where in build.find_all(exp.Where))
 
 
 def test_nothing_is_kept_of_rows_that_are_their_own_units_or_of_live_tables() -> None:
-    assert rewrite(_question(ROWS), dialect="postgres").rollup is None
+    assert rewrite(_question(ROWS), dialect=POSTGRES).rollup is None
     live = replace(CLIPPED, refresh="live")
-    assert rewrite(_question(live), dialect="postgres").rollup is None
+    assert rewrite(_question(live), dialect=POSTGRES).rollup is None
 
 
 def test_a_column_may_not_be_called_as_the_rollups_own() -> None:
     named = replace(CLIPPED.columns[0], name="Keyhole_rows", domain=None)
-    assert rewrite(_question(replace(CLIPPED, columns=(*CLIPPED.columns, named))), dialect="duckdb").rollup is None
+    assert rewrite(_question(replace(CLIPPED, columns=(*CLIPPED.columns, named))), dialect=DUCKDB).rollup is None

@@ -1,6 +1,7 @@
 """The text of rewritten questions: one scan, steps told in comments, nothing of the analyst's unquoted."""
 
 from dataclasses import replace
+from operator import attrgetter
 
 import pytest
 import sqlglot
@@ -12,13 +13,16 @@ from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, SqlType, Table
 from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, Compare, Like
 from planner.question.model import Functional, Question
-from planner.values.sql_literals import Dialect, identifier, text
+from planner.values.sql_literals import identifier, text
 from tests.worlds.questions import CAPPED, CLIPPED, COUNTRIES, FRANCE, ROWS, count, question, total
 
-DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres")
+DIALECTS = (DUCKDB, POSTGRES)
 
 
 def _question(table: Table, *functionals: Functional, keys: tuple[str, ...] = ("country", "month")) -> Question:
@@ -28,12 +32,12 @@ def _question(table: Table, *functionals: Functional, keys: tuple[str, ...] = ("
 
 
 def _tree(sql: str, dialect: Dialect) -> exp.Query:
-    parsed = sqlglot.parse_one(sql, dialect=dialect)
+    parsed = sqlglot.parse_one(sql, dialect=dialect.name)
     assert isinstance(parsed, exp.Query)
     return parsed
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS, ids=attrgetter("name"))
 @pytest.mark.parametrize("table", [ROWS, CLIPPED, CAPPED], ids=["row", "clipped", "capped"])
 def test_the_table_is_read_once_and_every_step_is_told(table: Table, dialect: Dialect) -> None:
     sql = rewrite(_question(table, count(table=table), total(table=table)), dialect=dialect).sql
@@ -43,7 +47,7 @@ def test_the_table_is_read_once_and_every_step_is_told(table: Table, dialect: Di
     assert sum(line.strip().startswith("-- ") for line in sql.split("\n")) >= steps
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS, ids=attrgetter("name"))
 def test_columns_are_keys_then_functionals(dialect: Dialect) -> None:
     sql = rewrite(_question(CLIPPED, count(table=CLIPPED), total(table=CLIPPED)), dialect=dialect).sql
     assert _tree(sql, dialect).named_selects == ["k0", "k1", "f0", "f1"]
@@ -51,7 +55,7 @@ def test_columns_are_keys_then_functionals(dialect: Dialect) -> None:
 
 def test_keys_are_chosen_only_where_a_unit_could_have_too_many() -> None:
     def chooses(table: Table, keys: tuple[str, ...]) -> bool:
-        return "chosen" in rewrite(_question(table, keys=keys), dialect="postgres").sql
+        return "chosen" in rewrite(_question(table, keys=keys), dialect=POSTGRES).sql
 
     assert chooses(CLIPPED, ("country", "month"))
     assert not chooses(CLIPPED, ("month",))
@@ -63,22 +67,22 @@ def test_keys_are_chosen_only_where_a_unit_could_have_too_many() -> None:
 def test_bounding_comes_before_where(table: Table) -> None:
     """No WHERE of a step that reads or chooses rows mentions what the question filters by."""
     asked = replace(_question(table), where=Compare("amount", ">", 7))
-    for where in _tree(rewrite(asked, dialect="postgres").sql, "postgres").find_all(exp.Where):
+    for where in _tree(rewrite(asked, dialect=POSTGRES).sql, POSTGRES).find_all(exp.Where):
         assert "amount" not in where.sql()
 
 
 def test_the_questions_own_keys_are_restricted_after_the_choice() -> None:
     asked = _question(CLIPPED)
     fewer = replace(asked, keys=replace(asked.keys, values=(("France",), asked.keys.values[1])))
-    wheres = [where.sql() for where in _tree(rewrite(fewer, dialect="postgres").sql, "postgres").find_all(exp.Where)]
+    wheres = [where.sql() for where in _tree(rewrite(fewer, dialect=POSTGRES).sql, POSTGRES).find_all(exp.Where)]
     assert sum("Norway" in where and "place" not in where for where in wheres) == 1
     assert sum("Norway" not in where and "France" in where and "place" in where for where in wheres) == 1
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS, ids=attrgetter("name"))
 @given(value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12))
 def test_constants_and_names_cannot_leave_their_quotes(dialect: Dialect, value: str) -> None:
-    literal = sqlglot.parse_one(f"SELECT {text(value)}", dialect=dialect).expressions[0]
+    literal = sqlglot.parse_one(f"SELECT {text(value)}", dialect=dialect.name).expressions[0]
     assert literal == exp.Literal.string(value) or "\\" in value
     assert text(value).startswith("'")
     assert "'" not in text(value)[1:-1].replace("''", "")
@@ -89,15 +93,15 @@ def test_constants_and_names_cannot_leave_their_quotes(dialect: Dialect, value: 
 def test_text_that_sql_cannot_hold_is_refused(value: str) -> None:
     for condition in (Compare("country", "=", value), Like("country", value)):
         with pytest.raises(KeyholeError, match="KH212"):
-            rewrite(replace(_question(ROWS), where=condition), dialect="postgres")
+            rewrite(replace(_question(ROWS), where=condition), dialect=POSTGRES)
 
 
 @pytest.mark.parametrize("table", [ROWS, CLIPPED, CAPPED], ids=["row", "clipped", "capped"])
 def test_a_sensitivity_that_is_too_small_is_never_run(table: Table) -> None:
     for functional in (count(table=table), total(table=table)):
-        rewrite(_question(table, functional), dialect="postgres")
+        rewrite(_question(table, functional), dialect=POSTGRES)
         with pytest.raises(KeyholeError, match="KH900"):
-            rewrite(_question(table, replace(functional, sensitivity=functional.sensitivity - 1)), dialect="postgres")
+            rewrite(_question(table, replace(functional, sensitivity=functional.sensitivity - 1)), dialect=POSTGRES)
 
 
 def test_an_integer_without_a_grid_counts_in_ones() -> None:
@@ -108,7 +112,7 @@ def test_an_integer_without_a_grid_counts_in_ones() -> None:
             for c in ROWS.columns
         ),
     )
-    assert '"amount"' in rewrite(_question(table, total(table=table)), dialect="postgres").sql
+    assert '"amount"' in rewrite(_question(table, total(table=table)), dialect=POSTGRES).sql
 
 
 def test_types_that_cannot_be_computed_with_are_refused() -> None:
@@ -120,4 +124,4 @@ def test_types_that_cannot_be_computed_with_are_refused() -> None:
 
 def test_equal_questions_have_equal_text() -> None:
     asked = replace(_question(CAPPED, count(FRANCE, table=CAPPED)), where=ALWAYS)
-    assert rewrite(asked, dialect="duckdb") == rewrite(replace(asked), dialect="duckdb")
+    assert rewrite(asked, dialect=DUCKDB) == rewrite(replace(asked), dialect=DUCKDB)

@@ -15,6 +15,8 @@ from mechanisms.threshold.joint_loss import all_at_once
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import RowCap
 from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
 from planner.plan import build as planning
 from planner.plan.build import plan, smallest_fnr, smallest_tolerance
 from planner.question.condition import ALWAYS, Compare, evaluate
@@ -45,10 +47,10 @@ def asked(formula: Formula = BOTH) -> Question:
 
 def test_a_plan_meets_the_contract_with_the_minimal_formula() -> None:
     redundant = AllOf((BOTH, above(0, 100, 10), AnyOf((above(0, 200, 20), above(1, 0, 1)))))
-    made = plan(asked(redundant), dialect="duckdb")
+    made = plan(asked(redundant), dialect=DUCKDB)
     assert made.question.formula == made.minimised.formula == made.calibration.task.formula
     assert made.asked.formula == redundant
-    assert made.fingerprint == plan(asked(), dialect="duckdb").fingerprint
+    assert made.fingerprint == plan(asked(), dialect=DUCKDB).fingerprint
     assert made.calibration.fnr is not None
     assert made.calibration.fpr is not None
     assert made.calibration.fnr <= ACCURACY.fnr
@@ -60,7 +62,7 @@ def test_functionals_that_the_formula_does_not_need_are_not_computed() -> None:
     implied_guard = AllOf(
         (above(1, 9, 9), above(1, 0, 0), AnyOf((below(0, 20, 2), AllOf((below(0, 20, 2), above(2, 5, 1))))))
     )
-    made = plan(question(implied_guard, total(), count(), count(FRANCE)), dialect="duckdb")
+    made = plan(question(implied_guard, total(), count(), count(FRANCE)), dialect=DUCKDB)
     assert [functional.name for functional in made.question.functionals] == ["count(*)", "sum(amount)"]
     assert len(made.calibration.tests) == 2
     assert " AS f1" in made.rewritten.sql
@@ -74,7 +76,7 @@ def test_the_order_of_functionals_does_not_matter() -> None:
     for order in itertools.permutations(range(3)):
         moved = [replace(literals[old], functional=new) for new, old in enumerate(order)]
         formula = AnyOf((AllOf(tuple(moved[order.index(old)] for old in (0, 1))), moved[order.index(2)]))
-        made.add(plan(question(formula, *(functionals[old] for old in order)), dialect="duckdb").fingerprint)
+        made.add(plan(question(formula, *(functionals[old] for old in order)), dialect=DUCKDB).fingerprint)
     assert len(made) == 1
 
 
@@ -107,23 +109,23 @@ def test_whatever_changes_the_answer_changes_the_fingerprint() -> None:
             table=replace(CAPPED, row_cap=RowCap(rows=4, unique="line_id")),
         ),
     ]
-    fingerprints = [plan(other, dialect="duckdb").fingerprint for other in others]
+    fingerprints = [plan(other, dialect=DUCKDB).fingerprint for other in others]
     assert len(set(fingerprints)) == len(others)
     assert all(len(fingerprint) == 64 for fingerprint in fingerprints)
 
 
 def test_the_dialect_and_the_wording_do_not_change_the_fingerprint() -> None:
-    base = plan(asked(), dialect="duckdb")
-    assert plan(asked(), dialect="postgres").fingerprint == base.fingerprint
+    base = plan(asked(), dialect=DUCKDB)
+    assert plan(asked(), dialect=POSTGRES).fingerprint == base.fingerprint
     reworded = replace(asked(), accuracy=replace(ACCURACY, tolerance="count=50, sum=200"))
-    assert plan(reworded, dialect="duckdb").fingerprint == base.fingerprint
+    assert plan(reworded, dialect=DUCKDB).fingerprint == base.fingerprint
 
 
 @pytest.mark.parametrize(
     "formula", [TRUE, FALSE, AnyOf((above(0, 5, 1), below(0, 5, 1)))], ids=["true", "false", "tautology"]
 )
 def test_a_constant_formula_reads_and_costs_nothing(formula: Formula) -> None:
-    made = plan(question(formula, count(), total()), dialect="duckdb")
+    made = plan(question(formula, count(), total()), dialect=DUCKDB)
     assert made.worst_case_epsilon == 0
     assert made.question.functionals == ()
     assert made.rewritten.sql == ""
@@ -134,8 +136,8 @@ def test_a_constant_formula_reads_and_costs_nothing(formula: Formula) -> None:
 
 def test_disjoint_filters_cost_the_dearer_one_for_row_units() -> None:
     formula = AnyOf((above(0, 50, 5), above(1, 50, 5)))
-    apart = plan(question(formula, count(FRANCE), count(SPAIN)), dialect="duckdb")
-    together = plan(question(formula, count(FRANCE), count(Compare("amount", ">", 5))), dialect="duckdb")
+    apart = plan(question(formula, count(FRANCE), count(SPAIN)), dialect=DUCKDB)
+    together = plan(question(formula, count(FRANCE), count(Compare("amount", ">", 5))), dialect=DUCKDB)
     assert apart.worst_case_epsilon < 0.6 * together.worst_case_epsilon
 
 
@@ -144,7 +146,7 @@ def test_blocks_under_a_row_cap_are_never_charged_as_if_disjoint(tolerance: int)
     """One unit's rows may be split between two filters: each block index then moves by a whole step."""
     formula = AnyOf((above(0, 500, tolerance), above(1, 500, tolerance)))
     capped = question(formula, count(FRANCE, table=CAPPED), count(SPAIN, table=CAPPED), table=CAPPED)
-    made = plan(capped, dialect="duckdb")
+    made = plan(capped, dialect=DUCKDB)
     losses = [test.epsilon for test in made.calibration.tests]
     in_blocks = any(test.block > 1 for test in made.calibration.tests)
     assert made.worst_case_epsilon >= (sum(losses) if in_blocks else max(losses)) - 1e-12
@@ -154,7 +156,7 @@ def test_filters_with_shared_noise_are_disjoint_under_a_row_cap_too() -> None:
     """Two thresholds on one functional rule blocks out, so the dearer filter is all that is paid."""
     between = [AllOf((above(index, 50, 5), below(index, 80, 8))) for index in (0, 1)]
     capped = question(AnyOf(tuple(between)), count(FRANCE, table=CAPPED), count(SPAIN, table=CAPPED), table=CAPPED)
-    made = plan(capped, dialect="duckdb")
+    made = plan(capped, dialect=DUCKDB)
     assert made.worst_case_epsilon == max(test.epsilon for test in made.calibration.tests)
 
 
@@ -162,7 +164,7 @@ def test_filters_with_shared_noise_are_disjoint_under_a_row_cap_too() -> None:
 def test_every_mechanism_can_be_named(mechanism: str) -> None:
     wanted = replace(ACCURACY, mechanism=mechanism, most_positives=2 if mechanism in LIMITED else None)
     named = question(above(0, 500, 50), count()) if mechanism == "svt" else asked()
-    made = plan(replace(named, accuracy=wanted), dialect="postgres")
+    made = plan(replace(named, accuracy=wanted), dialect=POSTGRES)
     assert made.calibration.mechanism == mechanism
     assert made.worst_case_epsilon > 0
 
@@ -170,7 +172,7 @@ def test_every_mechanism_can_be_named(mechanism: str) -> None:
 def test_the_published_mechanisms_are_compared_on_the_formula_as_typed() -> None:
     typed = AnyOf((AllOf((above(0, 500, 50), above(1, 2000, 200))), AllOf((above(0, 500, 50), above(2, 40, 4)))))
     functionals = (count(), total(), count(FRANCE))
-    made = plan(question(typed, *functionals), dialect="duckdb")
+    made = plan(question(typed, *functionals), dialect=DUCKDB)
     task = DecisionTask(
         formula=typed,
         sensitivities=tuple(functional.sensitivity for functional in functionals),
@@ -185,7 +187,7 @@ def test_the_published_mechanisms_are_compared_on_the_formula_as_typed() -> None
 
 def test_beyond_twelve_thresholds_the_plan_says_so() -> None:
     many = AllOf(tuple(AnyOf((above(0, 100 * step, 10), above(1, 1000 * step, 100))) for step in range(1, 8)))
-    made = plan(asked(many), dialect="duckdb")
+    made = plan(asked(many), dialect=DUCKDB)
     assert not made.minimised.exact
     assert made.question.formula == made.minimised.formula
     assert planning.NOT_MINIMISED in made.warnings
@@ -195,7 +197,7 @@ def test_an_unreachable_accuracy_is_refused_with_a_tolerance_that_works() -> Non
     strict = AllOf((above(0, 500, 0), above(1, 25, 0)))
     by_tslm = question(strict, count(), average(20), accuracy=replace(ACCURACY, mechanism="tslm"))
     with pytest.raises(KeyholeError) as refused:
-        plan(by_tslm, dialect="duckdb")
+        plan(by_tslm, dialect=DUCKDB)
     assert refused.value.code == "KH303"
     assert refused.value.hint is not None
     prefix, suffix = "SET keyhole.tolerance = '", "';"
@@ -203,15 +205,15 @@ def test_an_unreachable_accuracy_is_refused_with_a_tolerance_that_works() -> Non
     size = Decimal(refused.value.hint.removeprefix(prefix).removesuffix(suffix))
     steps = [int(size * functional.rows / functional.unit_size) for functional in by_tslm.functionals]
     wider = AllOf((above(0, 500, steps[0]), above(1, 25, steps[1])))
-    assert plan(replace(by_tslm, formula=wider), dialect="duckdb").worst_case_epsilon > 0
+    assert plan(replace(by_tslm, formula=wider), dialect=DUCKDB).worst_case_epsilon > 0
 
 
 def test_equal_questions_give_equal_plans() -> None:
-    assert plan(asked(), dialect="duckdb") == plan(asked(), dialect="duckdb")
+    assert plan(asked(), dialect=DUCKDB) == plan(asked(), dialect=DUCKDB)
     planning._plan.cache_clear()
-    again = plan(asked(), dialect="duckdb")
+    again = plan(asked(), dialect=DUCKDB)
     planning._plan.cache_clear()
-    assert plan(asked(), dialect="duckdb") == again
+    assert plan(asked(), dialect=DUCKDB) == again
 
 
 def percentage(cut: Cut, text: str) -> Cut:
@@ -235,9 +237,9 @@ def test_the_smallest_tolerance_fits_and_a_tenth_less_does_not(epsilon: float) -
     assert found is not None
     assert len(calls) <= 14
     ask = with_tolerance([])
-    assert plan(ask(found), dialect="duckdb").worst_case_epsilon <= epsilon
+    assert plan(ask(found), dialect=DUCKDB).worst_case_epsilon <= epsilon
     less = f"{Decimal(found.removesuffix('%')) - Decimal('0.1')}%"
-    assert plan(ask(less), dialect="duckdb").worst_case_epsilon > epsilon
+    assert plan(ask(less), dialect=DUCKDB).worst_case_epsilon > epsilon
 
 
 def test_no_tolerance_fits_an_empty_budget() -> None:
@@ -258,28 +260,28 @@ def test_the_smallest_fnr_fits() -> None:
         calls.append(fnr)
         return replace(asked(), accuracy=replace(ACCURACY, fnr=fnr))
 
-    wanted = plan(with_fnr(0.12), dialect="duckdb").worst_case_epsilon
+    wanted = plan(with_fnr(0.12), dialect=DUCKDB).worst_case_epsilon
     calls.clear()
     found = smallest_fnr(with_fnr, epsilon=wanted)
     assert found is not None
     assert len(calls) <= 14
     assert float(found) <= 0.12
-    assert plan(with_fnr(float(found)), dialect="duckdb").worst_case_epsilon <= wanted
+    assert plan(with_fnr(float(found)), dialect=DUCKDB).worst_case_epsilon <= wanted
     assert smallest_fnr(with_fnr, epsilon=1e-9) is None
 
 
 def test_the_filter_that_is_always_true_is_no_filter() -> None:
-    assert plan(replace(asked(), where=ALWAYS), dialect="duckdb") == plan(asked(), dialect="duckdb")
+    assert plan(replace(asked(), where=ALWAYS), dialect=DUCKDB) == plan(asked(), dialect=DUCKDB)
 
 
 def test_two_means_of_one_column_cost_less_than_their_sum() -> None:
     """No row moves both in full; with narrow tolerances blocks are cheaper, and then both are paid in full."""
     either = question(AnyOf((above(0, 0, 400), below(1, 0, 400))), average(65), average(5))
-    made = plan(either, dialect="duckdb")
+    made = plan(either, dialect=DUCKDB)
     assert made.worst_case_epsilon < 0.9 * sum(test.epsilon for test in made.calibration.tests)
     assert all(test.block == 1 for test in made.calibration.tests)
     narrow = question(AnyOf((above(0, 0, 3), below(1, 0, 3))), average(65), average(5))
-    made = plan(narrow, dialect="duckdb")
+    made = plan(narrow, dialect=DUCKDB)
     assert all(test.block > 1 for test in made.calibration.tests)
     assert made.worst_case_epsilon == pytest.approx(sum(test.epsilon for test in made.calibration.tests))
 
@@ -292,7 +294,7 @@ def test_no_row_loses_more_than_the_plan_says(mechanism: str, tolerance: int, bo
     literals = (above(0, 0, tolerance), below(1, 0, tolerance), above(2, 300, max(1, tolerance // 4)))
     formula = AllOf(literals) if both else AnyOf(literals)
     wanted = replace(ACCURACY, mechanism=mechanism)
-    made = plan(question(formula, average(65), average(5), count(), accuracy=wanted), dialect="duckdb")
+    made = plan(question(formula, average(65), average(5), count(), accuracy=wanted), dialect=DUCKDB)
     for value in range(101):
         loss = Fraction(0)
         for functional, test in zip(made.question.functionals, made.calibration.tests, strict=True):
@@ -313,7 +315,7 @@ def test_no_row_loses_more_where_some_are_in_blocks(tolerance: int, wide: int, s
     means = (AllOf((above(0, 0, wide), below(0, 900, wide))), AllOf((below(1, 0, wide), above(1, -900, wide))))
     formula = AnyOf((*means, *sums) if shared else (above(0, 0, wide), below(1, 0, wide), *sums))
     functionals = (average(65), average(5), total(FRANCE), total(SPAIN))
-    made = plan(question(formula, *functionals, accuracy=wanted), dialect="duckdb")
+    made = plan(question(formula, *functionals, accuracy=wanted), dialect=DUCKDB)
     blocks = [test.block > 1 for test in made.calibration.tests]
     if shared and not reuse:
         assert sorted(blocks) == [False, False, True, True]
@@ -333,7 +335,7 @@ def test_thresholds_that_differ_in_a_late_digit_are_charged_apart() -> None:
     wide, narrow = (
         plan(
             sql_question(f"SELECT ward FROM visits GROUP BY ward HAVING {having.format('0' * zeros)}"),
-            dialect="postgres",
+            dialect=POSTGRES,
         )
         for zeros in (1, 31)
     )
@@ -347,7 +349,7 @@ def test_questions_that_differ_in_a_late_digit_are_different_questions() -> None
             sql_question(
                 f"SELECT ward FROM visits WHERE cost > 1.{'0' * 31}{digit} GROUP BY ward HAVING count(*) > 50"
             ),
-            dialect="postgres",
+            dialect=POSTGRES,
         )
         for digit in (1, 9)
     )

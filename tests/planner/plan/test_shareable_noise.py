@@ -6,6 +6,7 @@ import pytest
 
 from mechanisms.formula import AllOf
 from planner.explain.render import explain_text
+from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.plan.shareable_noise import MOST_FOR_SHARING
 from planner.question.model import Accuracy, Question
@@ -30,7 +31,7 @@ def in_blocks(made: Plan) -> list[bool]:
 def test_a_question_never_costs_more_than_the_factor(tolerance: int, mechanism: str) -> None:
     """And is told what it would cost in blocks, which is what it costs where nothing is shared."""
     shared, apart = (
-        plan(sum_above(tolerance, accuracy=replace(one, mechanism=mechanism)), dialect="duckdb")
+        plan(sum_above(tolerance, accuracy=replace(one, mechanism=mechanism)), dialect=DUCKDB)
         for one in (ACCURACY, APART)
     )
     assert apart.sharing is None
@@ -47,23 +48,23 @@ def test_a_question_never_costs_more_than_the_factor(tolerance: int, mechanism: 
 @pytest.mark.parametrize("mechanism", ["keyhole", "progressive"])
 def test_blocks_go_where_the_tolerance_is_twice_the_sensitivity_and_stay_below_a_half(mechanism: str) -> None:
     wanted = replace(ACCURACY, mechanism=mechanism)
-    assert in_blocks(plan(sum_above(250, accuracy=wanted), dialect="duckdb")) == [False]
-    assert in_blocks(plan(sum_above(50, accuracy=wanted), dialect="duckdb")) == [True]
+    assert in_blocks(plan(sum_above(250, accuracy=wanted), dialect=DUCKDB)) == [False]
+    assert in_blocks(plan(sum_above(50, accuracy=wanted), dialect=DUCKDB)) == [True]
 
 
 @pytest.mark.parametrize("refresh", ["hourly", "explicit", "daily 02:00"])
 def test_other_data_versions_that_last_are_shared_too(refresh: str) -> None:
-    assert plan(sum_above(250, refresh=refresh), dialect="duckdb").sharing is not None
+    assert plan(sum_above(250, refresh=refresh), dialect=DUCKDB).sharing is not None
 
 
 def test_what_nobody_can_read_again_keeps_its_blocks() -> None:
-    live = plan(sum_above(250, refresh="live"), dialect="duckdb")
+    live = plan(sum_above(250, refresh="live"), dialect=DUCKDB)
     assert (in_blocks(live), live.sharing) == ([True], None)
 
 
 def test_each_functional_is_weighed_by_itself() -> None:
     """The mean's tolerance is far below what a row changes, so that its blocks stay; the sum's go."""
-    made = plan(question(AllOf((above(0, 5000, 250), above(1, 0, 3))), total(), average(65)), dialect="duckdb")
+    made = plan(question(AllOf((above(0, 5000, 250), above(1, 0, 3))), total(), average(65)), dialect=DUCKDB)
     assert made.sharing is not None
     place = next(i for i, one in enumerate(made.question.functionals) if one.name == "sum(amount)")
     assert made.sharing.functionals == {place}
@@ -74,15 +75,15 @@ def test_each_functional_is_weighed_by_itself() -> None:
 
 def test_sharing_is_no_part_of_what_a_question_is() -> None:
     """A released answer serves both, for nothing."""
-    shared, apart = (plan(sum_above(250, accuracy=one), dialect="duckdb") for one in (ACCURACY, APART))
+    shared, apart = (plan(sum_above(250, accuracy=one), dialect=DUCKDB) for one in (ACCURACY, APART))
     assert shared.fingerprint == apart.fingerprint
 
 
 def test_explain_says_so_and_what_it_costs_otherwise() -> None:
-    text = "\n".join(explain_text(plan(sum_above(250), dialect="duckdb"), left=None))
+    text = "\n".join(explain_text(plan(sum_above(250), dialect=DUCKDB), left=None))
     assert "noise on the sum, so that other thresholds can share it" in text
     assert "with keyhole.reuse = off" in text
     assert "one threshold alone" not in text
-    apart = "\n".join(explain_text(plan(sum_above(250, accuracy=APART), dialect="duckdb"), left=None))
+    apart = "\n".join(explain_text(plan(sum_above(250, accuracy=APART), dialect=DUCKDB), left=None))
     assert "noise on blocks of 100 steps" in apart
     assert "share it" not in apart

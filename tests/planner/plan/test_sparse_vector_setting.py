@@ -11,6 +11,7 @@ from planner.errors import KeyholeError
 from planner.explain.document import explain_json
 from planner.explain.guarantee import guarantee_json, guarantee_sentence
 from planner.explain.render import explain_text
+from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.statements.settings import accuracy
@@ -33,12 +34,12 @@ def with_settings(sql: str, settings: dict[str, str]) -> Plan:
         public_knowledge=public_knowledge,
         tolerance=tolerance,
     )
-    return plan(question, dialect="duckdb")
+    return plan(question, dialect=DUCKDB)
 
 
 def planned(sql: str = COUNT, *, mechanism: str = "svt", most_positives: str = "3") -> Plan:
     question = asked(sql, mechanism=mechanism, most_positives=most_positives)
-    return plan(question, dialect="duckdb")
+    return plan(question, dialect=DUCKDB)
 
 
 def followed(hint: str | None, **settings: str) -> list[dict[str, str]]:
@@ -98,7 +99,7 @@ def test_each_limit_is_a_question_of_its_own_and_costs_more_than_a_lower_one() -
 
 def test_other_mechanisms_keep_their_fingerprints() -> None:
     plain, reset = asked(COUNT), asked(COUNT, most_positives="", public_knowledge=" ")
-    assert plan(plain, dialect="duckdb").fingerprint == plan(reset, dialect="duckdb").fingerprint
+    assert plan(plain, dialect=DUCKDB).fingerprint == plan(reset, dialect=DUCKDB).fingerprint
 
 
 @pytest.mark.parametrize(("limit", "groups"), [("1", "1 group is"), ("3", "3 groups are")])
@@ -111,7 +112,7 @@ def test_the_guarantee_says_what_a_limit_does(limit: str, groups: str) -> None:
     assert "epsilon for all groups together" in sentence
     document = guarantee_json(made)
     assert (document["fnr"], document["fpr"], document["most_groups"]) == (None, 0.1, int(limit))
-    assert guarantee_json(plan(asked(COUNT), dialect="duckdb"))["most_groups"] is None
+    assert guarantee_json(plan(asked(COUNT), dialect=DUCKDB))["most_groups"] is None
 
 
 def test_explain_says_that_the_loss_is_of_all_groups() -> None:

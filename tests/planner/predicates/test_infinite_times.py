@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from planner.catalog.model import Column, Derivation, SqlType, Table
+from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.parser.tree import parse
 from planner.predicates.condition import row_condition
@@ -88,7 +89,7 @@ def test_infinite_times_count_as_postgresql_counts_them(connection: psycopg.Conn
             where.replace("extract(hour FROM s)", "(CASE WHEN s < '10000-01-01' THEN extract(hour FROM s) END)"),
         )
         condition = row_condition(parse(f"SELECT 1 FROM r WHERE {where}").args["where"].this, Scope(_TABLE, "r"), given)
-        sql = RowSql(_TABLE, "postgres")
+        sql = RowSql(_TABLE, POSTGRES)
         assert _kept(connection, sql.holds(condition)) == expected, where
         grouped = of_groups(condition, [_TABLE.column("day")], _TABLE.columns)
         inside = "s BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'"

@@ -11,6 +11,8 @@ import pytest
 
 from planner.catalog.model import Column, SqlType, Table, Value
 from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.parser.tree import parse
 from planner.predicates.condition import row_condition
@@ -167,8 +169,8 @@ class _Engines:
         tree = parse(f"SELECT 1 FROM r WHERE {where}").args["where"].this
         given = Given(parameters=parameters or {}, today=date(2011, 6, 30), utc=True)
         condition = row_condition(tree, Scope(_TABLE, "r"), given)
-        postgres = RowSql(_TABLE, "postgres").holds(condition)
-        duck = RowSql(_TABLE, "duckdb").holds(condition)
+        postgres = RowSql(_TABLE, POSTGRES).holds(condition)
+        duck = RowSql(_TABLE, DUCKDB).holds(condition)
         return [
             self.expected(postgres),
             [k for (k,) in self.duck.execute(f"SELECT k FROM r WHERE {duck} ORDER BY k").fetchall()],

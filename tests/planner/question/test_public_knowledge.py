@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.protocol import Knowledge
+from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.public_knowledge import knowledge, public_knowledge
 from tests.planner.asked import asked
@@ -58,18 +59,18 @@ def test_nothing_known_is_nothing(text: str) -> None:
 
 def test_knowledge_chooses_the_looks_and_is_part_of_the_question() -> None:
     texts = ("", "count: 10000 far by 95, 10 near by 40", "count: 0 far by 95, 1000 near by 40")
-    plans = [plan(asked(COUNT, mechanism="mim", public_knowledge=text), dialect="duckdb") for text in texts]
+    plans = [plan(asked(COUNT, mechanism="mim", public_knowledge=text), dialect=DUCKDB) for text in texts]
     assert [len(made.calibration.tests[0].looks) for made in plans] == [1, 1, 0]
     assert plans[0].calibration.tests[0].looks != plans[1].calibration.tests[0].looks
     assert len({made.fingerprint for made in plans}) == 3
-    spelt = plan(asked(COUNT, mechanism="mim", public_knowledge=f"  {texts[1].upper()}"), dialect="duckdb")
+    spelt = plan(asked(COUNT, mechanism="mim", public_knowledge=f"  {texts[1].upper()}"), dialect=DUCKDB)
     assert spelt.fingerprint == plans[1].fingerprint
 
 
 @pytest.mark.parametrize("text", ["1000000 far by 90, 0 near by 90", "0 far by 1, 1000000 near by 1"])
 @pytest.mark.parametrize("mechanism", ["mim", "mim_progressive"])
 def test_whatever_is_told_the_promise_stays(mechanism: str, text: str) -> None:
-    made = plan(asked(TWO, mechanism=mechanism, public_knowledge=text), dialect="duckdb")
+    made = plan(asked(TWO, mechanism=mechanism, public_knowledge=text), dialect=DUCKDB)
     assert made.calibration.fnr is not None
     assert made.calibration.fpr is not None
     assert made.calibration.fnr <= 0.05

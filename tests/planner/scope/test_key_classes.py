@@ -14,6 +14,8 @@ from mechanisms.protocol import Outcome
 from planner.bind.question import ask
 from planner.catalog.key_space import as_text
 from planner.extract.outer_query import outer_sql
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.statements.settings import accuracy
 from proxy.pipeline.claim import Claim, claim, spent
@@ -166,7 +168,7 @@ def test_postgresql_says_the_same(statement: str, connection: psycopg.Connection
         theirs = _shape(connection.execute(sql.replace("public.sales", "sales")))
         (question,) = asking(sql).questions
         what = ask(question, retail(), accuracy=WANTED, parameters={}, today=TODAY)
-        counted = connection.execute(plan(what, dialect="postgres").rewritten.sql).fetchall()
+        counted = connection.execute(plan(what, dialect=POSTGRES).rewritten.sql).fetchall()
         width = len(what.keys.columns)
         texts = {tuple(map(as_text, what.keys.key(i))) for i in range(what.keys.size)}
         held = [
@@ -198,7 +200,7 @@ def test_classes_are_charged_to_every_value_of_their_key() -> None:
 
 
 def test_what_was_spent_on_a_class_is_spent_on_each_of_its_values() -> None:
-    made = plan(asked("SELECT hour / 6, ward FROM visits GROUP BY 1, 2 HAVING count(*) > 40"), dialect="duckdb")
+    made = plan(asked("SELECT hour / 6, ward FROM visits GROUP BY 1, 2 HAVING count(*) > 40"), dialect=DUCKDB)
     losses = np.array([[10 * place + ward for ward in range(3)] for place in range(4)], dtype=np.float64).reshape(-1)
     what = _claim("SELECT hour / 6, ward FROM visits GROUP BY 1, 2 HAVING count(*) > 40")
     told = spent(made, what, Outcome(passed=np.zeros(12, dtype=np.bool_), epsilon=losses)).amounts(what.charge.cells)
@@ -215,7 +217,7 @@ def _charged(sql: str) -> Cells:
 def _claim(sql: str) -> Claim:
     question, *_ = asking(sql).questions
     wanted = Asked(question=question, analyst=retail().analysts[0], settings={}, parameters={}, today=TODAY)
-    return claim(plan(asked(sql), dialect="duckdb"), retail(), asked=wanted, version="1")
+    return claim(plan(asked(sql), dialect=DUCKDB), retail(), asked=wanted, version="1")
 
 
 def test_what_is_not_exact_is_refused() -> None:

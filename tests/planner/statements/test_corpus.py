@@ -10,6 +10,8 @@ from mechanisms.formula import cuts
 from planner.bind.question import ask
 from planner.errors import CATALOGUE, KeyholeError
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
@@ -74,7 +76,7 @@ def _outcome(sql: str) -> str:
         pointed = "" if error.position is None else sql[error.position - 1 :].split()[0]
         return f"{error.code} {pointed}".strip()
     for question in made:
-        plan(question, dialect="postgres")
+        plan(question, dialect=POSTGRES)
     return " & ".join(map(question_text, made))
 
 
@@ -86,7 +88,7 @@ def test_statement(sql: str, outcome: str) -> None:
 def test_one_question_has_one_fingerprint_however_it_is_written() -> None:
     found: dict[str, str] = {}
     for sql, name in pairs("spellings.sql"):
-        fingerprint = plan(asked(sql), dialect="duckdb").fingerprint
+        fingerprint = plan(asked(sql), dialect=DUCKDB).fingerprint
         assert found.setdefault(name, fingerprint) == fingerprint, sql
     assert len(set(found.values())) == len(found), "two questions share a fingerprint"
 
@@ -139,7 +141,7 @@ def test_what_can_be_answered_costs_something_or_is_constant() -> None:
     for sql, outcome in [pair for name in _FILES for pair in pairs(name)]:
         if outcome.startswith(("KH", "passed")) or " & " in outcome:
             continue
-        made = plan(asked(sql), dialect="duckdb")
+        made = plan(asked(sql), dialect=DUCKDB)
         used = {cut.functional for cut in cuts(made.question.formula)}
         assert used == set(range(len(made.question.functionals)))
         assert (made.worst_case_epsilon > 0) is bool(used)

@@ -14,6 +14,7 @@ from planner.bind.question import ask
 from planner.catalog.model import Catalog
 from planner.catalog.pins import Pins, pinned_table
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy
@@ -52,7 +53,7 @@ def planned(catalog: Catalog, index: int) -> Plan:
     wanted = {f"keyhole.{name}": value for name, value in QUESTIONS[index]["settings"].items()}
     contract = settings.accuracy(wanted, catalog.defaults)
     question = ask(asked.questions[0], catalog, accuracy=contract, parameters={}, today=date(2026, 3, 1))
-    return plan(question, dialect="duckdb")
+    return plan(question, dialect=DUCKDB)
 
 
 def test_the_demo_has_494_keys_of_customer_months(policy: Policy, catalog: Catalog) -> None:

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Table
 from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.condition import Compare
 from planner.question.model import Measure, Question
@@ -80,13 +82,13 @@ def test_a_rollup_gives_what_the_scan_gave(keeping: Engines, question: Question,
     relations = keeping.load(found)
     for source in _sources(keeping):
         np.testing.assert_array_equal(
-            _ask(source, question, relations[source.dialect], version=version), expected, err_msg="scan"
+            _ask(source, question, relations[source.dialect.name], version=version), expected, err_msg="scan"
         )
         source.settle()
     _remove(keeping, relations)
     for source in _sources(keeping):
         np.testing.assert_array_equal(
-            _ask(source, question, relations[source.dialect], version=version), expected, err_msg="rollup"
+            _ask(source, question, relations[source.dialect.name], version=version), expected, err_msg="rollup"
         )
 
 
@@ -110,7 +112,7 @@ def test_a_rollup_gives_what_the_scan_gave_for_totals_of_units(
 
     def answers(source: Source) -> npt.NDArray[np.int64]:
         assert question.per_unit is not None
-        per_unit = replace(question.per_unit, table=replace(table, relation=relations[source.dialect]))
+        per_unit = replace(question.per_unit, table=replace(table, relation=relations[source.dialect.name]))
         rewritten = rewrite(replace(question, per_unit=per_unit), dialect=source.dialect)
         assert rewritten.rollup is not None
         count = len(question.functionals)
@@ -140,7 +142,7 @@ def test_a_rollup_of_too_many_rows_is_not_kept(
     try:
         for source in (postgres, duck):
             for _ in range(2):
-                asked_of = crowded[source.dialect]
+                asked_of = crowded[source.dialect.name]
                 np.testing.assert_array_equal(_ask(source, question, asked_of, version="1"), expected)
                 source.settle()
         assert _tables(engines) == before + room
@@ -160,7 +162,7 @@ def test_a_rollup_of_too_many_rows_is_not_kept(
 
 def _built(question: Question, relation: str, dialect: str) -> str:
     table = replace(question.table, relation=relation)
-    rollup = rewrite(replace(question, table=table), dialect="duckdb" if dialect == "duckdb" else "postgres").rollup
+    rollup = rewrite(replace(question, table=table), dialect=DUCKDB if dialect == "duckdb" else POSTGRES).rollup
     assert rollup is not None
     return rollup.build
 
@@ -191,7 +193,7 @@ def test_one_rollup_serves_every_filter_and_restriction(
         replace(asked, keys=KeySpace(columns=asked.keys.columns, values=(("süd",), (1, 5)))),
     ]
     for source in _sources(keeping):
-        relation = crowded[source.dialect]
+        relation = crowded[source.dialect.name]
         names = {rewrite(one, dialect=source.dialect).rollup for one in later}
         assert len({rollup.name for rollup in names if rollup is not None}) == 1
         _ask(source, asked, relation, version="crowd")
@@ -204,17 +206,17 @@ def test_one_rollup_serves_every_filter_and_restriction(
 def test_the_rows_that_count_serve_different_values_too(keeping: Engines, crowded: dict[str, str], groups: int) -> None:
     """Under a row cap; where units' totals are clipped, or units are counted beside, nothing is kept."""
     asked = different_values(crowd_question(unit=("code",), keys=("ward", "level"), cap=2, groups=groups))
-    assert rewrite(asked, dialect="duckdb").rollup is None
+    assert rewrite(asked, dialect=DUCKDB).rollup is None
     served = replace(asked, functionals=asked.functionals[5:])
     expected, version = true_aggregates(served, _CROWD), next(_VERSIONS)
     for source in _sources(keeping):
         assert rewrite(served, dialect=source.dialect).rollup is not None
         for _ in range(2):
-            found = _ask(source, served, crowded[source.dialect], version=version)
+            found = _ask(source, served, crowded[source.dialect.name], version=version)
             np.testing.assert_array_equal(found, expected)
             source.settle()
     clipped = different_values(crowd_question(unit=("code",), keys=("ward", "level"), cap=None, groups=groups))
-    assert rewrite(replace(clipped, functionals=clipped.functionals[5:]), dialect="duckdb").rollup is None
+    assert rewrite(replace(clipped, functionals=clipped.functionals[5:]), dialect=DUCKDB).rollup is None
 
 
 def test_another_version_reads_the_table_again(keeping: Engines) -> None:
@@ -222,11 +224,11 @@ def test_another_version_reads_the_table_again(keeping: Engines) -> None:
     before, after = _CROWD[:200], _CROWD[200:]
     first, second = next(_VERSIONS), next(_VERSIONS)
     for source in _sources(keeping):
-        relation = keeping.load(before)[source.dialect]
+        relation = keeping.load(before)[source.dialect.name]
         _ask(source, question, relation, version=first)
         source.settle()
         moved = keeping.load(after)
-        if source.dialect == "duckdb":
+        if source.dialect is DUCKDB:
             Path(moved["duckdb"].split("'")[1]).replace(relation.split("'")[1])
         old, new = (true_aggregates(question, found) for found in (before, after))
         assert (old != new).any()
@@ -246,7 +248,7 @@ def test_threads_at_once(keeping: Engines, crowded: dict[str, str]) -> None:
 
         def ask(source: Source = source, wrong: list[int] = wrong) -> None:
             for turn in range(6):
-                found = _ask(source, asked[turn % 2], crowded[source.dialect], version=version)
+                found = _ask(source, asked[turn % 2], crowded[source.dialect.name], version=version)
                 wrong.extend([turn] if (found != expected[turn % 2]).any() else [])
 
         threads = [threading.Thread(target=ask) for _ in range(4)]
@@ -334,11 +336,11 @@ def test_the_scratch_schema_is_left_empty(
 
 def test_nothing_is_kept_where_bounding_chooses_nothing() -> None:
     asked = crowd_question(unit=("person",), keys=("ward",), cap=None, groups=1)
-    rolled = rewrite(asked, dialect="duckdb").rollup
+    rolled = rewrite(asked, dialect=DUCKDB).rollup
     assert rolled is not None
     for table in (
         replace(asked.table, unit=(), rows_per_unit=None),
         replace(asked.table, refresh="live"),
     ):
         functionals = (functional(table, Measure.ROWS, None, Compare("age", ">", 5)),)
-        assert rewrite(replace(asked, table=table, functionals=functionals), dialect="duckdb").rollup is None
+        assert rewrite(replace(asked, table=table, functionals=functionals), dialect=DUCKDB).rollup is None

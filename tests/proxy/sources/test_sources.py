@@ -17,6 +17,7 @@ import pytest
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
 from proxy.sources.open import Source, TrueAggregates, open_source
@@ -64,7 +65,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) ->
 
 
 def _ask(source: Source, sql: str, *, timeout_ms: int = 20_000) -> TrueAggregates:
-    rewritten = Rewritten(dialect=source.dialect, sql=sql)
+    rewritten = Rewritten(dialect=source.dialect.name, sql=sql)
     return source.aggregates(rewritten, _KEYS, functionals=1, timeout_ms=timeout_ms)
 
 
@@ -80,7 +81,7 @@ def test_schema(source: Opened) -> None:
         "x": "double precision",
         "ok": "boolean",
     }
-    prunable = opened.dialect == "duckdb"
+    prunable = opened.dialect is DUCKDB
     assert opened.schema(name) == tuple(
         SourceColumn(column, kind, nullable=True, prunable=prunable) for column, kind in declared.items()
     )

@@ -206,7 +206,7 @@ def _answers(engines: Engines, question: Question, relations: dict[str, str]) ->
     found = []
     for source in (engines.duck, engines.postgres):
         assert question.per_unit is not None
-        table = replace(question.per_unit.table, relation=relations[source.dialect])
+        table = replace(question.per_unit.table, relation=relations[source.dialect.name])
         rewritten = rewrite(replace(question, per_unit=replace(question.per_unit, table=table)), dialect=source.dialect)
         found.append(
             source.aggregates(rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000).values

@@ -371,9 +371,9 @@ class Engines:
         """What each engine says."""
         result = []
         for source in (self.duck, self.postgres):
-            if source.dialect not in relations:
+            if source.dialect.name not in relations:
                 continue
-            table = replace(question.table, relation=relations[source.dialect])
+            table = replace(question.table, relation=relations[source.dialect.name])
             rewritten = rewrite(replace(question, table=table), dialect=source.dialect)
             found = source.aggregates(
                 rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000

@@ -1,0 +1,72 @@
+"""DuckDB: decimals of at most 38 digits that fail where they are too short, text whose collation it does not tell."""
+
+from fractions import Fraction
+
+from planner.catalog.model import Column, SqlType
+from planner.errors import KeyholeError
+from planner.lower.dialects.grid import Grid
+from planner.lower.dialects.model import Dialect, ExactValues, Rounded
+from planner.values.sql_literals import duckdb_numeric, type_name
+
+_MORE_THAN_ALL_GROUPS = 2**62
+_SHORT_DECIMAL = 10**18  # decimals of up to 18 digits are kept in 64 bits
+_LONGEST_DECIMAL = 10**38
+_LARGEST_HUGEINT = 2**127
+
+
+def _stored_column(name: str, column: Column) -> str:
+    # a cast keeps a column's own collation, and DuckDB does not tell which columns have one
+    cast = f"TRY_CAST({name} AS {type_name(column)})"
+    return f'{cast} COLLATE "C"' if column.sql_type is SqlType.TEXT else cast
+
+
+def _exact_values(declared: str) -> ExactValues:
+    precision, scale = duckdb_numeric(declared)
+    limit = Fraction(10**precision - 1, 10**scale)
+    return ExactValues(scale=scale, low=-limit, high=limit)
+
+
+def _canonical_numeric(expression: str, declared: str) -> str:
+    spelled = f"CAST({expression} AS text)"
+    return f"rtrim(rtrim({spelled}, '0'), '.')" if duckdb_numeric(declared)[1] > 0 else spelled
+
+
+def _floor_quotient(dividend: str, divisor: int) -> str:
+    return f"({dividend}) // {divisor}"
+
+
+def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
+    p, q = grid.p, grid.q
+    scale = duckdb_numeric(column.declared)[1]
+    largest = 2 * q * (grid.largest_whole + 1)
+    if largest * 10**scale >= _LONGEST_DECIMAL or 2 * largest + 2 * p >= _LARGEST_HUGEINT:
+        raise KeyholeError(
+            "KH203",
+            f'the bounds of "{column.name}" have too many digits beside the {scale} decimals of {column.declared}',
+            detail="DuckDB computes with 38 digits, and on larger numbers the statement would fail.",
+            hint="Have the owner declare narrower bounds, or expose the column with fewer decimals in a view.",
+        )
+    # within the bounds fewer digits suffice, which leaves room for the multiplication
+    digits = len(str(max(grid.largest_whole, 1))) + 1 + scale
+    if largest * 10**scale >= _SHORT_DECIMAL:
+        digits = max(digits, 19)  # a product of two decimals of up to 18 digits may have no more, whatever it needs
+    x = f"TRY_CAST({expression} AS decimal({min(digits, 38)}, {scale}))"
+    if p == 1 and q % 10**scale == 0:
+        return Rounded(grid.cast_to_range(f"CAST({x} * {q} AS hugeint)"))
+    return Rounded(grid.cast_to_range(grid.round_doubled(f"CAST(floor({x} * {2 * q}) AS hugeint)", _floor_quotient)))
+
+
+DUCKDB = Dialect(
+    name="duckdb",
+    huge_integer="hugeint",
+    byte_order="",
+    text_groups_are_bytes=False,
+    numeric_nan=None,
+    # MATERIALIZED alone does not stop DuckDB from moving a test into the step
+    materialized_fence=f"LIMIT {_MORE_THAN_ALL_GROUPS}",
+    stored_column=_stored_column,
+    exact_values=_exact_values,
+    canonical_numeric=_canonical_numeric,
+    floor_quotient=_floor_quotient,
+    rounded_numeric=_rounded_numeric,
+)

@@ -1,0 +1,67 @@
+"""A measure's grid: its bounds in steps, and rounding to a step in whole numbers, half up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from planner.values.sql_literals import integer
+
+INT4 = 2**31
+INT8 = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The step g = p/q that a measure is rounded to, and its declared range in the user's unit."""
+
+    step: Fraction
+    lower: Fraction
+    upper: Fraction
+
+    @property
+    def p(self) -> int:
+        """The step's numerator."""
+        return self.step.numerator
+
+    @property
+    def q(self) -> int:
+        """The step's denominator."""
+        return self.step.denominator
+
+    @property
+    def low(self) -> int:
+        """The least value in steps."""
+        return _half_up(self.lower / self.step)
+
+    @property
+    def high(self) -> int:
+        """The greatest value in steps."""
+        return _half_up(self.upper / self.step)
+
+    @property
+    def largest_whole(self) -> int:
+        """The largest whole number, by size, between the bounds or next to one of them."""
+        return max(abs(floor(self.lower)), abs(ceil(self.upper)))
+
+    def round_doubled(self, doubled: str, floor_quotient: Callable[[str, int], str]) -> str:
+        """`floor((doubled + p) / 2p)` where that is at least `low`: shifted so that the dividend is never negative.
+
+        Parameters:
+            doubled: 2q times the value, rounded down to a whole number.
+        """
+        dividend = f"{doubled} + {integer(self.p - 2 * self.p * self.low)}"
+        return f"{floor_quotient(dividend, 2 * self.p)} + {integer(self.low)}"
+
+    def cast_to_range(self, expression: str) -> str:
+        """The expression, which lies in the range, in the narrowest type that holds it."""
+        return f"CAST({expression} AS {integer_type(self.low, self.high)})"
+
+
+def integer_type(low: int, high: int) -> str:
+    """The narrowest type of all integers from `low` to `high`."""
+    return "integer" if max(abs(low), abs(high)) < INT4 else "bigint"
+
+
+def _half_up(value: Fraction) -> int:
+    return floor(value + Fraction(1, 2))

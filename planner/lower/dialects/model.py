@@ -1,0 +1,76 @@
+"""What a dialect is: every difference between engines as one field, read where the SQL is made."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from planner.catalog.model import Column
+from planner.lower.dialects.grid import INT4, INT8, Grid
+
+
+@dataclass(frozen=True, slots=True)
+class ExactValues:
+    """The values an exact column can take: multiples of 10^-scale (None: any) from low to high (None: any)."""
+
+    scale: int | None
+    low: Fraction | None
+    high: Fraction | None
+
+    def holds(self, value: Fraction) -> bool:
+        """Whether the column can have the value."""
+        if self.scale is not None and (value * 10**self.scale).denominator != 1:
+            return False
+        return (self.low is None or self.low <= value) and (self.high is None or value <= self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """A value in multiples of its grid as SQL: `sql` times `steps` is an integer."""
+
+    sql: str
+    steps: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The SQL of one engine, as far as it differs from another's. No expression made here can fail on data."""
+
+    name: str
+    """The engine in EXPLAIN, and in what a rollup is called."""
+
+    huge_integer: str
+    """The type of whole numbers beyond 64 bits; sums of such numbers are exact in it."""
+
+    byte_order: str
+    """Follows a text in ORDER BY so that its bytes decide; empty where they do anyway."""
+
+    text_groups_are_bytes: bool
+    """Whether GROUP BY of a stored text column, under the collation it has, tells apart what differs in a byte."""
+
+    numeric_nan: str | None
+    """NaN as a numeric constant; None where a numeric is always a number."""
+
+    materialized_fence: str | None
+    """Ends a step that is materialized, where that word alone does not keep later tests out of the step."""
+
+    stored_column: Callable[[str, Column], str]
+    """The quoted name of a stored column as a value of its declared type; text compares byte by byte."""
+
+    exact_values: Callable[[str], ExactValues]
+    """The values of a declared numeric type."""
+
+    canonical_numeric: Callable[[str, str], str]
+    """A numeric expression of a declared type as text that is the same on every engine: without idle zeros."""
+
+    floor_quotient: Callable[[str, int], str]
+    """A whole expression that is not negative, divided by a positive integer and rounded down, as a whole number."""
+
+    rounded_numeric: Callable[[str, Column, Grid], Rounded]
+    """A numeric expression, the value of a column within its bounds, rounded half up to the grid.
+
+    Raises KH203 where the engine's numbers are too short for the column's bounds and decimals.
+    """
+
+    def whole_type(self, largest: int) -> str:
+        """The narrowest type of whole numbers of that size."""
+        return "integer" if largest < INT4 else "bigint" if largest < INT8 else self.huge_integer

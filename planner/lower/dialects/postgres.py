@@ -1,0 +1,56 @@
+"""PostgreSQL: numerics of any length, with a NaN of their own, and databases that order text in their own way."""
+
+from planner.catalog.model import Column, SqlType
+from planner.lower.dialects.grid import Grid
+from planner.lower.dialects.model import Dialect, ExactValues, Rounded
+from planner.values.sql_literals import numeric_modifier
+
+_SINGLE = frozenset({"real", "float4"})
+
+
+def _stored_column(name: str, column: Column) -> str:
+    if column.sql_type is SqlType.TEXT:
+        return f'CAST({name} AS text) COLLATE "C"'
+    if column.sql_type is SqlType.DOUBLE and column.declared.strip().lower() in _SINGLE:
+        return f"CAST({name} AS double precision)"
+    return name
+
+
+def _exact_values(declared: str) -> ExactValues:
+    modifier = numeric_modifier(declared)
+    return ExactValues(scale=None if modifier is None else max(0, modifier[1]), low=None, high=None)
+
+
+def _canonical_numeric(expression: str, _: str) -> str:
+    return f"CAST(trim_scale({expression}) AS text)"
+
+
+def _floor_quotient(dividend: str, divisor: int) -> str:
+    return f"div(CAST({dividend} AS numeric), {divisor})"
+
+
+def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
+    p, q = grid.p, grid.q
+    modifier = numeric_modifier(column.declared)
+    if p == 1 and modifier is not None and q % 10 ** max(0, modifier[1]) == 0:
+        # every value is a multiple of the grid already: sum as numeric, in the user's unit
+        return Rounded(expression, steps=q)
+    if p == 1:
+        return Rounded(grid.cast_to_range(f"floor({expression} * {q} + 0.5)"))
+    return Rounded(grid.cast_to_range(grid.round_doubled(f"floor({expression} * {2 * q})", _floor_quotient)))
+
+
+POSTGRES = Dialect(
+    name="postgres",
+    huge_integer="numeric",
+    byte_order=' COLLATE "C"',
+    # a policy cannot expose a column whose collation is not deterministic
+    text_groups_are_bytes=True,
+    numeric_nan="CAST('NaN' AS numeric)",
+    materialized_fence=None,
+    stored_column=_stored_column,
+    exact_values=_exact_values,
+    canonical_numeric=_canonical_numeric,
+    floor_quotient=_floor_quotient,
+    rounded_numeric=_rounded_numeric,
+)
