@@ -5,9 +5,9 @@ Up to twelve literals the planner hands over the minimal DNF (an `AnyOf` of `All
 is evaluated on the noisy values, relaxed by the tolerances and printed. Beyond, the tree as typed plays this part.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,45 @@ Booleans: TypeAlias = npt.NDArray[np.bool_]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 
+_Folded = TypeVar("_Folded")
+
+
+class _Tree:
+    """What one does with every formula."""
+
+    __slots__ = ()
+
+    def mapped(self, change: Callable[["Cut"], "Formula"]) -> "Formula":
+        """The formula with every literal changed, from the first to the last."""
+        match self:
+            case AllOf(children):
+                return AllOf(tuple(child.mapped(change) for child in children))
+            case AnyOf(children):
+                return AnyOf(tuple(child.mapped(change) for child in children))
+            case _:
+                assert isinstance(self, Cut)
+                return change(self)
+
+    def fold(
+        self,
+        literal: Callable[["Cut"], _Folded],
+        *,
+        every: Callable[[Sequence[_Folded]], _Folded],
+        some: Callable[[Sequence[_Folded]], _Folded],
+    ) -> _Folded:
+        """The value of the whole, from the literals upward."""
+        match self:
+            case AllOf(children):
+                return every([child.fold(literal, every=every, some=some) for child in children])
+            case AnyOf(children):
+                return some([child.fold(literal, every=every, some=some) for child in children])
+            case _:
+                assert isinstance(self, Cut)
+                return literal(self)
+
+
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(_Tree):
     """The literal `S > cut` (above) or `S <= cut` (not above) on one functional, all in the functional's integer units.
 
     Relaxed by its tolerance it reads `S > cut - tolerance` or `S <= cut + tolerance`.
@@ -39,14 +76,14 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(_Tree):
     """A conjunction; with no children it is true."""
 
     children: tuple["Formula", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(_Tree):
     """A disjunction; with no children it is false."""
 
     children: tuple["Formula", ...]
@@ -70,24 +107,18 @@ def cuts(formula: Formula) -> Iterator[Cut]:
 
 def relaxed(formula: Formula) -> Formula:
     """The formula with every literal relaxed by its tolerance: where it is false, returning the key is an error."""
-    match formula:
-        case Cut():
-            return formula.relaxed()
-        case AllOf(children):
-            return AllOf(tuple(relaxed(child) for child in children))
-        case AnyOf(children):
-            return AnyOf(tuple(relaxed(child) for child in children))
+    return formula.mapped(Cut.relaxed)
 
 
 def complement(formula: Formula) -> Formula:
     """The formula that is true exactly where this one is false; each literal keeps its tolerance, on the other side."""
-    match formula:
-        case Cut(functional, cut, above, tolerance):
-            return Cut(functional=functional, cut=cut, above=not above, tolerance=tolerance)
-        case AllOf(children):
-            return AnyOf(tuple(complement(child) for child in children))
-        case AnyOf(children):
-            return AllOf(tuple(complement(child) for child in children))
+
+    def opposite(literal: Cut) -> Formula:
+        return replace(literal, above=not literal.above)
+
+    return formula.fold(
+        opposite, every=lambda children: AnyOf(tuple(children)), some=lambda children: AllOf(tuple(children))
+    )
 
 
 def evaluate(formula: Formula, literal: Callable[[Cut], Booleans], *, keys: int) -> Booleans:
