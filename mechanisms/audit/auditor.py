@@ -271,16 +271,10 @@ def audit_reuse(
 def _sharper(task: DecisionTask) -> DecisionTask:
     """The task at thresholds one further, with half of the tolerances."""
 
-    def moved(formula: Formula) -> Formula:
-        match formula:
-            case Cut():
-                return replace(formula, cut=formula.cut + 1, tolerance=formula.tolerance // 2)
-            case AllOf(children):
-                return AllOf(tuple(map(moved, children)))
-            case AnyOf(children):
-                return AnyOf(tuple(map(moved, children)))
+    def moved(literal: Cut) -> Cut:
+        return replace(literal, cut=literal.cut + 1, tolerance=literal.tolerance // 2)
 
-    return replace(task, formula=moved(task.formula))
+    return replace(task, formula=task.formula.mapped(moved))
 
 
 def audit_tasks() -> dict[str, DecisionTask]:

@@ -15,7 +15,7 @@ from scipy import stats
 
 from mechanisms.apportionment.clauses import constraints
 from mechanisms.apportionment.tree import tree_bound
-from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, evaluate, relaxed
+from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate, relaxed
 from mechanisms.noise.discrete_laplace import upper_tail
 
 
@@ -138,29 +138,20 @@ def _holds(formula: Formula, noisy: Integers) -> Booleans:
 
 def _moved(formula: Formula, shift: Sequence[int], *, outward: int) -> Formula:
     """Every threshold loosened (`outward` 1) or tightened (-1) by its functional's shift; tolerances dropped."""
-    match formula:
-        case Cut(functional=functional, above=above):
-            step = shift[functional] * outward
-            return replace(formula, cut=formula.cut - step if above else formula.cut + step, tolerance=0)
-        case AllOf(children):
-            return AllOf(tuple(_moved(child, shift, outward=outward) for child in children))
-        case AnyOf(children):
-            return AnyOf(tuple(_moved(child, shift, outward=outward) for child in children))
+
+    def moved(literal: Cut) -> Cut:
+        step = shift[literal.functional] * outward
+        return replace(literal, cut=literal.cut - step if literal.above else literal.cut + step, tolerance=0)
+
+    return formula.mapped(moved)
 
 
 def _worst(formula: Formula, tail: Callable[[int], float], *, fnr: bool) -> float:
     """The largest probability that a term (or clause) whose literals all hold (or fail) has one that errs."""
     bound, _ = tree_bound(formula, lambda cut: tail(cut.functional), fnr=fnr)
-    exact = constraints(_moved(formula, [0] * (1 + _last(formula)), outward=1))
+    last = max((literal.functional for literal in cuts(formula)), default=-1)
+    exact = constraints(_moved(formula, [0] * (1 + last), outward=1))
     if exact is not None:
         sets = exact.fnr if fnr else exact.fpr
         bound = min(bound, max((c.probability(lambda f, _: tail(f)) for c in sets), default=0.0))
     return min(1.0, bound)
-
-
-def _last(formula: Formula) -> int:
-    match formula:
-        case Cut(functional=functional):
-            return functional
-        case AllOf(children) | AnyOf(children):
-            return max((_last(child) for child in children), default=-1)

@@ -68,17 +68,7 @@ def decide_occurrences(calibration: Calibration, aggregates: Integers, *, noise:
 def numbered(formula: Formula) -> Formula:
     """The formula with occurrences, in order of appearance, in the place of functionals."""
     places = count()
-
-    def renamed(node: Formula) -> Formula:
-        match node:
-            case Cut():
-                return replace(node, functional=next(places))
-            case AllOf(children):
-                return AllOf(tuple(renamed(child) for child in children))
-            case AnyOf(children):
-                return AnyOf(tuple(renamed(child) for child in children))
-
-    return renamed(formula)
+    return formula.mapped(lambda literal: replace(literal, functional=next(places)))
 
 
 def traverse(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> Booleans:
