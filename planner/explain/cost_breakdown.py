@@ -4,7 +4,7 @@ lose. Public inputs alone."""
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
+from mechanisms.formula import Formula, cuts
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import FunctionalTest, Unachievable
@@ -118,10 +118,4 @@ def with_one_step(plan: Plan) -> float | None:
 
 
 def _with_one_step(formula: Formula) -> Formula:
-    match formula:
-        case Cut():
-            return replace(formula, tolerance=max(1, formula.tolerance))
-        case AllOf(children):
-            return AllOf(tuple(map(_with_one_step, children)))
-        case AnyOf(children):
-            return AnyOf(tuple(map(_with_one_step, children)))
+    return formula.mapped(lambda literal: replace(literal, tolerance=max(1, literal.tolerance)))

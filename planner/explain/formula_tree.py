@@ -1,10 +1,10 @@
 """A plan's formula as trees that can be drawn, as typed and as it is evaluated. Public inputs alone."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula
+from mechanisms.formula import Cut, Formula
 from planner.explain.literal_labels import lettered, letters, literal_of, shown, typed_letters, words
 from planner.explain.numbers import at_most, percent
 from planner.question.plan import Plan
@@ -73,17 +73,12 @@ def _cost(plan: Plan, cut: Cut) -> str:
 
 
 def _branch(formula: Formula, literal: Callable[[Cut], Branch]) -> Branch:
-    match formula:
-        case Cut():
-            return literal(formula)
-        case AllOf(()) | AnyOf(()):
-            text = "true for every group" if formula == TRUE else "false for every group"
+    def joined(kind: Kind, below: Sequence[Branch]) -> Branch:
+        if len(below) == 1:
+            return below[0]
+        if not below:
+            text = f"{'true' if kind is Kind.AND else 'false'} for every group"
             return Branch(kind=Kind.CONSTANT, text=text, note="", children=())
-        case AllOf((only,)) | AnyOf((only,)):
-            return _branch(only, literal)
-        case AllOf(children):
-            kind = Kind.AND
-        case AnyOf(children):
-            kind = Kind.OR
-    below = tuple(_branch(child, literal) for child in children)
-    return Branch(kind=kind, text=kind.value.upper(), note="", children=below)
+        return Branch(kind=kind, text=kind.value.upper(), note="", children=tuple(below))
+
+    return formula.fold(literal, every=lambda below: joined(Kind.AND, below), some=lambda below: joined(Kind.OR, below))

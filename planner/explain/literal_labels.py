@@ -1,12 +1,12 @@
 """A plan's literals in letters and words: `A or (B and C)`, each letter one comparison in the analyst's unit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TypeAlias
 
-from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula, cuts
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
 from planner.explain.numbers import plain
 from planner.functionals.atoms import label
 from planner.question.model import Atom, Functional, Question
@@ -110,17 +110,20 @@ def words(question: Question) -> Mapping[Literal, str]:
 
 def spelled(formula: Formula, names: Mapping[Literal, str], *, both: str, either: str) -> str:
     """The formula over named literals, with the words for conjunction and disjunction, parentheses where needed."""
-    match formula:
-        case Cut():
-            return names[literal_of(formula)]
-        case AllOf(()) | AnyOf(()):
-            return "true" if formula == TRUE else "false"
-        case AllOf((only,)) | AnyOf((only,)):
-            return spelled(only, names, both=both, either=either)
-        case AllOf(children):
-            return f" {both} ".join(_enclosed(child, names, both=both, either=either) for child in children)
-        case AnyOf(children):
-            return f" {either} ".join(_enclosed(child, names, both=both, either=either) for child in children)
+
+    def joined(word: str, empty: str, parts: Sequence[tuple[str, bool]]) -> tuple[str, bool]:
+        """The text of a connective, and whether it needs parentheses inside another."""
+        if len(parts) == 1:
+            return parts[0]
+        texts = [f"({text})" if compound else text for text, compound in parts]
+        return f" {word} ".join(texts) or empty, bool(texts)
+
+    text, _ = formula.fold(
+        lambda literal: (names[literal_of(literal)], False),
+        every=lambda parts: joined(both, "true", parts),
+        some=lambda parts: joined(either, "false", parts),
+    )
+    return text
 
 
 def as_typed(formula: Formula, names: Mapping[Literal, str]) -> Formula:
@@ -142,21 +145,6 @@ def as_typed(formula: Formula, names: Mapping[Literal, str]) -> Formula:
 def in_users_unit(functional: Functional, cut: int) -> Decimal:
     """A threshold in the analyst's unit; for an average, that of a group of the size its tolerance is meant for."""
     return functional.origin + functional.unit_size * cut / functional.rows
-
-
-def _enclosed(child: Formula, names: Mapping[Literal, str], *, both: str, either: str) -> str:
-    inner = spelled(child, names, both=both, either=either)
-    return f"({inner})" if _compound(child) else inner
-
-
-def _compound(formula: Formula) -> bool:
-    match formula:
-        case AllOf((only,)) | AnyOf((only,)):
-            return _compound(only)
-        case AllOf(children) | AnyOf(children):
-            return len(children) > 1
-        case _:
-            return False
 
 
 def _named(question: Question, cut: Cut, *, letter: str) -> Named:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
+from mechanisms.formula import FALSE, TRUE, Cut, Formula, cuts
 from mechanisms.keyhole.one_shot import better_in_blocks, single_literals
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Unachievable
 from mechanisms.registry import MECHANISMS, compare
@@ -167,13 +167,7 @@ def _reduced(question: Question) -> tuple[Question, Minimised]:
 
 
 def _renumbered(formula: Formula, places: dict[int, int]) -> Formula:
-    match formula:
-        case Cut():
-            return _moved(formula, places)
-        case AllOf(children):
-            return AllOf(tuple(_renumbered(child, places) for child in children))
-        case AnyOf(children):
-            return AnyOf(tuple(_renumbered(child, places) for child in children))
+    return formula.mapped(lambda literal: _moved(literal, places))
 
 
 def _moved(cut: Cut, places: dict[int, int]) -> Cut:
@@ -287,13 +281,7 @@ def _reachable(question: Question) -> str:
 
 
 def _widened(formula: Formula, tolerance: int) -> Formula:
-    match formula:
-        case Cut():
-            return replace(formula, tolerance=max(formula.tolerance, tolerance))
-        case AllOf(children):
-            return AllOf(tuple(_widened(child, tolerance) for child in children))
-        case AnyOf(children):
-            return AnyOf(tuple(_widened(child, tolerance) for child in children))
+    return formula.mapped(lambda literal: replace(literal, tolerance=max(literal.tolerance, tolerance)))
 
 
 def _in_users_unit(question: Question, steps: int) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula
+from mechanisms.formula import Cut, Formula
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Lookup, Table
 from planner.functionals.identity import _summed, functional_identity
@@ -157,10 +157,11 @@ def _range(limits: tuple[object, object] | None) -> str:
 
 
 def _formula(formula: Formula) -> str:
-    match formula:
-        case Cut(functional, cut, above, tolerance):
-            return f"f{functional} {'>' if above else '<='} {cut} ~ {tolerance}"
-        case AllOf(children):
-            return f"all({', '.join(map(_formula, children))})"
-        case AnyOf(children):
-            return f"any({', '.join(map(_formula, children))})"
+    def literal(cut: Cut) -> str:
+        return f"f{cut.functional} {'>' if cut.above else '<='} {cut.cut} ~ {cut.tolerance}"
+
+    return formula.fold(
+        literal,
+        every=lambda children: f"all({', '.join(children)})",
+        some=lambda children: f"any({', '.join(children)})",
+    )

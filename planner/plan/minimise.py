@@ -195,16 +195,14 @@ class _Space:
                 literals[axis.functional, cut, True] = self.slab(index, (state + 1, len(axis.cuts)))
                 literals[axis.functional, cut, False] = self.slab(index, (0, state))
 
-        def truth(part: Formula) -> Points:
-            match part:
-                case Cut(functional, cut, above):
-                    return literals[functional, cut, above]
-                case AllOf(children):
-                    return reduce(and_, map(truth, children), self.everything)
-                case AnyOf(children):
-                    return reduce(or_, map(truth, children), 0)
+        def holds(cut: Cut) -> Points:
+            return literals[cut.functional, cut.cut, cut.above]
 
-        return truth(formula)
+        return formula.fold(
+            holds,
+            every=lambda children: reduce(and_, children, self.everything),
+            some=lambda children: reduce(or_, children, 0),
+        )
 
     def prime_boxes(self, points: Points, intervals: Sequence[Sequence[Bounds]]) -> list[Box]:
         """The maximal boxes of the given intervals (per axis) inside a set of points."""

@@ -1,6 +1,7 @@
 """Folding a formula as a tree: what its own literals say elsewhere settles a literal, at any size of formula."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -30,23 +31,17 @@ def folded(formula: Formula) -> Formula:
     for cut in cuts(formula):
         literal = (cut.functional, cut.cut, cut.above)
         least[literal] = min(cut.tolerance, least.get(literal, cut.tolerance))
-    current = _narrowest(formula, least)
+
+    def narrow(cut: Cut) -> Cut:
+        return replace(cut, tolerance=least[cut.functional, cut.cut, cut.above])
+
+    current = formula.mapped(narrow)
     for _ in range(_ROUNDS):
         smaller = _folded(current, MappingProxyType({}))
         if smaller == current:
             break
         current = smaller
     return current
-
-
-def _narrowest(formula: Formula, least: Mapping[tuple[int, int, bool], int]) -> Formula:
-    match formula:
-        case Cut(functional, cut, above):
-            return Cut(functional=functional, cut=cut, above=above, tolerance=least[functional, cut, above])
-        case AllOf(children):
-            return AllOf(tuple(_narrowest(child, least) for child in children))
-        case AnyOf(children):
-            return AnyOf(tuple(_narrowest(child, least) for child in children))
 
 
 def _folded(formula: Formula, known: Mapping[int, Interval]) -> Formula:
