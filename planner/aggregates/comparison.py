@@ -1,9 +1,10 @@
 """A HAVING after parsing: comparisons of sums over rows with constants, joined by AND and OR."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.row_expression import Part, Values
@@ -21,8 +22,58 @@ class Slack(StrEnum):
     RECORD = "record"  # rows, and only where the tolerance names the aggregate: it hinges on one record
 
 
+_Folded = TypeVar("_Folded")
+
+
+class _Tree:
+    """What one does with every HAVING."""
+
+    __slots__ = ()
+
+    def mapped(self, change: Callable[["Comparison | Spread"], "Having"]) -> "Having":
+        """The formula with every comparison changed."""
+        return self.fold(
+            change,
+            outside=Outside,
+            every=lambda children: Every(tuple(children)),
+            some=lambda children: Some(tuple(children)),
+        )
+
+    def leaves(self) -> Iterator["Comparison | Spread"]:
+        """Every comparison, in order of appearance, with repetitions."""
+        match self:
+            case Outside(inner):
+                yield from inner.leaves()
+            case Every(children) | Some(children):
+                for child in children:
+                    yield from child.leaves()
+            case _:
+                assert isinstance(self, Comparison | Spread)
+                yield self
+
+    def fold(
+        self,
+        leaf: Callable[["Comparison | Spread"], _Folded],
+        *,
+        outside: Callable[[_Folded], _Folded],
+        every: Callable[[Sequence[_Folded]], _Folded],
+        some: Callable[[Sequence[_Folded]], _Folded],
+    ) -> _Folded:
+        """The value of the whole, from the comparisons upward."""
+        match self:
+            case Outside(inner):
+                return outside(inner.fold(leaf, outside=outside, every=every, some=some))
+            case Every(children):
+                return every([child.fold(leaf, outside=outside, every=every, some=some) for child in children])
+            case Some(children):
+                return some([child.fold(leaf, outside=outside, every=every, some=some) for child in children])
+            case _:
+                assert isinstance(self, Comparison | Spread)
+                return leaf(self)
+
+
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(_Tree):
     """`S operator at`, where S sums `parts` over the rows of a group, in the analyst's unit.
 
     `left` is the left side as an analyst would write it, `text` the whole comparison. `threshold` is what a percentage
@@ -52,7 +103,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(_Tree):
     """A variance or standard deviation of `scale * column + shift` against a constant, in the analyst's unit.
 
     `sample` divides by one row less than there are, `root` says that the standard deviation is compared. Rows are those
@@ -82,21 +133,21 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class Every(_Tree):
     """A conjunction; with no children it is true."""
 
     children: tuple["Having", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class Some(_Tree):
     """A disjunction; with no children it is false."""
 
     children: tuple["Having", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(_Tree):
     """True exactly where `formula` is not true: where it is false, and where SQL says NULL, as EXCEPT has it."""
 
     formula: "Having"

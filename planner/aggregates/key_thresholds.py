@@ -176,8 +176,8 @@ def without_missing(
     are NULL there. Raises KH208 where it may still hold.
     """
     left = dict(values)
-    for key in dict.fromkeys(one.own.key for one in _comparisons(formula) if one.own is not None):
-        own = {one: one.own for one in _comparisons(formula) if one.own is not None and one.own.key == key}
+    for key in dict.fromkeys(own.key for _, own in _with_own_thresholds(formula)):
+        own = {one: numbers for one, numbers in _with_own_thresholds(formula) if numbers.key == key}
         missing: dict[int, set[Comparison]] = {}
         for one, numbers in own.items():
             for place in numbers.missing:
@@ -191,47 +191,31 @@ def without_missing(
     return formula, left
 
 
-def _comparisons(formula: Having) -> Iterator[Comparison]:
-    match formula:
-        case Comparison():
-            yield formula
-        case Spread():
-            return
-        case Outside(inner):
-            yield from _comparisons(inner)
-        case Every(children) | Some(children):
-            for child in children:
-                yield from _comparisons(child)
+def _with_own_thresholds(formula: Having) -> Iterator[tuple[Comparison, KeyNumbers]]:
+    for leaf in formula.leaves():
+        if isinstance(leaf, Comparison) and leaf.own is not None:
+            yield leaf, leaf.own
 
 
 def _without(formula: Having, absent: frozenset[Comparison]) -> Having:
     """The formula where some comparisons are not true, as far as it becomes simpler."""
-    match formula:
-        case Comparison():
-            return FAILS if formula in absent else formula
-        case Spread():
-            return formula
-        case Outside(inner):
-            return Outside(_without(inner, absent))
-        case Every(children):
-            parts = tuple(_without(child, absent) for child in children)
-            return FAILS if FAILS in parts else Every(parts)
-        case Some(children):
-            return Some(tuple(part for child in children if (part := _without(child, absent)) != FAILS))
+    return formula.fold(
+        lambda leaf: FAILS if leaf in absent else leaf,
+        outside=Outside,
+        every=lambda parts: FAILS if FAILS in parts else Every(tuple(parts)),
+        some=lambda parts: Some(tuple(part for part in parts if part != FAILS)),
+    )
 
 
 def _only(formula: Having, key: str, places: tuple[int, ...]) -> Having:
-    match formula:
-        case Comparison(own=KeyNumbers() as own) if own.key == key:
-            return replace(formula, own=own.only(places))
-        case Comparison() | Spread():
-            return formula
-        case Outside(inner):
-            return Outside(_only(inner, key, places))
-        case Every(children):
-            return Every(tuple(_only(child, key, places) for child in children))
-        case Some(children):
-            return Some(tuple(_only(child, key, places) for child in children))
+    def only(leaf: Comparison | Spread) -> Having:
+        match leaf:
+            case Comparison(own=KeyNumbers() as own) if own.key == key:
+                return replace(leaf, own=own.only(places))
+            case _:
+                return leaf
+
+    return formula.mapped(only)
 
 
 def _unknown(comparison: Comparison) -> KeyholeError:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain, islice
 from math import floor
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts, relaxed
@@ -74,7 +73,7 @@ def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy
     """
     collected = _Collected(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
     formula = around_centres(formula, table=table, accuracy=accuracy, warn=collected.warn)
-    if _size(formula) > MOST_LITERALS:
+    if sum(1 for _ in formula.leaves()) > MOST_LITERALS:
         raise _too_long()
     guarded = _guarded(formula, collected)
     functionals = dict(enumerate(collected.functionals.values()))
@@ -105,24 +104,11 @@ def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy
 
 def _kept_out(formula: GuardedFormula) -> Iterator[str]:
     """What would keep groups without values out, for the first comparison that is NULL in them."""
-    match formula:
-        case Guarded(_, (first, *_), text) if not formula.outside:
-            hint = guard_hint(formula, first.values)
-            yield f"{text}: a group without values is likely to be returned, as one at the threshold is. {hint}"
-        case Guarded():
+    for guarded in formula.leaves():
+        if guarded.values and not guarded.outside:
+            hint = guard_hint(guarded, guarded.values[0].values)
+            yield f"{guarded.text}: a group without values is likely to be returned, as one at the threshold is. {hint}"
             return
-        case GuardedAll(children) | GuardedAny(children):
-            yield from islice(chain.from_iterable(map(_kept_out, children)), 1)
-
-
-def _size(formula: Having) -> int:
-    match formula:
-        case Comparison() | Spread():
-            return 1
-        case Outside(inner):
-            return _size(inner)
-        case Every(children) | Some(children):
-            return sum(_size(child) for child in children)
 
 
 def _too_long() -> KeyholeError:
@@ -134,13 +120,7 @@ def _too_long() -> KeyholeError:
 
 
 def _renumbered(formula: Formula, used: list[int]) -> Formula:
-    match formula:
-        case Cut():
-            return replace(formula, functional=used.index(formula.functional))
-        case AllOf(children):
-            return AllOf(tuple(_renumbered(child, used) for child in children))
-        case AnyOf(children):
-            return AnyOf(tuple(_renumbered(child, used) for child in children))
+    return formula.mapped(lambda literal: replace(literal, functional=used.index(literal.functional)))
 
 
 def _guarded(formula: Having, collected: _Collected) -> GuardedFormula:

@@ -6,11 +6,11 @@ would be no guard. A literal that fails without the same values, its tolerance i
 `SUM(x) > 40000` beside `SUM(x) < 90000`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_, or_
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, relaxed
 from mechanisms.formula import complement as complement_of
@@ -31,8 +31,44 @@ class Absence:
     without: Range
 
 
+_Folded = TypeVar("_Folded")
+
+
+class _Tree:
+    """What one does with every formula of guarded literals."""
+
+    __slots__ = ()
+
+    def leaves(self) -> Iterator["Guarded"]:
+        """Every comparison, in order of appearance."""
+        match self:
+            case GuardedAll(children) | GuardedAny(children):
+                for child in children:
+                    yield from child.leaves()
+            case _:
+                assert isinstance(self, Guarded)
+                yield self
+
+    def fold(
+        self,
+        leaf: Callable[["Guarded"], _Folded],
+        *,
+        every: Callable[[Sequence[_Folded]], _Folded],
+        some: Callable[[Sequence[_Folded]], _Folded],
+    ) -> _Folded:
+        """The value of the whole, from the comparisons upward."""
+        match self:
+            case GuardedAll(children):
+                return every([child.fold(leaf, every=every, some=some) for child in children])
+            case GuardedAny(children):
+                return some([child.fold(leaf, every=every, some=some) for child in children])
+            case _:
+                assert isinstance(self, Guarded)
+                return leaf(self)
+
+
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class Guarded(_Tree):
     """The literals of one comparison, and the values that must exist for it not to be NULL (none: it never is).
 
     It stands for "the literals hold and the values exist"; where it is `outside`, for "the literals hold or the values
@@ -48,14 +84,14 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardedAll:
+class GuardedAll(_Tree):
     """A conjunction."""
 
     children: tuple["GuardedFormula", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class GuardedAny:
+class GuardedAny(_Tree):
     """A disjunction."""
 
     children: tuple["GuardedFormula", ...]
@@ -93,13 +129,11 @@ def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None
     Where offsets are taken off `functionals`, whether every literal that it needs does so for some group.
     """
     known = functionals or {}
-    match formula:
-        case Cut(index, cut, above, _):
-            return cut < 0 if above else cut + _largest(known.get(index)) >= 0
-        case AllOf(children):
-            return all(holds_at_zero(child, known) for child in children)
-        case AnyOf(children):
-            return any(holds_at_zero(child, known) for child in children)
+
+    def at_zero(literal: Cut) -> bool:
+        return literal.cut < 0 if literal.above else literal.cut + _largest(known.get(literal.functional)) >= 0
+
+    return formula.fold(at_zero, every=all, some=any)
 
 
 def _largest(functional: Functional | None) -> int:
@@ -112,18 +146,20 @@ def _held(formula: Formula, row: Range, functionals: Mapping[int, Functional]) -
 
     None if it depends on the rows, or on the group whose own threshold it is.
     """
-    match formula:
-        case Cut(index, cut, above, _):
-            negative = cut + _largest(functionals[index]) < 0
-            surely = row[0] == 0 and negative if above else row[1] == 0 and cut >= 0
-            never = row[1] == 0 and cut >= 0 if above else row[0] == 0 and negative
-            return True if surely else False if never else None
-        case AllOf(children):
-            held = [_held(child, row, functionals) for child in children]
-            return False if False in held else None if None in held else True
-        case AnyOf(children):
-            held = [_held(child, row, functionals) for child in children]
-            return True if True in held else None if None in held else False
+
+    def held(literal: Cut) -> bool | None:
+        negative = literal.cut + _largest(functionals[literal.functional]) < 0
+        surely = row[0] == 0 and negative if literal.above else row[1] == 0 and literal.cut >= 0
+        never = row[1] == 0 and literal.cut >= 0 if literal.above else row[0] == 0 and negative
+        return True if surely else False if never else None
+
+    def every(found: Sequence[bool | None]) -> bool | None:
+        return False if False in found else None if None in found else True
+
+    def some(found: Sequence[bool | None]) -> bool | None:
+        return True if True in found else None if None in found else False
+
+    return formula.fold(held, every=every, some=some)
 
 
 def complement(formula: GuardedFormula) -> GuardedFormula:
@@ -136,13 +172,15 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
     comparison itself holds at 0 and needed a guard, whose complement stands beside this one, joined by OR: where it is
     false the values exist, and where it is true nothing depends on this one.
     """
-    match formula:
-        case Guarded():
-            return replace(formula, formula=complement_of(formula.formula), outside=not formula.outside)
-        case GuardedAll(children):
-            return GuardedAny(tuple(complement(child) for child in children))
-        case GuardedAny(children):
-            return GuardedAll(tuple(complement(child) for child in children))
+
+    def opposite(guarded: Guarded) -> GuardedFormula:
+        return replace(guarded, formula=complement_of(guarded.formula), outside=not guarded.outside)
+
+    return formula.fold(
+        opposite,
+        every=lambda children: GuardedAny(tuple(children)),
+        some=lambda children: GuardedAll(tuple(children)),
+    )
 
 
 def guarding(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> Counts:
@@ -182,18 +220,21 @@ def _guarding(formula: GuardedFormula, functionals: Mapping[int, Functional], av
 
 def _implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> _Known:
     """The counts that are at least one, those that are at least two, and the values that exist where it holds."""
-    match formula:
-        case Guarded(inner, values):
-            if formula.outside and values:
-                return _NOTHING
-            loosest = relaxed(inner)
-            needed = (absence for absence in values if _held(loosest, absence.without, functionals) is False)
-            return _Known(_counted(inner, functionals), tuple(absence.values for absence in needed))
-        case GuardedAll(children):
-            return reduce(or_, (_implied(child, functionals) for child in children), _NOTHING)
-        case GuardedAny(children):
-            known = [_implied(child, functionals) for child in children]
-            return reduce(and_, known) if known else _NOTHING
+
+    def known(guarded: Guarded) -> _Known:
+        if guarded.outside and guarded.values:
+            return _NOTHING
+        loosest = relaxed(guarded.formula)
+        needed = (absence for absence in guarded.values if _held(loosest, absence.without, functionals) is False)
+        return _Known(_counted(guarded.formula, functionals), tuple(absence.values for absence in needed))
+
+    def every(children: Sequence[_Known]) -> _Known:
+        return reduce(or_, children, _NOTHING)
+
+    def some(children: Sequence[_Known]) -> _Known:
+        return reduce(and_, children) if children else _NOTHING
+
+    return formula.fold(known, every=every, some=some)
 
 
 def _same(one: Values, other: Values) -> bool:
@@ -208,15 +249,17 @@ def _among(known: Values, values: Values) -> bool:
 
 
 def _counted(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
-    match formula:
-        case Cut(functional, cut, above, _):
-            count = functionals[functional].measure is not Measure.TOTAL
-            return frozenset((functional, n) for n in _LEAST if cut >= n - 1) if count and above else frozenset()
-        case AllOf(children):
-            return frozenset().union(*(_counted(child, functionals) for child in children))
-        case AnyOf(children):
-            counted = [_counted(child, functionals) for child in children]
-            return frozenset.intersection(*counted) if counted else frozenset()
+
+    def counted(literal: Cut) -> Counts:
+        if not literal.above or functionals[literal.functional].measure is Measure.TOTAL:
+            return frozenset()
+        return frozenset((literal.functional, n) for n in _LEAST if literal.cut >= n - 1)
+
+    return formula.fold(
+        counted,
+        every=lambda children: frozenset().union(*children),
+        some=lambda children: frozenset.intersection(*children) if children else frozenset(),
+    )
 
 
 def _implies(counted: Term, values: Values) -> bool:
@@ -251,23 +294,22 @@ def guard_hint(formula: Guarded, values: Values) -> str:
 
 def plain(formula: GuardedFormula, *, capped: Counts) -> Formula:
     """The formula of literals, the tolerances of guarding counts capped so that they stay guards."""
-    match formula:
-        case Guarded(inner):
-            return _capped(inner, capped)
-        case GuardedAll(children):
-            return AllOf(tuple(plain(child, capped=capped) for child in children))
-        case GuardedAny(children):
-            return AnyOf(tuple(plain(child, capped=capped) for child in children))
+    return formula.fold(
+        lambda guarded: _capped(guarded.formula, capped),
+        every=lambda children: AllOf(tuple(children)),
+        some=lambda children: AnyOf(tuple(children)),
+    )
 
 
 def _capped(formula: Formula, capped: Counts) -> Formula:
-    match formula:
-        case Cut(functional, cut, True, tolerance):
-            kept = [cut - least + 1 for known, least in capped if known == functional and cut >= least - 1]
-            return replace(formula, tolerance=min([tolerance, *kept]))
-        case Cut():
-            return formula
-        case AllOf(children):
-            return AllOf(tuple(_capped(child, capped) for child in children))
-        case AnyOf(children):
-            return AnyOf(tuple(_capped(child, capped) for child in children))
+    def cap(literal: Cut) -> Cut:
+        if not literal.above:
+            return literal
+        kept = [
+            literal.cut - least + 1
+            for known, least in capped
+            if known == literal.functional and literal.cut >= least - 1
+        ]
+        return replace(literal, tolerance=min([literal.tolerance, *kept]))
+
+    return formula.mapped(cap)
