@@ -114,6 +114,30 @@ class FunctionalTest:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeseenTest:
+    """What is known of a test before it is calibrated: its block, and between what its epsilon will lie."""
+
+    block: int
+    least_epsilon: float
+    most_epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What is known of a calibration before its tests are calibrated.
+
+    `fnr`, `fpr` are the shares that the tests will be calibrated for and `tests` what is known of them, by functional,
+    None where the formula does not mention it. `worst_case_epsilon` will not be below `least_epsilon`.
+    """
+
+    task: DecisionTask
+    fnr: tuple[float, ...]
+    fpr: tuple[float, ...]
+    tests: tuple[ForeseenTest | None, ...]
+    least_epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
     """What a mechanism will do, fixed before any data is touched.
 

@@ -10,6 +10,7 @@ Proof: docs/proofs/apportionment.md.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from mechanisms.formula import AnyOf, Cut, Formula, cuts
@@ -65,8 +66,12 @@ class Constraints:
     fpr: tuple[Constraint, ...]
 
 
+@lru_cache(maxsize=8)
 def constraints(formula: Formula) -> Constraints | None:
-    """The exact form's constraints, or None when the formula has too many literals, terms or clauses to enumerate."""
+    """The exact form's constraints, or None when the formula has too many literals, terms or clauses to enumerate.
+
+    Kept for the last few formulas: one question is calibrated more than once.
+    """
     literals = tuple(dict.fromkeys(cuts(formula)))
     if len(literals) > MOST_LITERALS:
         return None

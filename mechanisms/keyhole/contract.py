@@ -13,15 +13,26 @@ from mechanisms.apportionment.clauses import Constraint, Constraints, constraint
 from mechanisms.apportionment.keyhole import LossCurve, Objective, Shares, keyhole_shares, tree_shares
 from mechanisms.apportionment.tree import tree_bound
 from mechanisms.formula import Cut, Formula, cuts
-from mechanisms.protocol import Calibration, DecisionTask, Exposure, FunctionalTest, Unachievable
+from mechanisms.protocol import (
+    Calibration,
+    DecisionTask,
+    Exposure,
+    Foreseen,
+    ForeseenTest,
+    FunctionalTest,
+    Unachievable,
+)
 from mechanisms.threshold.joint_loss import check_covered, joint_loss, undominated
 from mechanisms.threshold.one_shot import acceptance, at_least, rejection
+from mechanisms.threshold.three_zone import PROMISED
 
 TREE_NOTE = "Too many literals to enumerate: the rates are split over the tree as typed, which may cost more."
 EMPTY_PROMISE_NOTE = "Within the tolerances the formula always holds: the false-positive promise is empty."
 
 _RESOLVED = 4
 _MOST_ATTEMPTS = 40
+_ROUNDED = 1e-9
+"""What a bound on a loss gives away to rounding, many times what a sum of 64 products can lose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +41,8 @@ class OneShotKind:
 
     `loss(f, fnr, fpr)` gives epsilon and its slopes; `calibrate(f, fnr, fpr)` the test, or raises `Unachievable`.
     `tied` when only the smaller share counts. `missed(test, distance)` and `wrong(test, distance)` bound the
-    rates at which the literal is rejected and accepted at a distance.
+    rates at which the literal is rejected and accepted at a distance. `foresee(f, fnr, fpr)` says what is known of the
+    test before it is calibrated, where there is anything to be known for less time.
     """
 
     loss: LossCurve
@@ -38,6 +50,7 @@ class OneShotKind:
     tied: bool
     missed: Callable[[FunctionalTest, int], float] = rejection
     wrong: Callable[[FunctionalTest, int], float] = acceptance
+    foresee: Callable[[int, float, float], ForeseenTest] | None = None
 
 
 def check_task(task: DecisionTask) -> None:
@@ -79,8 +92,13 @@ def idle_test(task: DecisionTask) -> FunctionalTest:
     )
 
 
-def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Calibration:
+def meet_contract(
+    mechanism: str, task: DecisionTask, kind: OneShotKind, *, foreseen: Foreseen | None = None
+) -> Calibration:
     """Calibrate one test per functional so that the question's contract holds, for the least joint loss.
+
+    Parameters:
+        foreseen: what `foresee_contract` found for the same task and kind, where it was asked before.
 
     Guarantee: `fnr` and `fpr` of the result are upper bounds under any dependence between the functionals,
     computed from the tests' exact laws, and at most the task's.
@@ -91,25 +109,15 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
     References: MATHS M1, M4, M6; docs/proofs/apportionment.md.
     """
     check_task(task)
-    used = tuple(sorted({cut.functional for cut in cuts(task.formula)}))
-    functionals = len(task.sensitivities)
-    tests = [idle_test(task)] * functionals
+    used = _mentioned(task.formula)
+    tests = [idle_test(task)] * len(task.sensitivities)
     if not used:
         return Calibration(mechanism=mechanism, task=task, tests=tuple(tests), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0)
-    objective = Objective(
-        formula=task.formula,
-        used=used,
-        functionals=functionals,
-        exposures=_used_exposures(task, used),
-        loss=kind.loss,
-        fnr=task.fnr,
-        fpr=task.fpr,
-        tied=kind.tied,
-    )
+    objective = _objective(task, kind, used)
     exact = constraints(task.formula)
-    shares: Shares | None = None
+    shares = None if foreseen is None else Shares(fnr=foreseen.fnr, fpr=foreseen.fpr)
     for attempt in range(_MOST_ATTEMPTS):
-        if shares is None or (exact is not None and attempt < _RESOLVED):
+        if shares is None or (exact is not None and 0 < attempt < _RESOLVED):
             shares = _apportioned(objective, exact, tests if attempt else None, task)
         for functional in used:
             tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
@@ -123,6 +131,60 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
     return _promised(mechanism, task, tests, exact, kind)
 
 
+def foresee_contract(task: DecisionTask, kind: OneShotKind) -> Foreseen | None:
+    """What `meet_contract` will come to, as far as the shares alone say it.
+
+    Guarantee: where it is not None, `meet_contract` returns a calibration with these shares and blocks, and epsilons
+    within these bounds. None where calibrated tests may change the shares, as on intervals, or where the formula is
+    constant.
+
+    Parameters:
+        kind: whose tests err at most at `PROMISED` times their shares, at distances from 1 on and from the tolerance
+            down, and whose `foresee` is there.
+
+    Raises:
+        Unachievable: no finite loss meets the contract.
+
+    References: docs/proofs/apportionment.md, "Before the tests are calibrated".
+    """
+    assert kind.foresee is not None
+    check_task(task)
+    used = _mentioned(task.formula)
+    if not used:
+        return None
+    exact = constraints(task.formula)
+    shares = _apportioned(_objective(task, kind, used), exact, None, task)
+    if not _surely_kept(task, exact, shares):
+        return None
+    tests: list[ForeseenTest | None] = [None] * len(task.sensitivities)
+    for functional in used:
+        tests[functional] = kind.foresee(functional, shares.fnr[functional], shares.fpr[functional])
+    worst = max(
+        sum(float(part) * test.least_epsilon for part, test in zip(exposure, tests, strict=True) if test is not None)
+        for exposure in task.exposures
+    )
+    return Foreseen(
+        task=task, fnr=shares.fnr, fpr=shares.fpr, tests=tuple(tests), least_epsilon=worst * (1.0 - _ROUNDED)
+    )
+
+
+def _surely_kept(task: DecisionTask, exact: Constraints | None, shares: Shares) -> bool:
+    """Whether no test that keeps its shares can break the contract: none is ever asked at a distance in between."""
+    near = tolerances(task.formula, len(task.sensitivities))
+
+    def missed(functional: int, distance: int) -> float:
+        return PROMISED * shares.fnr[functional] if distance >= 1 else 1.0
+
+    def wrong(functional: int, distance: int) -> float:
+        return PROMISED * shares.fpr[functional] if distance <= -near[functional] else 1.0
+
+    if exact is None:
+        fnr = tree_bound(task.formula, lambda cut: missed(cut.functional, 1), fnr=True)[0]
+        fpr = tree_bound(task.formula, lambda cut: wrong(cut.functional, -cut.tolerance), fnr=False)[0]
+        return fnr <= task.fnr and fpr <= task.fpr
+    return not _excesses(exact.fnr, missed, task.fnr) and not _excesses(exact.fpr, wrong, task.fpr)
+
+
 def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares: Shares) -> Calibration:
     """Calibrate one test per functional for shares apportioned before; they shrink where the contract needs it.
 
@@ -132,7 +194,7 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
         Unachievable: no finite loss meets the contract.
     """
     check_task(task)
-    used = sorted({cut.functional for cut in cuts(task.formula)})
+    used = _mentioned(task.formula)
     tests = [idle_test(task)] * len(task.sensitivities)
     exact = constraints(task.formula)
     for _ in range(_MOST_ATTEMPTS):
@@ -143,6 +205,23 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
             return _promised(mechanism, task, tests, exact, kind)
         shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
+
+
+def _mentioned(formula: Formula) -> tuple[int, ...]:
+    return tuple(sorted({cut.functional for cut in cuts(formula)}))
+
+
+def _objective(task: DecisionTask, kind: OneShotKind, used: tuple[int, ...]) -> Objective:
+    return Objective(
+        formula=task.formula,
+        used=used,
+        functionals=len(task.sensitivities),
+        exposures=_used_exposures(task, used),
+        loss=kind.loss,
+        fnr=task.fnr,
+        fpr=task.fpr,
+        tied=kind.tied,
+    )
 
 
 def _used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, ...]:

@@ -86,19 +86,23 @@ def single_literals(task: DecisionTask) -> frozenset[int]:
 
 def better_in_blocks(calibration: Calibration, *, by: float) -> frozenset[int]:
     """The functionals with noise on block indices where noise on the sum would cost more than `by` times as much."""
-    found = set()
-    for functional, test in enumerate(calibration.tests):
-        if test.block > 1:
-            plain, _, _ = least_epsilon(
-                sensitivity=calibration.task.sensitivities[functional],
-                tolerance=test.tolerance,
-                fnr=test.fnr,
-                fpr=test.fpr,
-                allow_block=False,
-            )
-            if plain > by * test.epsilon:
-                found.add(functional)
-    return frozenset(found)
+    return frozenset(
+        functional
+        for functional, test in enumerate(calibration.tests)
+        if test.block > 1
+        and epsilon_on_sum(calibration.task, functional, fnr=test.fnr, fpr=test.fpr) > by * test.epsilon
+    )
+
+
+def epsilon_on_sum(task: DecisionTask, functional: int, *, fnr: float, fpr: float) -> float:
+    """What a one-shot test with noise on the functional's sum costs for these shares."""
+    return least_epsilon(
+        sensitivity=task.sensitivities[functional],
+        tolerance=tolerances(task.formula, len(task.sensitivities))[functional],
+        fnr=fnr,
+        fpr=fpr,
+        allow_block=False,
+    )[0]
 
 
 def cheaper_alone(calibration: Calibration) -> dict[int, float]:

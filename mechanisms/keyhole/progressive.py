@@ -7,11 +7,20 @@ References: MATHS M4, M5, M6, M8. Proofs: docs/proofs/three_zone.md, docs/proofs
 """
 
 from mechanisms.formula import Integers, cuts
-from mechanisms.keyhole.contract import OneShotKind, meet_contract, tolerances
+from mechanisms.keyhole.contract import OneShotKind, foresee_contract, meet_contract, tolerances
 from mechanisms.keyhole.one_shot import optimal_loss, single_literals
 from mechanisms.keyhole.run_looks import decide_anew
-from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
-from mechanisms.threshold.three_zone import calibrate_three_zone, missed, wrong
+from mechanisms.protocol import (
+    Calibration,
+    DecisionTask,
+    Foreseen,
+    ForeseenTest,
+    FunctionalTest,
+    Noise,
+    Outcome,
+    Unachievable,
+)
+from mechanisms.threshold.three_zone import calibrate_three_zone, foresee_three_zone, missed, wrong
 
 
 class Progressive:
@@ -28,6 +37,17 @@ class Progressive:
     def calibrate(self, task: DecisionTask) -> Calibration:
         """One three-zone test per functional. Raises `Unachievable`."""
         return meet_contract(self.name, task, self.kind(task))
+
+    def foresee(self, task: DecisionTask) -> Foreseen | None:
+        """What `calibrate` will come to, for a fraction of its time, where the shares alone say it.
+
+        Raises `Unachievable`, and then so does `calibrate`.
+        """
+        return foresee_contract(task, self.kind(task))
+
+    def calibrate_foreseen(self, foreseen: Foreseen) -> Calibration:
+        """What `calibrate` returns for the same task; nothing is apportioned again."""
+        return meet_contract(self.name, foreseen.task, self.kind(foreseen.task), foreseen=foreseen)
 
     def kind(self, task: DecisionTask) -> OneShotKind:
         """How a functional of the task is tested."""
@@ -48,7 +68,18 @@ class Progressive:
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
 
-        return OneShotKind(loss=optimal_loss(task), calibrate=calibrate, tied=False, missed=missed, wrong=wrong)
+        def foresee(functional: int, fnr: float, fpr: float) -> ForeseenTest:
+            return foresee_three_zone(
+                sensitivity=task.sensitivities[functional],
+                tolerance=near[functional],
+                fnr=fnr,
+                fpr=fpr,
+                allow_block=functional in alone,
+            )
+
+        return OneShotKind(
+            loss=optimal_loss(task), calibrate=calibrate, tied=False, missed=missed, wrong=wrong, foresee=foresee
+        )
 
     def decide(
         self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 from mechanisms.noise.discrete_laplace import lower_tail, upper_tail
 from mechanisms.noise.exact import LEAST_RATE
-from mechanisms.protocol import FunctionalTest, Look
+from mechanisms.protocol import ForeseenTest, FunctionalTest, Look
 from mechanisms.threshold.boundary_crossing import MARGIN, Crossing, Zone
 from mechanisms.threshold.one_shot import (
     LeastRate,
@@ -36,7 +36,10 @@ _SMOOTH = Fraction(1, 16)
 _TINIEST = 1e-300
 _GUESSES = 3
 _SURCHARGE = 0.05
-_PROMISED = 1.0 - 0.5 * MARGIN
+PROMISED = 1.0 - 0.5 * MARGIN
+"""Of each share, what `missed` and `wrong` say at most: the margin left covers what sums of shares lose to rounding."""
+_SOLVED = 1e-9
+"""What a lower bound on a rate gives away: rates are solved for to some 1e-13."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +94,7 @@ def calibrate_three_zone(
     References: MATHS M8; docs/proofs/three_zone.md.
     """
     schedule = affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
-    block = 1
-    if allow_block:
-        block = least_block(
-            sensitivity=sensitivity, tolerance=tolerance, fnr=fnr * schedule.last, fpr=fpr * schedule.last
-        )
-    steps = tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+    block, steps = _grain(sensitivity, tolerance, fnr, fpr, allow_block=allow_block, schedule=schedule)
     shape = _shape(steps, fnr, fpr, exact=not two_sided, schedule=schedule)
     return replace(
         shape,
@@ -106,6 +104,36 @@ def calibrate_three_zone(
         tolerance=tolerance,
         block=block,
     )
+
+
+def foresee_three_zone(
+    *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool, schedule: Schedule = SCHEDULE
+) -> ForeseenTest:
+    """What is known of `calibrate_three_zone`'s test before any of its looks is: its block, and where its epsilon lies.
+
+    Guarantee: `calibrate_three_zone` returns a test of that block with an epsilon within the bounds.
+
+    Parameters as for `calibrate_three_zone`, and so does it raise. References: docs/proofs/three_zone.md.
+    """
+    schedule = affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
+    block, steps = _grain(sensitivity, tolerance, fnr, fpr, allow_block=allow_block, schedule=schedule)
+    per_rate = sensitivity if block == 1 else 1
+    return ForeseenTest(
+        block=block,
+        least_epsilon=(1.0 - _SOLVED) * least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate * per_rate,
+        most_epsilon=at_least(_union(steps, fnr, fpr, schedule).rate * per_rate),
+    )
+
+
+def _grain(
+    sensitivity: int, tolerance: int, fnr: float, fpr: float, *, allow_block: bool, schedule: Schedule
+) -> tuple[int, int]:
+    """Units per block, and the tolerance in steps of the noise."""
+    block = 1
+    if allow_block:
+        last = schedule.last
+        block = least_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr * last, fpr=fpr * last)
+    return block, tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
 
 
 def affordable(schedule: Schedule, least: LeastRate) -> Schedule:
@@ -120,8 +148,7 @@ def affordable(schedule: Schedule, least: LeastRate) -> Schedule:
 @lru_cache(maxsize=1024)
 def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Schedule) -> FunctionalTest:
     """The test for sensitivity one."""
-    kept = schedule.last * (1.0 - MARGIN)
-    union = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
+    union = _union(tolerance, fnr, fpr, schedule)
     if union.rate * schedule.rates[0] < LEAST_RATE or fnr + fpr >= 1.0:
         return union
     if not exact:
@@ -136,6 +163,13 @@ def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Sch
         if found is not None and found.test is not None:
             return found.test
     raise AssertionError("every rate was tried, and the last to meet the shares is returned")
+
+
+@lru_cache(maxsize=1024)
+def _union(tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
+    """The last look under the union bound, for sensitivity one: no test is dearer."""
+    kept = schedule.last * (1.0 - MARGIN)
+    return calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
 
 
 def _bisected(
@@ -316,14 +350,14 @@ def missed(test: FunctionalTest, distance: int) -> float:
     """A bound on the probability that the literal is decided false at a distance, convex from distance one on."""
     tails = sum(lower_tail(float(look.rate), look.rejecting - _steps(test, distance)) for look in test.looks)
     total = tails + rejection(test, distance)
-    return min(total, _PROMISED * test.fnr) if distance >= 1 else min(total, 1.0)
+    return min(total, PROMISED * test.fnr) if distance >= 1 else min(total, 1.0)
 
 
 def wrong(test: FunctionalTest, distance: int) -> float:
     """A bound on the probability that the literal is decided true at a distance, convex from `-tolerance` down."""
     tails = sum(upper_tail(float(look.rate), look.accepting - _steps(test, distance)) for look in test.looks)
     total = tails + acceptance(test, distance)
-    return min(total, _PROMISED * test.fpr) if distance <= -test.tolerance else min(total, 1.0)
+    return min(total, PROMISED * test.fpr) if distance <= -test.tolerance else min(total, 1.0)
 
 
 def expected_rate(test: FunctionalTest, distance: int) -> float:

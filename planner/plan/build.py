@@ -20,7 +20,7 @@ from planner.lower.dialects.model import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.identity import fingerprint
 from planner.plan.minimise import minimise
-from planner.plan.shareable_noise import shareable
+from planner.plan.shareable_noise import shareable, shareable_foreseen
 from planner.question.model import Question
 from planner.question.plan import Minimised, Plan, Rewritten, Sharing
 from planner.question.public_knowledge import knowledge
@@ -197,13 +197,20 @@ def _calibrated(question: Question) -> tuple[Calibration, Sharing | None]:
 def _chosen(mechanism: Mechanism, question: Question) -> tuple[Calibration, Sharing | None]:
     """The cheapest calibration, or one that costs little more and leaves noise to share. Raises `Unachievable`."""
     joint = joint_sensitivity(question)
-    return shareable(mechanism, question, joint, _cheapest(mechanism, question, joint))
-
-
-def _cheapest(mechanism: Mechanism, question: Question, joint: JointSensitivity) -> Calibration:
-    """The sound calibration with the least worst case. Raises `Unachievable` where every way of asking does."""
     first = _task(question, joint)
     blocks = _could_be_in_blocks(first)
+    assert first.blocks is not None
+    found = shareable_foreseen(mechanism, question, joint, first) if blocks <= first.blocks else None
+    return found or shareable(mechanism, question, joint, _cheapest(mechanism, first, joint, blocks))
+
+
+def _cheapest(
+    mechanism: Mechanism, first: DecisionTask, joint: JointSensitivity, blocks: frozenset[int]
+) -> Calibration:
+    """The sound calibration with the least worst case: the first, or one with more of `blocks`.
+
+    Raises `Unachievable` where every way of asking does.
+    """
     sound: list[Calibration] = []
 
     def attempt(task: DecisionTask) -> Calibration | Unachievable:

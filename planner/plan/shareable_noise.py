@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
-from mechanisms.keyhole.one_shot import better_in_blocks
-from mechanisms.protocol import Calibration, Mechanism, Unachievable
+from mechanisms.keyhole.one_shot import better_in_blocks, epsilon_on_sum
+from mechanisms.keyhole.progressive import Progressive
+from mechanisms.protocol import Calibration, DecisionTask, Foreseen, Mechanism, Unachievable
 from planner.catalog.refresh import parse_refresh
 from planner.functionals.sensitivity import JointSensitivity
 from planner.plan.identity import leave_paths
@@ -33,17 +34,70 @@ def shareable(
     in_blocks = frozenset(index for index, test in enumerate(cheapest.tests) if test.block > 1)
     if not in_blocks or not _can_be_read_again(mechanism, question):
         return cheapest, None
-    lost = frozenset(index for index, leaves in enumerate(leave_paths(question)) if not leaves)
-    kept = in_blocks & (lost | better_in_blocks(cheapest, by=MOST_FOR_SHARING))
-    if kept == in_blocks:
+    kept = in_blocks & (_lost(question) | better_in_blocks(cheapest, by=MOST_FOR_SHARING))
+    found = _with_blocks(mechanism, cheapest.task, joint, kept) if kept < in_blocks else None
+    if found is None or found.worst_case_epsilon > MOST_FOR_SHARING * cheapest.worst_case_epsilon:
         return cheapest, None
+    return found, Sharing(functionals=in_blocks - kept, mechanism=mechanism.name, apart=cheapest.task)
+
+
+def shareable_foreseen(
+    mechanism: Mechanism, question: Question, joint: JointSensitivity, task: DecisionTask
+) -> tuple[Calibration, Sharing | None] | None:
+    """What `shareable` comes to when the cheapest is `task`'s calibration, which is made only where the choice between
+    sums and blocks may depend on its tests. None where nothing is known beforehand.
+
+    Guarantee: equal to `shareable`'s result wherever it is not None: what is decided without the calibration follows
+    from bounds that hold for it (docs/proofs/apportionment.md).
+
+    Parameters as for `shareable`.
+    """
+    if not isinstance(mechanism, Progressive) or not _can_be_read_again(mechanism, question):
+        return None
     try:
-        found = mechanism.calibrate(replace(cheapest.task, exposures=joint.exposures(kept), blocks=kept))
+        foreseen = mechanism.foresee(task)
     except Unachievable:
-        return cheapest, None
-    if found.worst_case_epsilon > MOST_FOR_SHARING * cheapest.worst_case_epsilon:
-        return cheapest, None
-    return found, Sharing(functionals=in_blocks - kept, epsilon_in_blocks=cheapest.worst_case_epsilon)
+        return None
+    if foreseen is None:
+        return None
+    return _surely_shareable(mechanism, question, joint, foreseen) or shareable(
+        mechanism, question, joint, mechanism.calibrate_foreseen(foreseen)
+    )
+
+
+def _surely_shareable(
+    mechanism: Mechanism, question: Question, joint: JointSensitivity, foreseen: Foreseen
+) -> tuple[Calibration, Sharing] | None:
+    """The calibration that gives up blocks, None where it may be that none does."""
+    in_blocks = frozenset(index for index, test in enumerate(foreseen.tests) if test is not None and test.block > 1)
+    kept = in_blocks & _lost(question)
+    for index in in_blocks - kept:
+        test = foreseen.tests[index]
+        assert test is not None
+        on_sum = epsilon_on_sum(foreseen.task, index, fnr=foreseen.fnr[index], fpr=foreseen.fpr[index])
+        if on_sum > MOST_FOR_SHARING * test.most_epsilon:
+            kept |= {index}
+        elif on_sum > MOST_FOR_SHARING * test.least_epsilon:
+            return None
+    found = _with_blocks(mechanism, foreseen.task, joint, kept) if kept < in_blocks else None
+    if found is None or found.worst_case_epsilon > MOST_FOR_SHARING * foreseen.least_epsilon:
+        return None
+    return found, Sharing(functionals=in_blocks - kept, mechanism=mechanism.name, apart=foreseen.task)
+
+
+def _lost(question: Question) -> frozenset[int]:
+    """The functionals whose noise no later question could read."""
+    return frozenset(index for index, leaves in enumerate(leave_paths(question)) if not leaves)
+
+
+def _with_blocks(
+    mechanism: Mechanism, task: DecisionTask, joint: JointSensitivity, kept: frozenset[int]
+) -> Calibration | None:
+    """The calibration with noise on the blocks of `kept` alone, None where nothing meets the contract."""
+    try:
+        return mechanism.calibrate(replace(task, exposures=joint.exposures(kept), blocks=kept))
+    except Unachievable:
+        return None
 
 
 def _can_be_read_again(mechanism: Mechanism, question: Question) -> bool:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mechanisms.formula import Cut, Formula
-from mechanisms.protocol import Calibration
+from mechanisms.protocol import Calibration, DecisionTask
+from mechanisms.registry import MECHANISMS
 from planner.question.model import Question
 
 
@@ -55,12 +57,23 @@ class Rewritten:
 class Sharing:
     """That a question pays for noise which other thresholds can share.
 
-    `functionals` have noise on their sums although noise on blocks would cost less, and `epsilon_in_blocks` is the
-    worst case of the question with that, as it is where `keyhole.reuse` is off.
+    `functionals` have noise on their sums although noise on blocks would cost less: `apart` is the question as numbers
+    with that, as `mechanism` decides it where `keyhole.reuse` is off.
     """
 
     functionals: frozenset[int]
-    epsilon_in_blocks: float
+    mechanism: str
+    apart: DecisionTask
+
+    @property
+    def epsilon_in_blocks(self) -> float:
+        """The worst case of the question with noise on blocks, calibrated when it is first asked for."""
+        return _worst_case(self.mechanism, self.apart)
+
+
+@lru_cache(maxsize=128)
+def _worst_case(mechanism: str, task: DecisionTask) -> float:
+    return MECHANISMS[mechanism].calibrate(task).worst_case_epsilon
 
 
 @dataclass(frozen=True, slots=True)

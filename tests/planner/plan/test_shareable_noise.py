@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.formula import AllOf
+from mechanisms.formula import AllOf, AnyOf
+from mechanisms.keyhole.progressive import Progressive
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
+from planner.plan import build
 from planner.plan.build import plan
 from planner.plan.shareable_noise import MOST_FOR_SHARING
 from planner.question.model import Accuracy, Question
@@ -87,3 +89,25 @@ def test_explain_says_so_and_what_it_costs_otherwise() -> None:
     apart = "\n".join(explain_text(plan(sum_above(250, accuracy=APART), dialect=DUCKDB), left=None))
     assert "noise on blocks of 100 steps" in apart
     assert "share it" not in apart
+
+
+@pytest.mark.parametrize("both", [AllOf, AnyOf])
+@pytest.mark.parametrize("tolerance", [(20, 3), (130, 3), (150, 40), (199, 60), (205, 130), (250, 140), (1000, 300)])
+def test_bounds_decide_as_the_calibrations_would(
+    tolerance: tuple[int, int], both: type[AllOf | AnyOf], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal calibrations, and the same is told of what was given up, whether or not blocks were calibrated."""
+    asked = question(both((above(0, 5000, tolerance[0]), above(1, 0, tolerance[1]))), total(), average(65))
+    foreseen = plan(asked, dialect=DUCKDB)
+    build._plan.cache_clear()
+    monkeypatch.setattr(build, "shareable_foreseen", lambda *_: None)
+    calibrated = plan(asked, dialect=DUCKDB)
+    assert (foreseen.calibration, foreseen.sharing) == (calibrated.calibration, calibrated.sharing)
+
+
+def test_blocks_that_are_surely_given_up_are_not_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("calibrated in blocks")
+
+    monkeypatch.setattr(Progressive, "calibrate_foreseen", refuse)
+    assert plan(sum_above(257), dialect=DUCKDB).sharing is not None
