@@ -1,0 +1,86 @@
+"""What the README shows is what happens: its commands exist, its questions are the demo's, its figures are theirs."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from deploy.demo.build import install
+from planner.errors import KeyholeError
+from proxy.cli import check as checking
+from proxy.cli.main import app
+from proxy.pipeline import stages
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.report import refusals
+from proxy.service.service import Service
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```\n(.*?)```", README, re.S)
+(SHOWN,) = (block for block in BLOCKS if block.startswith("Keyhole demo"))
+QUESTIONS = tomllib.loads((ROOT / "deploy" / "demo" / "questions.toml").read_text(encoding="utf-8"))["questions"]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    policy = install(tmp_path_factory.mktemp("demo"))
+    checking.check(policy, confirm=False)
+    with Service.open(policy) as opened:
+        yield opened
+
+
+def asked(service: Service, sql: str, settings: dict[str, str | None]) -> Asked:
+    return Asked(
+        question=bare_question(sql, service.catalog),
+        settings=settings,
+        parameters={},
+        analyst=service.analyst(None),
+        today=date(2026, 3, 1),
+    )
+
+
+def test_the_first_question_is_the_demos_and_costs_what_is_said(service: Service) -> None:
+    first = QUESTIONS[0]
+    assert f"1. {first['title']}\n" in SHOWN
+    assert all(f"   {line}\n" in SHOWN for line in first["sql"].strip().splitlines())
+    settings: dict[str, str | None] = {f"keyhole.{name}": value for name, value in first["settings"].items()}
+    assert all(f"   SET {name} = '{value}';\n" in SHOWN for name, value in settings.items())
+    plan = stages.prepare(service, asked(service, first["sql"], settings))
+    said = re.search(r"Reserved: ([\d.]+) epsilon a group \(ProBE ([\d.]+), equal split ([\d.]+)\)", SHOWN)
+    assert said is not None
+    assert f"at most {said[1]} epsilon" in SHOWN
+    found = (plan.worst_case_epsilon, plan.compared["probe"], plan.compared["naive"])
+    for shown, true in zip(said.groups(), found, strict=True):
+        assert true <= float(shown) + 1e-9 < true + 0.011
+
+
+def test_the_refusal_is_printed_as_it_is_shown(service: Service) -> None:
+    shown = SHOWN[SHOWN.index("ERROR:") :]
+    sql = "SELECT country, count(*) FROM sales GROUP BY country"
+    assert f"   {sql}\n{shown}" in SHOWN
+    with pytest.raises(KeyholeError) as caught:
+        stages.prepare(service, asked(service, sql, {}))
+    assert refusals.as_psql_prints(caught.value, sql=sql) == shown.strip()
+
+
+def test_every_command_that_is_shown_exists() -> None:
+    group = typer.main.get_group(app)
+    shown = re.findall(r"^\$ keyhole ([a-z]+)", README, re.M)
+    assert len(shown) >= 10
+    assert set(shown) <= set(group.commands)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^\$ make ([a-z-]+)", README, re.M)
+    assert len(targets) >= 4
+    assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
+
+
+def test_every_folder_is_in_the_table_and_every_link_leads_somewhere() -> None:
+    folders = set(re.findall(r"^\| `([a-z]+)/` \|", README, re.M))
+    there = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] not in "._"}
+    assert {folder for folder in there if any((ROOT / folder).rglob("*.py"))} == folders
+    for link in re.findall(r"\]\(([^)#]+)\)", README):
+        assert "://" in link or (ROOT / link).exists(), link
