@@ -18,7 +18,8 @@ from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, parse, position, written
-from planner.scope.key_expressions import NotExact, Typed, given, images
+from planner.scope.key_expressions import images
+from planner.scope.key_values import NotExact, Typed, given
 from planner.scope.names import Scope, kind_of, part_of, referenced
 
 MOST_VALUES = 10_000

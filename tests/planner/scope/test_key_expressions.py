@@ -8,7 +8,8 @@ import pytest
 
 from planner.catalog.model import SqlType
 from planner.parser.tree import parse
-from planner.scope.key_expressions import NotExact, given, images
+from planner.scope.key_expressions import images
+from planner.scope.key_values import NotExact, given
 from tests.planner.asked import asked, refusal
 
 

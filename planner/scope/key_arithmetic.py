@@ -1,0 +1,68 @@
+"""Arithmetic of exact numbers as PostgreSQL does it: operators, quotients that it rounds, FLOOR and CEIL."""
+
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+
+from sqlglot import exp
+
+from planner.parser.tree import written
+from planner.scope.key_values import NotExact, Typed, exact_number, read_fraction, unify
+
+_ROUNDED_BELOW = 10_000  # quotients below this keep 16 decimals, however their operands are written
+_MOST_WRITTEN = 16  # decimals that all literals beside a rounded quotient have together
+
+
+def compute(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
+    """What an arithmetic operator gives of two numbers. Raises `NotExact`."""
+    left, right = unify([left, right], node)
+    a, b = read_fraction(left, node), read_fraction(right, node)
+    kind = left.kind
+    if a is None or b is None:
+        return Typed(kind, None)
+    if operation is exp.Mod:
+        quotient = a / b
+        return exact_number(a - b * (floor(quotient) if quotient >= 0 else ceil(quotient)), kind, node)
+    if operation is exp.Div:
+        if kind != "integer":
+            return _quotient(a, b, node)
+        return exact_number(Fraction(floor(a / b) if a / b >= 0 else ceil(a / b)), kind, node)
+    return exact_number(a + b if operation is exp.Add else a - b if operation is exp.Sub else a * b, kind, node)
+
+
+def _quotient(dividend: Fraction, divisor: Fraction, node: exp.Expr) -> Typed:
+    """A numeric quotient: a number where PostgreSQL computes all its digits, else only what is divided by what."""
+    found = exact_number(dividend / divisor, "numeric", node)
+    assert isinstance(found.raw, Fraction)
+    decimals = next((places for places in range(17) if (found.raw * 10**places).denominator == 1), None)
+    if decimals is not None and decimals <= _kept(found.raw):
+        return found
+    literals = [one for one in node.find_all(exp.Literal) if not one.is_string]
+    nested = any(one is not node for one in node.find_all(exp.Div))
+    if nested or abs(found.raw) >= _ROUNDED_BELOW or sum(map(_decimals, literals)) > _MOST_WRITTEN:
+        raise NotExact(written(node)[:80])
+    return Typed("quotient", (dividend, divisor))
+
+
+def _kept(value: Fraction) -> int:
+    """How many decimals PostgreSQL's division keeps at least: 16 digits, fewer by 4 for each 4 before the point."""
+    return 16 - 4 * ((len(str(floor(abs(value)))) - 1) // 4)
+
+
+def _decimals(literal: exp.Literal) -> int:
+    exponent = Decimal(str(literal.this)).as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else _MOST_WRITTEN + 1
+
+
+def round_whole(node: exp.Expr, found: Typed) -> Typed:
+    """FLOOR or CEIL of a number. Raises `NotExact`."""
+    if isinstance(found.raw, tuple) and found.kind == "quotient":
+        dividend, divisor = found.raw  # no whole number, and farther from one than PostgreSQL rounds
+        assert isinstance(dividend, Fraction)
+        assert isinstance(divisor, Fraction)
+        found = Typed("numeric", dividend / divisor)
+    value = read_fraction(found, node)
+    kind = "double" if found.kind == "integer" else "whole"  # PostgreSQL's, with which nothing is computed here
+    if value is None:
+        return Typed(kind, None)
+    return Typed(kind, Fraction(floor(value) if isinstance(node, exp.Floor) else ceil(value)))

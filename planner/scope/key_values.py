@@ -1,0 +1,199 @@
+"""The values that expressions of public keys have, with PostgreSQL's types: comparing, converting and casting them.
+
+Whatever could depend on a collation, on a session's settings or on rounding is not exact.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from planner.catalog.model import SqlType, Value
+from planner.parser.tree import written
+
+Raw: TypeAlias = str | bool | int | Fraction | date | datetime | tuple[str, date] | tuple[Fraction, Fraction] | None
+NUMBERS = ("integer", "whole", "numeric")  # whole: numeric without decimals
+TIMES = ("date", "timestamp", "timestamptz")
+TEXTS = ("text", "unknown")
+_LARGEST = 2**31
+_FINEST = 10_000  # denominators up to which numeric division keeps different quotients apart
+_TEXT_TYPES = ("TEXT", "VARCHAR")
+_INTEGER_TYPES = ("INT", "BIGINT")
+
+
+class NotExact(Exception):
+    """An expression whose values are not computed here; the text names the part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A value with its PostgreSQL type; `unknown` is a quoted literal.
+
+    `opaque` is text that is only told apart, and `quotient` a numeric that PostgreSQL rounds, by what it divides.
+    """
+
+    kind: str
+    raw: Raw
+
+
+def given(value: Value, kind: SqlType) -> Typed:
+    """A key's value. Raises `NotExact` for a type whose values are not exact here."""
+    if kind not in (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP):
+        raise NotExact(f"a key of type {kind.value}")
+    assert isinstance(value, str | bool | int | date)
+    return Typed(kind.value, value)
+
+
+def unify(found: Sequence[Typed], node: exp.Expr) -> list[Typed]:
+    """The values as one type, as PostgreSQL chooses it for branches and for both sides of an operator."""
+    kinds = {one.kind for one in found} - {"unknown"}
+    if not kinds:
+        return [Typed("text", one.raw) for one in found]
+    if kinds <= set(NUMBERS):
+        kind = max(kinds, key=NUMBERS.index)
+    elif len(kinds) == 1:
+        (kind,) = kinds
+    elif kinds == {"date", "timestamp"}:
+        kind = "timestamp"
+    else:
+        raise NotExact(written(node)[:80])
+    return [convert(one, kind, node) for one in found]
+
+
+def convert(found: Typed, kind: str, node: exp.Expr) -> Typed:
+    """The value as another type, where PostgreSQL converts it by itself. Raises `NotExact`."""
+    raw = found.raw
+    if raw is None or found.kind == kind:
+        return Typed(kind, raw)
+    if found.kind in NUMBERS and kind in NUMBERS:
+        return Typed(kind, raw)
+    if kind == "text" and found.kind == "unknown":
+        return Typed(kind, raw)
+    if kind == "integer" and isinstance(raw, str) and re.fullmatch(r"-?\d{1,9}", raw):
+        return Typed(kind, int(raw))
+    if kind in ("date", "timestamp") and isinstance(raw, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", raw):
+        return convert(Typed("date", date.fromisoformat(raw)), kind, node)
+    if kind == "timestamp" and isinstance(raw, str) and re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", raw):
+        return Typed(kind, datetime.fromisoformat(raw))
+    if kind == "timestamp" and found.kind == "date" and isinstance(raw, date):
+        return Typed(kind, datetime(raw.year, raw.month, raw.day))
+    raise NotExact(written(node)[:80])
+
+
+def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
+    """The comparison of two values, NULL with NULL. Raises `NotExact` where a collation or the session decides it."""
+    left, right = unify([left, right], node)
+    a, b = left.raw, right.raw
+    if left.kind in ("opaque", "quotient", "timestamptz"):
+        raise NotExact(written(node)[:80])
+    if a is None or b is None:
+        return Typed("boolean", None)
+    if operation in (exp.EQ, exp.NEQ):
+        return Typed("boolean", (a == b) is (operation is exp.EQ))
+    if left.kind == "text":  # their order is a collation's
+        raise NotExact(written(node)[:80])
+    match a, b:
+        case (int() | Fraction() as one, int() | Fraction() as other):
+            less, more = one < other, one > other
+        case (date() as day, date() as later):
+            less, more = day < later, day > later
+        case _:
+            raise NotExact(written(node)[:80])
+    results: dict[type[exp.Expr], bool] = {exp.LT: less, exp.GT: more, exp.LTE: not more, exp.GTE: not less}
+    return Typed("boolean", results[operation])
+
+
+def any_true(found: Sequence[Typed]) -> Typed:
+    """OR of booleans."""
+    raws = [one.raw for one in found]
+    return Typed("boolean", True if True in raws else None if None in raws else False)
+
+
+def negate(found: Typed) -> Typed:
+    """NOT of a boolean."""
+    return Typed("boolean", None if found.raw is None else not found.raw)
+
+
+def read_boolean(found: Typed, node: exp.Expr) -> bool | None:
+    """The truth value of a boolean, None for NULL. Raises `NotExact` for another type."""
+    if found.raw is not None and (found.kind != "boolean" or not isinstance(found.raw, bool)):
+        raise NotExact(written(node)[:80])
+    return None if found.raw is None else bool(found.raw)
+
+
+def exact_number(value: Fraction, kind: str, node: exp.Expr) -> Typed:
+    """A number that PostgreSQL computes with exactly. Raises `NotExact` beyond what is sure to be so."""
+    if abs(value.numerator) >= _LARGEST or value.denominator > _FINEST:
+        raise NotExact(written(node)[:80])
+    return Typed(kind, value)
+
+
+def read_fraction(found: Typed, node: exp.Expr) -> Fraction | None:
+    """The value of a number, None for NULL. Raises `NotExact` for another type."""
+    if found.kind not in NUMBERS:
+        raise NotExact(written(node)[:80])
+    assert found.raw is None or isinstance(found.raw, int | Fraction)
+    return None if found.raw is None else Fraction(found.raw)
+
+
+def read_moment(found: Typed) -> datetime:
+    """A date or timestamp as a moment, a date as its midnight."""
+    raw = found.raw
+    assert isinstance(raw, date)
+    return raw if isinstance(raw, datetime) else datetime(raw.year, raw.month, raw.day)
+
+
+def to_text(found: Typed, node: exp.Expr) -> Typed:
+    """The value as text; of a date only which one it is, for its text depends on the session."""
+    raw = found.raw
+    match found.kind:
+        case "opaque":
+            return found
+        case "date" | "timestamp":
+            return Typed("opaque", (found.kind, raw) if isinstance(raw, date) else None)
+        case "text" | "unknown":
+            return Typed("text", raw)
+        case "integer" | "whole":
+            return Typed("text", str(int(raw)) if isinstance(raw, int | Fraction) else None)
+        case "boolean":
+            return Typed("text", None if raw is None else "true" if raw else "false")
+        case _:
+            raise NotExact(written(node)[:80])
+
+
+def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
+    """`CAST(found AS kind)`. Raises `NotExact`."""
+    if kind in _TEXT_TYPES:
+        return to_text(found, node)
+    if kind in _INTEGER_TYPES:
+        return _integer(found, kind, node)
+    if kind == "DECIMAL" and found.kind in NUMBERS:
+        return Typed("whole" if found.kind == "integer" else found.kind, found.raw)
+    if kind == "BOOLEAN" and found.kind == "boolean":
+        return found
+    if kind in ("DATE", "TIMESTAMP") and found.kind == "unknown":
+        return convert(found, kind.lower(), node)
+    moment = None if found.kind not in TIMES or found.raw is None else read_moment(found)
+    if kind == "DATE" and found.kind in TIMES:
+        return Typed("date", None if moment is None else moment.date())
+    rounds = isinstance(node, exp.Cast) and bool(node.to.expressions) and moment is not None and moment.microsecond > 0
+    if kind == "TIMESTAMP" and found.kind in TIMES and not rounds:
+        return Typed("timestamp", moment)
+    if kind == "TIMESTAMPTZ" and found.kind in ("date", "timestamptz"):
+        return Typed("timestamptz", moment)
+    raise NotExact(written(node)[:80])
+
+
+def _integer(found: Typed, kind: str, node: exp.Expr) -> Typed:
+    raw = found.raw
+    if found.kind in NUMBERS and not (isinstance(raw, Fraction) and raw.denominator != 1):
+        return Typed("integer", raw)
+    if found.kind == "boolean" and kind == "INT":
+        return Typed("integer", None if raw is None else int(bool(raw)))
+    if found.kind in TEXTS:
+        return convert(Typed("unknown", raw), "integer", node)
+    raise NotExact(written(node)[:80])
