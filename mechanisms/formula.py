@@ -19,7 +19,7 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 _Folded = TypeVar("_Folded")
 
 
-class _Tree:
+class _FormulaTree:
     """What one does with every formula."""
 
     __slots__ = ()
@@ -54,7 +54,7 @@ class _Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut(_Tree):
+class Cut(_FormulaTree):
     """The literal `S > cut` (above) or `S <= cut` (not above) on one functional, all in the functional's integer units.
 
     Relaxed by its tolerance it reads `S > cut - tolerance` or `S <= cut + tolerance`.
@@ -76,14 +76,14 @@ class Cut(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf(_Tree):
+class AllOf(_FormulaTree):
     """A conjunction; with no children it is true."""
 
     children: tuple["Formula", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf(_Tree):
+class AnyOf(_FormulaTree):
     """A disjunction; with no children it is false."""
 
     children: tuple["Formula", ...]

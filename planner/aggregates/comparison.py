@@ -25,7 +25,7 @@ class Slack(StrEnum):
 _Folded = TypeVar("_Folded")
 
 
-class _Tree:
+class _HavingTree:
     """What one does with every HAVING."""
 
     __slots__ = ()
@@ -73,7 +73,7 @@ class _Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(_Tree):
+class Comparison(_HavingTree):
     """`S operator at`, where S sums `parts` over the rows of a group, in the analyst's unit.
 
     `left` is the left side as an analyst would write it, `text` the whole comparison. `threshold` is what a percentage
@@ -103,7 +103,7 @@ class Comparison(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class Spread(_Tree):
+class Spread(_HavingTree):
     """A variance or standard deviation of `scale * column + shift` against a constant, in the analyst's unit.
 
     `sample` divides by one row less than there are, `root` says that the standard deviation is compared. Rows are those
@@ -133,21 +133,21 @@ class Spread(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class Every(_Tree):
+class Every(_HavingTree):
     """A conjunction; with no children it is true."""
 
     children: tuple["Having", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Some(_Tree):
+class Some(_HavingTree):
     """A disjunction; with no children it is false."""
 
     children: tuple["Having", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Outside(_Tree):
+class Outside(_HavingTree):
     """True exactly where `formula` is not true: where it is false, and where SQL says NULL, as EXCEPT has it."""
 
     formula: "Having"

@@ -26,7 +26,7 @@ from planner.values.expressions import Given
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _JoinKey:
     """How a public table can be joined: its key, the column of the tables before it, and where that stands."""
 
     key: str
@@ -83,7 +83,7 @@ class _Joining:
                 )
         return self._renamed()
 
-    def _found(self, relation: Relation) -> _Found | None:
+    def _found(self, relation: Relation) -> _JoinKey | None:
         """How the relation joins what is joined already; None if it does not yet. Raises KH107."""
         assert relation.public is not None
         own = {relation.alias for relation in self._clause.relations if relation.private is not None}
@@ -100,7 +100,7 @@ class _Joining:
                 base = referenced(other, self._done)
                 if base is None:
                     continue
-                found = _Found(name(key.this), base, equality)
+                found = _JoinKey(name(key.this), base, equality)
                 refusal = _refusal(relation.public, found, relation.node)
                 if refusal is None:
                     return found
@@ -108,7 +108,7 @@ class _Joining:
             raise refusal
         return None
 
-    def _join(self, relation: Relation, found: _Found) -> None:
+    def _join(self, relation: Relation, found: _JoinKey) -> None:
         public = relation.public
         assert public is not None
         table, columns = self._done.table, []
@@ -174,7 +174,7 @@ def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[t
             yield part, scope.membership(part) or row_condition(part, scope, given)
 
 
-def _refusal(public: PublicTable, found: _Found, node: exp.Table) -> KeyholeError | None:
+def _refusal(public: PublicTable, found: _JoinKey, node: exp.Table) -> KeyholeError | None:
     """Why a public table cannot be joined by a column, if it cannot."""
     key = next((column for column in public.columns if column.name == found.key), None)
     spelled = f"{readable(public.name)}.{readable(found.key)}"

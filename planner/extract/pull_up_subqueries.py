@@ -23,7 +23,7 @@ NOTHING = "SELECT NULL"
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _ShownColumn:
     """A column of the subquery: what it is of the table; `plain` if that is a column, `same` if under its own name."""
 
     node: exp.Expr
@@ -39,7 +39,7 @@ class _Inner:
 
     table: Table
     clauses: Clauses
-    shown: Mapping[str, _Shown]
+    shown: Mapping[str, _ShownColumn]
     everything: bool
     name: str
     where: exp.Expr | None
@@ -96,7 +96,7 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         return None  # an empty item, too, which PostgreSQL will refuse
     own = {column.name for column in table.columns}
     everything = False
-    shown: dict[str, _Shown] = {}
+    shown: dict[str, _ShownColumn] = {}
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
         if _star(item):
             if everything:
@@ -119,7 +119,7 @@ def _star(item: exp.Expr) -> bool:
     return isinstance(star, exp.Star) and not any(star.args.values())
 
 
-def _shown(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> tuple[str, _Shown] | None:
+def _shown(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> tuple[str, _ShownColumn] | None:
     """A column of the subquery by its name; None for an expression that is none, or has no sure name."""
     node = item.this if isinstance(item, exp.Alias) else item
     called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
@@ -128,10 +128,10 @@ def _shown(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> 
     if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier):
         called = called or name(column.this)
         same = called == name(column.this) and node is column
-        return called, _Shown(node, first, past, plain=True, same=same)
+        return called, _ShownColumn(node, first, past, plain=True, same=same)
     if not called or not harmless(node):
         return None
-    return called, _Shown(node, first, past, plain=False, same=False)
+    return called, _ShownColumn(node, first, past, plain=False, same=False)
 
 
 def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[Token, ...]) -> list[Change] | None:
@@ -302,7 +302,7 @@ def _label(item: exp.Expr) -> str | None:
     return "" if isinstance(node, exp.Func) and not isinstance(node, exp.Case | exp.Connector) else None
 
 
-def _spelled(shown: _Shown, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
+def _spelled(shown: _ShownColumn, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
     columns = list(shown.node.find_all(exp.Column))
     spelled = _requalified(columns, shown.first, shown.past, alias, room, text, tokens)
     return spelled if shown.plain else f"({spelled})"

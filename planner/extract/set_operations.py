@@ -33,7 +33,7 @@ _AROUND = ("order", "limit", "offset", "fetch", "with_", "locks")
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _SetOperand:
     """A question, or some joined to one, with the tokens that it takes up. `first` is its leftmost question."""
 
     embedded: Embedded
@@ -82,9 +82,9 @@ class _Parts:
         self._places = places
         self._text = text
         self._tokens = tokens
-        self._known: dict[int, _Part | None] = {}
+        self._known: dict[int, _SetOperand | None] = {}
 
-    def largest(self, node: exp.Expr) -> Iterator[_Part]:
+    def largest(self, node: exp.Expr) -> Iterator[_SetOperand]:
         """The largest parts at the node or below it."""
         whole = self._part(node)
         if whole is not None:
@@ -95,13 +95,13 @@ class _Parts:
         elif isinstance(node, exp.Subquery):
             yield from self.largest(node.this)
 
-    def _part(self, node: exp.Expr) -> _Part | None:
+    def _part(self, node: exp.Expr) -> _SetOperand | None:
         """The node as one question, or None if it is none."""
         if id(node) not in self._known:
             self._known[id(node)] = self._worked_out(node)
         return self._known[id(node)]
 
-    def _worked_out(self, node: exp.Expr) -> _Part | None:
+    def _worked_out(self, node: exp.Expr) -> _SetOperand | None:
         match node:
             case exp.Select():
                 place = self._places.get(id(node))
@@ -131,7 +131,7 @@ def _plain(node: exp.SetOperation) -> bool:
     return bool(node.args.get("distinct")) and not any(value for key, value in node.args.items() if key not in known)
 
 
-def _enclosed(part: _Part, tokens: tuple[Token, ...]) -> _Part:
+def _enclosed(part: _SetOperand, tokens: tuple[Token, ...]) -> _SetOperand:
     """The part with the parentheses around it, if there are some; the parser adds others where precedence asks."""
     start, past = part.start - 1, part.past
     if start < 0 or past >= len(tokens) or not tokens[start].is_symbol("(") or not tokens[past].is_symbol(")"):
@@ -139,7 +139,7 @@ def _enclosed(part: _Part, tokens: tuple[Token, ...]) -> _Part:
     return replace(part, start=start, past=past + 1)
 
 
-def _leaf(place: Place, tokens: tuple[Token, ...]) -> _Part | None:
+def _leaf(place: Place, tokens: tuple[Token, ...]) -> _SetOperand | None:
     select, embedded = place.select, place.embedded
     distinct = select.args.get("distinct")
     if (
@@ -154,7 +154,7 @@ def _leaf(place: Place, tokens: tuple[Token, ...]) -> _Part | None:
     start = at_offset(tokens, embedded.offset)
     past = at_offset(tokens, embedded.offset + len(embedded.text) - 1) + 1
     having = select.args["having"].this
-    return _Part(
+    return _SetOperand(
         embedded=embedded,
         first=place,
         start=start,
@@ -233,8 +233,12 @@ def _weight(node: exp.Expr) -> int:
 
 
 def _operated(
-    operation: Literal["union", "intersect", "except"], left: _Part, right: _Part, text: str, tokens: tuple[Token, ...]
-) -> _Part | None:
+    operation: Literal["union", "intersect", "except"],
+    left: _SetOperand,
+    right: _SetOperand,
+    text: str,
+    tokens: tuple[Token, ...],
+) -> _SetOperand | None:
     table = _together(left.embedded.table, right.embedded.table)
     if table is None or not _alike(left.first, right.first):
         return None
@@ -254,7 +258,7 @@ def _operated(
         offset=first,
         joined=Joined(operation=operation, left=left.embedded, right=right.embedded),
     )
-    return _Part(
+    return _SetOperand(
         embedded=embedded,
         first=left.first,
         start=start,

@@ -34,7 +34,7 @@ class Absence:
 _Folded = TypeVar("_Folded")
 
 
-class _Tree:
+class _GuardedTree:
     """What one does with every formula of guarded literals."""
 
     __slots__ = ()
@@ -68,7 +68,7 @@ class _Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded(_Tree):
+class Guarded(_GuardedTree):
     """The literals of one comparison, and the values that must exist for it not to be NULL (none: it never is).
 
     It stands for "the literals hold and the values exist"; where it is `outside`, for "the literals hold or the values
@@ -84,14 +84,14 @@ class Guarded(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class GuardedAll(_Tree):
+class GuardedAll(_GuardedTree):
     """A conjunction."""
 
     children: tuple["GuardedFormula", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class GuardedAny(_Tree):
+class GuardedAny(_GuardedTree):
     """A disjunction."""
 
     children: tuple["GuardedFormula", ...]

@@ -55,7 +55,7 @@ def around_centres(
     """
     match formula:
         case Spread():
-            return _Settled.of(formula, table, accuracy).tested(outside=outside, warn=warn)
+            return _SettledSpread.of(formula, table, accuracy).tested(outside=outside, warn=warn)
         case Outside(inner):
             return Outside(around_centres(inner, table=table, accuracy=accuracy, warn=warn, outside=not outside))
         case Every(children) | Some(children):
@@ -80,7 +80,7 @@ class _Centres:
 
 
 @dataclass(frozen=True, slots=True)
-class _Settled:
+class _SettledSpread:
     """A comparison with its range of values; `size` is a grid step of what the variance is taken of."""
 
     spread: Spread
@@ -91,10 +91,10 @@ class _Settled:
     size: Fraction
 
     @staticmethod
-    def of(spread: Spread, table: Table, accuracy: Accuracy) -> "_Settled":
+    def of(spread: Spread, table: Table, accuracy: Accuracy) -> "_SettledSpread":
         step, low, high = grid(spread.column, table, position=spread.position)
         low, high = narrowed(spread.column.name, (low, high), among=(spread.where, spread.condition), table=table)
-        return _Settled(spread, accuracy, tolerances(accuracy.tolerance), low, high, step * abs(spread.scale))
+        return _SettledSpread(spread, accuracy, tolerances(accuracy.tolerance), low, high, step * abs(spread.scale))
 
     @property
     def level(self) -> Fraction:

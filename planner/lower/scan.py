@@ -48,7 +48,7 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
     if question.table.row_unit:
         lines = _row_unit(question, row, functionals)
     else:
-        lines = _Bounded(question, row, Bounding(row, question.keys), tuple(functionals)).lines()
+        lines = _PerUnitScan(question, row, Bounding(row, question.keys), tuple(functionals)).lines()
     return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rollup(question, row, functionals))
 
 
@@ -82,7 +82,7 @@ def _per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> Rewritten
         question, table=rows.table, where=rows.where, functionals=(*needed(rows), found), formula=TRUE, per_unit=None
     )
     needs = tuple(FunctionalSql.of(row, f, where=ALWAYS, among=inner.where) for f in inner.functionals)
-    bounded = _Bounded(inner, row, Bounding(row, question.keys), needs)
+    bounded = _PerUnitScan(inner, row, Bounding(row, question.keys), needs)
     _, steps, left = bounded.totals()
     kept = [*left, f"t{len(needs) - 1} IS NOT NULL"]
     source = [f"FROM {bounded.relation}", *where(kept, comment="of the public keys, with rows that count")]
@@ -98,7 +98,7 @@ def _per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> Rewritten
 
 
 @dataclass(frozen=True, slots=True)
-class _Bounded:
+class _PerUnitScan:
     """The shape for privacy units of several rows: totals per unit and key, at most G keys a unit, clipped, summed."""
 
     question: Question

@@ -58,7 +58,7 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
         SizeNeeded: a domain has to be stood in for and `keys` is None.
         KeyholeError: KH003 to KH005 and KH010, as compiling raises them.
     """
-    question = _Question.read(sql)
+    question = _ColumnUse.read(sql)
     assumed: list[str] = []
     tables: dict[str, TableSection] = dict(policy.tables)
     schema: dict[str, tuple[SourceColumn, ...]] = {}
@@ -119,7 +119,7 @@ def _public(name: str, policy: Policy, pins: Pins) -> PinnedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _ColumnUse:
     """What the text of a question tells about columns: which it groups by, and what it compares with them."""
 
     tables: frozenset[str]
@@ -129,7 +129,7 @@ class _Question:
     numbers: tuple[int, ...]
 
     @classmethod
-    def read(cls, sql: str) -> "_Question":
+    def read(cls, sql: str) -> "_ColumnUse":
         try:
             parsed = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
         except (SqlglotError, RecursionError):
@@ -164,7 +164,7 @@ class _Question:
 class _StandIn:
     """One private table: its columns' types, and domains where there are none."""
 
-    def __init__(self, table: TableSection, question: _Question, *, pins: Pins, keys: int | None) -> None:
+    def __init__(self, table: TableSection, question: _ColumnUse, *, pins: Pins, keys: int | None) -> None:
         self._table = table
         self._question = question
         self._pins = pins
@@ -267,7 +267,7 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _values(kind: SqlType, derivation: Derivation | None, question: _Question, *, size: int) -> tuple[Value, ...]:
+def _values(kind: SqlType, derivation: Derivation | None, question: _ColumnUse, *, size: int) -> tuple[Value, ...]:
     """Values that stand in for a domain: the question's own constants of the type first."""
     candidates: dict[SqlType, Callable[[], Iterator[Value]]] = {
         SqlType.BOOLEAN: lambda: iter((True, False)),

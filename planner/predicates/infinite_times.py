@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Column, Derivation, SqlType
 from planner.predicates.column_comparison import compared
-from planner.predicates.terms.model import Term, plain_term
+from planner.predicates.terms.model import ColumnTerm, plain_term
 from planner.question.condition import NEVER, And, Compare, Condition, IsNull, Or, all_of, any_of
 from planner.question.three_valued import Truth
 from planner.scope.key_classes import stored_key
@@ -30,7 +30,7 @@ def written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:
     return scope.table.column(derived.column)
 
 
-def written_term(column: Column, node: exp.Expr, scope: Scope) -> Term | None:
+def written_term(column: Column, node: exp.Expr, scope: Scope) -> ColumnTerm | None:
     """The term that a derived column is where the expression is written out; any other column's own term."""
     base, plain = written_base(column, node, scope), plain_term(column)
     if base is None or plain is None:

@@ -11,7 +11,7 @@ from planner.parser.tree import bare, position, written
 from planner.predicates.column_comparison import is_real, rounded_to_real, unlisted
 from planner.predicates.comparison import rows_equal, sides_compared
 from planner.predicates.row_scope import RowScope, combined
-from planner.predicates.terms.model import Term
+from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.operand import operand
 from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Within, any_of
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
@@ -143,7 +143,7 @@ def membership(node: exp.Expr, within: RowScope) -> Truth:
 _ZONED = (exp.StrToTime, exp.UnixToTime, exp.CurrentTimestamp)
 
 
-def _check_alike(found: Term, items: list[exp.Expr], within: RowScope) -> None:
+def _check_alike(found: ColumnTerm, items: list[exp.Expr], within: RowScope) -> None:
     """Refuse lists in which quoted members would take the type of another member instead of the column's."""
     values = [within.constant(item) for item in items]
     texts = [value.text for value in values if isinstance(value, Untyped)]
@@ -161,7 +161,7 @@ def _check_alike(found: Term, items: list[exp.Expr], within: RowScope) -> None:
             )
 
 
-def _member(found: Term, item: exp.Expr, members_: int, within: RowScope) -> Constant:
+def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) -> Constant:
     """A member of a list: on a `real` column two or more of them make the list one of `real`."""
     value = within.constant(item)
     if members_ < 2 or value is None or not is_real(found.column):
@@ -175,7 +175,7 @@ def _member(found: Term, item: exp.Expr, members_: int, within: RowScope) -> Con
     return rounded_to_real(value, item)
 
 
-def _listed(found: Term, items: list[tuple[Constant, exp.Expr]]) -> Truth:
+def _listed(found: ColumnTerm, items: list[tuple[Constant, exp.Expr]]) -> Truth:
     """Whether a term is one of some constants."""
     truths = [found.compare("=", value, at) for value, at in items]
     result = combined(truths, conjunction=False)

@@ -19,7 +19,7 @@ from planner.values.operators import COMPARISONS
 _Folded = TypeVar("_Folded")
 
 
-class _Tree:
+class _ConditionTree:
     """What one does with every condition: its shape is known here alone."""
 
     __slots__ = ()
@@ -100,7 +100,7 @@ class _Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Compare(_Tree):
+class Compare(_ConditionTree):
     """`column operator value`, with operator one of = <> < <= > >= and a constant of the column's own type."""
 
     column: str
@@ -109,7 +109,7 @@ class Compare(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class Within(_Tree):
+class Within(_ConditionTree):
     """`column IN (values)`; the values are sorted, distinct and not NULL."""
 
     column: str
@@ -117,7 +117,7 @@ class Within(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class Like(_Tree):
+class Like(_ConditionTree):
     """`column LIKE pattern` with backslash as escape; the pattern never ends in an unfinished escape."""
 
     column: str
@@ -125,28 +125,28 @@ class Like(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(_Tree):
+class IsNull(_ConditionTree):
     """`column IS NULL`, never unknown."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
-class Not(_Tree):
+class Not(_ConditionTree):
     """Three-valued negation."""
 
     condition: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
-class And(_Tree):
+class And(_ConditionTree):
     """Three-valued conjunction; with no conditions it is true."""
 
     conditions: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Or(_Tree):
+class Or(_ConditionTree):
     """Three-valued disjunction; with no conditions it is false."""
 
     conditions: tuple["Condition", ...]

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.catalog.model import SqlType
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.model import Comparing, Term, plain_term
+from planner.predicates.terms.model import ColumnTerm, Comparing, plain_term
 from planner.predicates.terms.time import truncated_term
 from planner.question.three_valued import Truth
 from planner.values.expressions import cast
@@ -18,7 +18,7 @@ _WIDTHS = {"SMALLINT": 15, "INT": 31, "BIGINT": 63}
 _EXACT_DOUBLE = 53
 
 
-def cast_term(node: exp.Cast, inner: Term | None, within: RowScope) -> Term | None:
+def cast_term(node: exp.Cast, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
     """A cast of `inner` that no value of the column can fail, and that keeps all of them apart; else None."""
     to = node.to.this
     kind = str(to.value) if isinstance(to, exp.DType) and not node.to.expressions else ""
@@ -46,7 +46,7 @@ def cast_term(node: exp.Cast, inner: Term | None, within: RowScope) -> Term | No
             return None
 
 
-def _retyped(inner: Term, kind: str) -> Comparing:
+def _retyped(inner: ColumnTerm, kind: str) -> Comparing:
     """A comparison whose quoted constants are of another type than the column."""
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
@@ -59,7 +59,7 @@ def _retyped(inner: Term, kind: str) -> Comparing:
     return compare
 
 
-def _as_doubles(inner: Term) -> Comparing:
+def _as_doubles(inner: ColumnTerm) -> Comparing:
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if isinstance(constant, Untyped):
             constant = number(constant.text, at)

@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.catalog.model import Column, SqlType
 from planner.predicates.column_comparison import is_real
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.model import Term
+from planner.predicates.terms.model import ColumnTerm
 from planner.question.condition import Compare, Condition, IsNull, any_of, as_double, evaluate
 from planner.question.three_valued import UNKNOWN, Truth
 from planner.values.model import Constant, Number, Untyped
@@ -19,7 +19,7 @@ def without_nulls(node: exp.Coalesce, within: RowScope) -> tuple[exp.Expr, ...]:
     return tuple(one for one in arguments if not within.is_constant(one) or within.constant(one) is not None)
 
 
-def coalesced_term(inner: Term | None, arguments: tuple[exp.Expr, ...], within: RowScope) -> Term | None:
+def coalesced_term(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], within: RowScope) -> ColumnTerm | None:
     """A column with a constant in place of NULL: `inner` is the first of the arguments, none of which is NULL."""
     if inner is None or not inner.plain or len(arguments) == 1:
         return inner
@@ -51,7 +51,7 @@ def coalesced_term(inner: Term | None, arguments: tuple[exp.Expr, ...], within: 
         assert plain_like is not None
         return patched(plain_like(pattern, at))
 
-    return Term(inner.column, compare, like=None if plain_like is None else like)
+    return ColumnTerm(inner.column, compare, like=None if plain_like is None else like)
 
 
 def _seen(condition: Condition, column: Column) -> Condition:

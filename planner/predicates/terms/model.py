@@ -16,7 +16,7 @@ LikePattern = Callable[[str, exp.Expr], Truth]
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class ColumnTerm:
     """A function of `column`, by what `term operator constant` and, of a text, `term LIKE pattern` are.
 
     `exact` says that its values are integers or numerics, `plain` that they are the column's own.
@@ -29,7 +29,7 @@ class Term:
     plain: bool = False
 
 
-def plain_term(column: Column) -> Term | None:
+def plain_term(column: Column) -> ColumnTerm | None:
     """The column itself; None for one of a type that conditions cannot use."""
     if column.sql_type is SqlType.OTHER:
         return None
@@ -43,4 +43,4 @@ def plain_term(column: Column) -> Term | None:
 
     text = column.sql_type is SqlType.TEXT
     exact = column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC)
-    return Term(column, compare, like=like if text else None, exact=exact, plain=True)
+    return ColumnTerm(column, compare, like=like if text else None, exact=exact, plain=True)

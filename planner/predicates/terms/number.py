@@ -8,14 +8,14 @@ from planner.catalog.model import SqlType
 from planner.parser.tree import written
 from planner.predicates.column_comparison import is_real
 from planner.predicates.row_scope import combined
-from planner.predicates.terms.model import Term
+from planner.predicates.terms.model import ColumnTerm
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.model import Constant, Number, Untyped, number, wrong
 from planner.values.operators import FLIPPED
 
 
-def _numeric(constant: Constant, inner: Term, by: Number, at: exp.Expr) -> Number:
+def _numeric(constant: Constant, inner: ColumnTerm, by: Number, at: exp.Expr) -> Number:
     """The constant as a number of the type that the arithmetic has."""
     found = number(constant.text, at) if isinstance(constant, Untyped) else constant
     whole = inner.column.sql_type is SqlType.INTEGER and by.integral
@@ -24,7 +24,7 @@ def _numeric(constant: Constant, inner: Term, by: Number, at: exp.Expr) -> Numbe
     return found
 
 
-def moved_term(moved: Term | None, by: Number, sign: int) -> Term | None:
+def moved_term(moved: ColumnTerm | None, by: Number, sign: int) -> ColumnTerm | None:
     """The term plus a constant, or minus it if `sign` is -1."""
     if moved is None:
         return None
@@ -36,10 +36,10 @@ def moved_term(moved: Term | None, by: Number, sign: int) -> Term | None:
         value = _numeric(constant, inner, by, at).value - sign * by.value
         return inner.compare(operator, Number(value, integral=False), at)
 
-    return Term(inner.column, compare, exact=True)
+    return ColumnTerm(inner.column, compare, exact=True)
 
 
-def scaled_term(scaled: Term | None, by: Number) -> Term | None:
+def scaled_term(scaled: ColumnTerm | None, by: Number) -> ColumnTerm | None:
     """The term times a constant. NaN, which only numerics have, is the largest number whatever the sign."""
     if scaled is None or not scaled.exact or by.value == 0:
         return None
@@ -53,10 +53,10 @@ def scaled_term(scaled: Term | None, by: Number) -> Term | None:
         value = _numeric(constant, inner, by, at).value / by.value
         return inner.compare(operator if by.value > 0 else FLIPPED[operator], Number(value, integral=False), at)
 
-    return Term(inner.column, compare, exact=True)
+    return ColumnTerm(inner.column, compare, exact=True)
 
 
-def absolute_term(inner: Term | None) -> Term | None:
+def absolute_term(inner: ColumnTerm | None) -> ColumnTerm | None:
     """The term without its sign; None for a column of type real, or none of numbers."""
     if inner is None or not inner.plain or not (inner.exact or inner.column.sql_type is SqlType.DOUBLE):
         return None
@@ -78,4 +78,4 @@ def absolute_term(inner: Term | None) -> Term | None:
         sides = [inner.compare(operator, value, at), inner.compare(FLIPPED[operator], opposite, at)]
         return combined(sides, conjunction=operator in ("<", "<="))
 
-    return Term(inner.column, compare)
+    return ColumnTerm(inner.column, compare)

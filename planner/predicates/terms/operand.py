@@ -16,7 +16,7 @@ from planner.predicates.infinite_times import written_term
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.cast import cast_term
 from planner.predicates.terms.coalesce import coalesced_term, without_nulls
-from planner.predicates.terms.model import Term
+from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.number import absolute_term, moved_term, scaled_term
 from planner.predicates.terms.text import text_term
 from planner.predicates.terms.time import extracted_term, later_term, truncated_term
@@ -25,7 +25,7 @@ from planner.values.datetimes import step_name
 from planner.values.model import Number, Untyped, number
 
 
-def operand(node: exp.Expr, within: RowScope) -> Term:
+def operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
     """The column, or function of one, on one side of a comparison. Raises KH205 for anything else."""
     found = term(node, within)
     if found is not None:
@@ -38,7 +38,7 @@ def operand(node: exp.Expr, within: RowScope) -> Term:
     raise not_listed(node, f"{written(node)[:80]} is not allowed in a row condition")
 
 
-def term(node: exp.Expr, within: RowScope) -> Term | None:
+def term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
     """The term that an expression is; None if it is none. Raises KH201 for unknown names, KH205, KH212."""
     node = bare(node)
     column = referenced(node, within.scope)
@@ -69,7 +69,7 @@ def term(node: exp.Expr, within: RowScope) -> Term | None:
             return None
 
 
-def _arithmetic(node: exp.Add | exp.Sub | exp.Mul, within: RowScope) -> Term | None:
+def _arithmetic(node: exp.Add | exp.Sub | exp.Mul, within: RowScope) -> ColumnTerm | None:
     left, right = bare(node.this), bare(node.expression)
     if within.is_constant(left) == within.is_constant(right):
         return None

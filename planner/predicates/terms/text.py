@@ -9,7 +9,7 @@ from planner.parser.tree import written
 from planner.predicates.column_comparison import unlisted
 from planner.predicates.letter_case import escaped, lowered_spellings
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.model import Comparing, LikePattern, Term
+from planner.predicates.terms.model import ColumnTerm, Comparing, LikePattern
 from planner.question.condition import Compare, IsNull, Like, Not, Within, all_of, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.functions import text_of
@@ -17,13 +17,13 @@ from planner.values.like import parts
 from planner.values.model import Constant, Number, wrong
 
 
-def text_term(node: exp.Expr, inner: Term | None, within: RowScope) -> Term | None:
+def text_term(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
     """`left`, `right`, `substring` from the first character, or `lower` of the text `inner`."""
     if inner is None or not inner.plain or inner.column.sql_type is not SqlType.TEXT:
         return None
     column = inner.column
     if isinstance(node, exp.Lower):
-        return Term(column, _lowered(column, node), like=_lowered_like(column))
+        return ColumnTerm(column, _lowered(column, node), like=_lowered_like(column))
     length = _length(node, within)
     if length is None:
         return None
@@ -41,7 +41,7 @@ def text_term(node: exp.Expr, inner: Term | None, within: RowScope) -> Term | No
             equal = known_unless_null(column.name, true=found, false=Not(found))
         return equal if operator == "=" else equal.negated()
 
-    return Term(column, compare)
+    return ColumnTerm(column, compare)
 
 
 def _length(node: exp.Expr, within: RowScope) -> int | None:

@@ -9,7 +9,7 @@ from planner.catalog.model import Column, SqlType
 from planner.parser.tree import bare, written
 from planner.predicates.column_comparison import compared, unlisted
 from planner.predicates.row_scope import RowScope, combined
-from planner.predicates.terms.model import Term
+from planner.predicates.terms.model import ColumnTerm
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.datetimes import STEPS, instant, midnight, moment, shifted, truncate_to_unit
@@ -44,14 +44,16 @@ def _stepped(
     return compared(column, ">=" if operator in (">", ">=") else "<", edge, at)
 
 
-def _times(node: exp.Expr, inner: Term | None) -> tuple[Column, bool] | None:
+def _times(node: exp.Expr, inner: ColumnTerm | None) -> tuple[Column, bool] | None:
     """The date or timestamp that is read, and whether PostgreSQL makes it a timestamp without time zone."""
     if inner is None or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or not inner.plain:
         return None
     return inner.column, inner.column.sql_type is SqlType.TIMESTAMP or isinstance(bare(node), exp.Cast)
 
 
-def truncated_term(node: exp.Expr, inner: Term | None, unit: str, within: RowScope, *, of_dates: bool) -> Term | None:
+def truncated_term(
+    node: exp.Expr, inner: ColumnTerm | None, unit: str, within: RowScope, *, of_dates: bool
+) -> ColumnTerm | None:
     """date_trunc of the date or timestamp `node`, which is the term `inner`; a date itself if `of_dates`.
 
     Raises KH205 for a date that is truncated to the session's time zone, unless that is UTC.
@@ -78,7 +80,7 @@ def truncated_term(node: exp.Expr, inner: Term | None, unit: str, within: RowSco
         start = truncate_to_unit(value, unit)
         return _stepped(column, operator, start, _next(start, STEPS[unit], at), at, whole=start == value)
 
-    return Term(column, compare)
+    return ColumnTerm(column, compare)
 
 
 def _next(start: datetime, step: Span, at: exp.Expr) -> datetime:
@@ -93,7 +95,7 @@ _FARTHEST_SECONDS = 2**33  # up to here a double keeps microseconds apart, which
 _MICROSECOND = Span(0, 0, 1)
 
 
-def extracted_term(node: exp.Extract, inner: Term | None, within: RowScope) -> Term | None:
+def extracted_term(node: exp.Extract, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
     """The year or the epoch of the term `inner`."""
     part = str(node.this).lower().strip("'")
     found = _times(node.expression, inner)
@@ -118,10 +120,10 @@ def extracted_term(node: exp.Extract, inner: Term | None, within: RowScope) -> T
             start, step = _EPOCH + timedelta(seconds=below), _MICROSECOND
         return _stepped(column, operator, start, _next(start, step, at), at, whole=below == value.value)
 
-    return Term(column, compare)
+    return ColumnTerm(column, compare)
 
 
-def later_term(inner: Term, by: Constant, sign: int) -> Term | None:
+def later_term(inner: ColumnTerm, by: Constant, sign: int) -> ColumnTerm | None:
     """A date plus days, or a date or timestamp plus an interval without months."""
     if not inner.plain or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
         return None
@@ -144,4 +146,4 @@ def later_term(inner: Term, by: Constant, sign: int) -> Term | None:
         except (ValueError, OverflowError):
             raise wrong(at, "a date is out of range") from None
 
-    return Term(inner.column, compare)
+    return ColumnTerm(inner.column, compare)
