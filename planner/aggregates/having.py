@@ -30,7 +30,7 @@ from planner.values.operators import COMPARISONS, FLIPPED, OPERATORS, OPPOSITE
 __all__ = ["FAILS", "HOLDS", "Comparison", "Every", "Having", "Outside", "Some", "having"]
 
 _HINT = "Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT."
-_FINEST = 30
+_FINEST = 30  # decimals of ROUND, either way: beyond every grid and bound that a policy can declare
 _TRUTHS = (*OPERATORS, exp.And, exp.Or, exp.Not, exp.Between, exp.In)
 _ALONE = (Measure.UNITS, Measure.VALUES)
 

@@ -19,7 +19,7 @@ from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, al
 from planner.scope.names import Scope, referenced
 from planner.values.expressions import Given, NotConstant, Number, Untyped, fold, number
 
-MOST_PARTS = 16
+MOST_PARTS = 16  # of one aggregate, since CASE within CASE multiplies them; each one is a term that the SQL adds up
 
 
 class Arithmetic(IntEnum):

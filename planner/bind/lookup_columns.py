@@ -30,13 +30,13 @@ from planner.question.condition import (
 )
 from planner.question.model import Question
 
-MOST_ROWS = 10_000
+MOST_ROWS = 10_000  # of a public table: what is looked up stands in the statement for the source, value by value
 JOINED_TYPES = frozenset(
     {SqlType.TEXT, SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP, SqlType.BOOLEAN, SqlType.UUID}
 )
 _MEASURES = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 _DIGITS = 15  # of a measure, so that its bounds stay exact in double precision
-_NUMERIC_DIGITS = 38
+_NUMERIC_DIGITS = 38  # the most that DuckDB's decimals have
 
 
 class NotUnique(Exception):

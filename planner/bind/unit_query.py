@@ -27,7 +27,7 @@ from planner.scope.names import Scope, referenced
 _IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having"))
 _ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 NOTHING = "SELECT NULL"
-MOST_READERS = 64
+MOST_READERS = 64  # questions over one subquery: each takes a copy of it, and the statement grows with all of them
 
 
 @dataclass(frozen=True, slots=True)

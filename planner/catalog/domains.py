@@ -9,13 +9,13 @@ from hashlib import sha256
 from planner.catalog.fault import Fault
 from planner.catalog.model import SqlType, Value
 
-MAX_VALUES = 1_000_000
+MAX_VALUES = 1_000_000  # the default of `max_keys`: a key with more values could not be grouped by, even alone
 KEY_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP)
 
 _STEP = re.compile(r"\s*(?P<count>\d+)?\s*(?P<unit>second|minute|hour|day|week|month|quarter|year)s?\s*")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
-_LONGEST = 2**63
+_LONGEST = 2**63  # the end of bigint
 
 
 def value_of(raw: object, kind: SqlType) -> Value:

@@ -12,7 +12,7 @@ from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.three_zone import expected_rate
 from planner.question.plan import Plan
 
-DISTANCES = (1, 3, 10)
+DISTANCES = (1, 3, 10)  # in tolerances: where the contract begins, a usual distance, and far away
 """How many tolerances a group is short of its thresholds, for what it is expected to lose."""
 
 

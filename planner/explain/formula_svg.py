@@ -7,13 +7,13 @@ from xml.sax.saxutils import escape
 from planner.explain.formula_tree import Branch, Kind
 
 _CHARACTER = 7.3  # width in pixels at the font size below
-_FONT = 12
-_ROW = 40
-_BOX = 30
-_PAD = 9
-_GAP = 34
-_MARGIN = 16
-_TITLE = 26
+_FONT = 12  # size of the font in pixels; all sizes here only have to be readable beside it
+_ROW = 40  # height of a row, with the space to the next
+_BOX = 30  # height of a node, room for a text and a note below it
+_PAD = 9  # between a node's edge and its text
+_GAP = 34  # between two columns, room for the lines that join them
+_MARGIN = 16  # around the picture, and between its trees
+_TITLE = 26  # height of a tree's heading
 
 _FILLS = {
     Kind.AND: "#dbe7f5",

@@ -28,8 +28,8 @@ from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
 
 MOST_ROWS = 12  # of the table; the others are in JSON
-MOST_SETS = 4
-LONGEST_FORMULA = 300
+MOST_SETS = 4  # lines of one screen for what JSON has in full
+LONGEST_FORMULA = 300  # characters, some three lines of a terminal; JSON has the whole
 COMPARED = {"probe": "ProBE", "naive": "Naive (equal split)"}
 _MORE = "EXPLAIN (FORMAT JSON)"
 

@@ -2,7 +2,7 @@
 
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
-_CENT = Decimal("0.01")
+_CENT = Decimal("0.01")  # what epsilons are rounded to for people, to the safe side; sums are kept exactly elsewhere
 
 
 def plain(number: Decimal) -> str:

@@ -21,7 +21,7 @@ from planner.parser.lexer import tokens as lex
 from planner.parser.tree import name, offset, parse, position
 from planner.scope.embedded import Embedded, EmbeddedVirtual
 
-MOST_QUESTIONS = 16
+MOST_QUESTIONS = 16  # each is a scan of the source and a reservation of its own
 Found: TypeAlias = Table | StoredQuestion | VirtualRelation
 _Unread: TypeAlias = Callable[[exp.Expr], frozenset[int]]
 

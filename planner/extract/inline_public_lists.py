@@ -21,7 +21,7 @@ from planner.scope.names import Scope
 from planner.values.expressions import Given, uses_clock
 from planner.values.sql_literals import constant
 
-MOST_VALUES = 1_000
+MOST_VALUES = 1_000  # of one subquery: they become text of the question; a longer list stays a subquery
 _PLAIN = frozenset(("expressions", "from_", "where", "distinct"))
 _ON_TABLE = frozenset(("this", "db", "alias"))
 _TYPES = frozenset({SqlType.TEXT, SqlType.INTEGER, SqlType.DATE})

@@ -28,9 +28,9 @@ from planner.parser.lexer import tokens as lex
 from planner.parser.source_map import MOST_ADDED, Change, Origin, apart, growth
 from planner.parser.tree import parse
 
-MOST_STEPS = 48
-MOST_TIMES = 8
-MOST_READ = 1_000_000
+MOST_STEPS = 48  # each reads the statement anew; what is nested deeper stays as it stands
+MOST_TIMES = 8  # as long as it was may a statement become, since a column may be read twice at every level
+MOST_READ = 1_000_000  # characters over all steps, each of which reads all: without it time grows with the square
 Private: TypeAlias = Sequence[tuple[exp.Table, Table]]
 _Step: TypeAlias = Callable[[exp.Select, exp.Table, Table, str, tuple[Token, ...], Catalog], tuple[Change, ...]]
 _STEPS: tuple[_Step, ...] = (merged, lifted)

@@ -23,7 +23,7 @@ from planner.scope.embedded import Embedded, Joined
 from planner.scope.functional_dependencies import by_key
 from planner.scope.names import Scope, referenced
 
-MOST_COMPARISONS = 48
+MOST_COMPARISONS = 48  # below a question's literals, as some become two; beyond, each side is answered apart
 _OPERATIONS: dict[type[exp.Expr], Literal["union", "intersect", "except"]] = {
     exp.Union: "union",
     exp.Intersect: "intersect",

@@ -32,7 +32,7 @@ from planner.question.condition import Condition, canonical
 from planner.question.model import Accuracy, Atom, Functional, Measure
 from planner.values.decimals import decimal
 
-MOST_LITERALS = 64
+MOST_LITERALS = 64  # what planning is measured with: docs/benchmarks.md has the time that formulas of so many take
 
 _COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}
 

@@ -17,7 +17,7 @@ from planner.question.model import Functional, Measure, Term
 from planner.question.range_inference import narrowed
 from planner.values.decimals import decimal
 
-_LARGEST = 2**53
+_LARGEST = 2**53  # steps up to which sensitivities and coefficients are exact in double precision
 
 
 def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fraction, int, int]:

@@ -22,8 +22,8 @@ WORTH = 5
 """How many units' rows the tolerance of a shown guard is worth: at usual error rates it costs about 0.6 epsilon."""
 
 _NAME = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")+)\"""")  # a constant, or a quoted name
-_LEAST = 10
-_MOST = 10**9
+_LEAST = 10  # the least number that a hint shows
+_MOST = 10**9  # no group has so many values: beyond it a larger number would say nothing more
 
 
 @dataclass(frozen=True, slots=True)

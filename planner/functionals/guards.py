@@ -120,7 +120,7 @@ class _Known:
 
 _NOTHING = _Known()
 
-_LEAST = (1, 2)
+_LEAST = (1, 2)  # values that an aggregate needs not to be NULL: one, of a sample's variance two
 
 
 def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None = None) -> bool:

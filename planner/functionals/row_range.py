@@ -21,7 +21,7 @@ from planner.question.disjoint import disjoint
 from planner.question.model import Term
 from planner.question.range_inference import narrowed
 
-MOST_CONDITIONS = 8
+MOST_CONDITIONS = 8  # all 256 subsets of so many are looked at; beyond, the range is wider and still sound
 Range = tuple[int, int]
 
 

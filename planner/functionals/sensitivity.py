@@ -12,7 +12,7 @@ from planner.question.condition import And, Condition, IsNull, Not, all_of, any_
 from planner.question.disjoint import disjoint
 from planner.question.model import Functional, Measure, Question
 
-MOST_FUNCTIONALS = 16
+MOST_FUNCTIONALS = 16  # have at most 324 maximal cliques (Moon and Moser 1965); beyond, all count as changed at once
 MOST_COMPARED = 64  # corners
 MOST_SQUARES = 64  # where sums of squares are among them, which have few corners
 

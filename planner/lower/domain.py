@@ -7,7 +7,7 @@ from planner.catalog.model import Column, Derivation, SqlType, Value
 from planner.lower.row import RowSql
 from planner.values.sql_literals import constant
 
-LONGEST_LIST = 1000
+LONGEST_LIST = 1000  # values spelled in the statement; without the list more rows are read, and the same are kept
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP})
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _SPANS = {"week": timedelta(weeks=1), "day": timedelta(days=1), "hour": timedelta(hours=1)}

@@ -12,7 +12,7 @@ from planner.question.condition import ALWAYS, And, Condition
 from planner.question.model import Functional, Measure, Term
 from planner.values.sql_literals import integer
 
-_LARGEST = 2**62
+_LARGEST = 2**62  # sums end here, so that what is added to them later stays within a bigint
 _WIDEST = 2**90  # 2^36 such rows still fit the 128 bits in which DuckDB sums
 
 

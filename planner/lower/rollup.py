@@ -35,7 +35,7 @@ _RELATION = "rolled"
 _COUNT = "keyhole_rows"
 _PLACE = "keyhole_place"
 _MEASURE = "keyhole_measure_"
-_MOST = 2**31 - 1
+_MOST = 2**31 - 1  # the end of integer, in which a rollup keeps counts; larger ones are only known to be large
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 
 

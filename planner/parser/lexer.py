@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from planner.errors import KeyholeError
 
-MOST_TOKENS = 2_000_000
+MOST_TOKENS = 2_000_000  # some four seconds and a few hundred megabytes, by what `tokens` says of one
 
 
 class Token(NamedTuple):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from planner.errors import KeyholeError
 
-MOST_ADDED = 20_000
+MOST_ADDED = 20_000  # characters that changes may add: a statement that repeats itself grows by no more
 
 
 class Change(NamedTuple):

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SHORT_CHARACTERS = 2048
-_LONG_TEXTS = 4
+SHORT_CHARACTERS = 2048  # texts that may be remembered by the hundred; that many of this length are a megabyte
+_LONG_TEXTS = 4  # a statement, and what is cut out of it, while it is being read
 
 
 def remembered(entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:

@@ -13,7 +13,7 @@ from planner.errors import KeyholeError
 from planner.parser.escape_strings import without_escapes
 from planner.parser.text_cache import remembered
 
-MOST_CHARACTERS = 200_000
+MOST_CHARACTERS = 200_000  # of a question: its tree takes time and memory with the text's length
 
 
 @remembered(512)

@@ -25,11 +25,11 @@ from planner.question.model import Question
 from planner.question.plan import Minimised, Plan, Rewritten, Sharing
 from planner.question.public_knowledge import knowledge
 
-CACHED_PLANS = 128
+CACHED_PLANS = 128  # one question is planned by EXPLAIN, by its run and when it is asked again
 _TENTHS = range(1, 1001)  # of a percent
 _RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n in range(1, 46)))
-_DOUBLINGS = 12
-_WORTH_A_WHOLE_STEP = 1.2
+_DOUBLINGS = 12  # of a tolerance, up to 2,048 steps: each try is a calibration, made only to word a hint
+_WORTH_A_WHOLE_STEP = 1.2  # blocks a fifth cheaper are tried at a whole step: a judgement, as the cheapest wins anyway
 
 OtherWay: TypeAlias = Callable[[Question, Calibration], bool]
 

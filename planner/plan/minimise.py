@@ -14,7 +14,7 @@ from planner.plan.cover import Candidate, minimal_cover
 from planner.plan.simplify import folded
 from planner.question.plan import Minimised
 
-MOST_THRESHOLDS = 12
+MOST_THRESHOLDS = 12  # of all functionals: at most 4,096 states, each one bit of the truth table
 MOST_PRIMES = 2048  # of each kind; a formula with more is folded alone
 
 Literals: TypeAlias = tuple[Cut, ...]

@@ -18,7 +18,7 @@ from planner.errors import KeyholeError
 from planner.policy.toml_lines import key_lines, line_of
 
 _SECRET_KEYS = frozenset({"url", "password", "token_sha256"})
-_LONGEST_VALUE = 80
+_LONGEST_VALUE = 80  # characters of a value that a refusal repeats: it stays one line
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 

@@ -22,7 +22,7 @@ from planner.policy.rules.tables import unit_root
 from planner.policy.sections import ColumnSection, KeySection, TableSection
 
 _START = datetime(2000, 1, 1)
-_MOST_TRIED = 100_000
+_MOST_TRIED = 100_000  # values looked through for those that a derivation can give; of days, 273 years
 _TRUNCATED_TO_HOURS = ("hour", "minute", "second")
 
 

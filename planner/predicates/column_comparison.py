@@ -21,7 +21,7 @@ from planner.values.expressions import Constant, Number, Untyped, number, truth
 from planner.values.model import nearest_real, wrong
 from planner.values.operators import OPPOSITE
 
-_INT64 = 2**63
+_INT64 = 2**63  # the end of bigint
 
 
 def unlisted(node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None) -> KeyholeError:

@@ -24,7 +24,7 @@ from planner.values.model import Constant, Given, Untyped, wrong
 from planner.values.operators import OPERATORS
 
 MOST_PARTS = 5_000  # of what repeats its parts: CASE and IS UNKNOWN
-MOST_TOGETHER = 200_000
+MOST_TOGETHER = 200_000  # of a whole condition: no more than the longest question has characters
 
 
 def row_condition(node: exp.Expr, scope: Scope, given: Given) -> Condition:

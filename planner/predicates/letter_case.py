@@ -14,7 +14,7 @@ from planner.errors import KeyholeError
 from planner.parser.tree import written
 from planner.predicates.column_comparison import unlisted
 
-MOST_LETTERS = 6
+MOST_LETTERS = 6  # each doubles the spellings: at most 64 patterns of one LIKE
 
 
 def escaped(text: str) -> str:

@@ -155,7 +155,7 @@ class Or(_ConditionTree):
 Leaf: TypeAlias = Compare | Within | Like | IsNull
 Condition: TypeAlias = Leaf | Not | And | Or
 
-MOST_SPELLED = 500
+MOST_SPELLED = 500  # values of a list in full; longer ones are a digest, so that what is stored stays short
 
 ALWAYS = And(())
 NEVER = Or(())

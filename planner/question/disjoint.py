@@ -22,7 +22,7 @@ from planner.question.condition import (
 from planner.values.like import like_prefix
 from planner.values.operators import OPPOSITE
 
-_MOST_TERMS = 256
+_MOST_TERMS = 256  # the form may be exponentially long; giving up is sound and costs epsilon alone
 _Term = tuple[Condition, ...]
 
 

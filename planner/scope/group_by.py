@@ -86,7 +86,7 @@ def _unsupported(node: exp.Expr) -> KeyholeError:
     )
 
 
-MOST_SETS = 8
+MOST_SETS = 8  # groupings that a hint writes out, as of CUBE over three keys
 
 
 def grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], ...]:

@@ -22,7 +22,7 @@ from planner.scope.key_expressions import images
 from planner.scope.key_values import NotExact, Typed, given
 from planner.scope.names import Scope, kind_of, part_of, referenced
 
-MOST_VALUES = 10_000
+MOST_VALUES = 10_000  # every value is computed when the question is read; docs/asking.md promises so many
 _COARSEST_FIRST = ("year", "quarter", "month", "week", "day", "hour")
 _TOLD_BY = {
     "year": ("year", "quarter", "month", "day", "hour"),

@@ -34,7 +34,7 @@ from planner.scope.key_values import (
 from planner.scope.names import part_of
 from planner.values.datetimes import extract_part, truncate_to_unit
 
-_MOST_STEPS = 500_000
+_MOST_STEPS = 500_000  # for all values together: fifty parts for each of the most that a key may have
 _FORMAT = re.compile(r'"[^"%\\]*"|%[YmdH]|Q|[-/ .:_,]')
 
 _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {

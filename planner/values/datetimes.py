@@ -16,7 +16,7 @@ _MOMENT = re.compile(
     re.IGNORECASE,
 )
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?\Z")
-_FARTHEST_HOURS = 15
+_FARTHEST_HOURS = 15  # offsets from UTC that PostgreSQL reads end before the sixteenth hour
 
 
 def moment(text: str, node: exp.Expr) -> datetime:

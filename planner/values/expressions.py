@@ -26,7 +26,7 @@ __all__ = [
     "uses_clock",
 ]
 
-_MOST_BITS = 512
+_MOST_BITS = 512  # of a fraction's parts, some 154 digits: folding stays cheap, and only numeric has more
 
 
 def _bounded(value: Fraction, node: exp.Expr, *, integral: bool) -> Number:

@@ -9,7 +9,7 @@ from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
 
 _MODIFIER = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
-_DUCKDB_DIGITS = 38
+_DUCKDB_DIGITS = 38  # the most that its decimals have
 _INTEGER_BITS = {"smallint": 15, "int2": 15, "integer": 31, "int": 31, "int4": 31}
 
 

@@ -8,10 +8,10 @@ from planner.lower.dialects.grid import Grid
 from planner.lower.dialects.model import Dialect, ExactValues, Rounded
 from planner.values.sql_literals import duckdb_numeric, type_name
 
-_MORE_THAN_ALL_GROUPS = 2**62
+_MORE_THAN_ALL_GROUPS = 2**62  # rows that no step has, so that the LIMIT leaves out none
 _SHORT_DECIMAL = 10**18  # decimals of up to 18 digits are kept in 64 bits
-_LONGEST_DECIMAL = 10**38
-_LARGEST_HUGEINT = 2**127
+_LONGEST_DECIMAL = 10**38  # DuckDB's decimals have at most 38 digits
+_LARGEST_HUGEINT = 2**127  # the end of its 128 bits
 
 
 def _stored_column(name: str, column: Column) -> str:

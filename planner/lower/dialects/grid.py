@@ -7,8 +7,8 @@ from math import ceil, floor
 
 from planner.values.sql_literals import integer
 
-INT4 = 2**31
-INT8 = 2**63
+INT4 = 2**31  # the end of integer
+INT8 = 2**63  # the end of bigint
 
 
 @dataclass(frozen=True, slots=True)

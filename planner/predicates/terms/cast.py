@@ -15,7 +15,7 @@ from planner.values.model import Constant, Number, Untyped, number
 from planner.values.sql_literals import integer_limit
 
 _WIDTHS = {"SMALLINT": 15, "INT": 31, "BIGINT": 63}
-_EXACT_DOUBLE = 53
+_EXACT_DOUBLE = 53  # bits that double precision keeps
 
 
 def cast_term(node: exp.Cast, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
