@@ -2,7 +2,7 @@
 
 Literals are true (1), false (-1) or undecided (0); then AND is the minimum and OR the maximum.
 
-References: MATHS M8. Proof: docs/proofs/short_cuts.md.
+Proof: docs/proofs/short_cuts.md.
 """
 
 from collections.abc import Mapping

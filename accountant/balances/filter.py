@@ -1,4 +1,6 @@
-"""The stopping rule: a question starts only when its worst case fits into every balance (M10's statement).
+"""The stopping rule: a question starts only when its worst case fits into every balance.
+
+Proof: docs/proofs/accounting.md, theorem 1.
 
 Each balance is compared with its own amount: the analyst's own with all that the question tells, the shared ones with
 what is news to everybody together, as far as that is public where analysts are accounted for one by one. All balances

@@ -4,7 +4,7 @@ An OR needs the largest of its children's shares, not their sum, and nothing is 
 The loss is convex in the logarithms of the shares up to the noise's granularity, so it is minimised by solving
 linearised programmes and keeping the best.
 
-References: MATHS M4, M6. Proof: docs/proofs/apportionment.md.
+Proof: docs/proofs/apportionment.md.
 """
 
 from collections import Counter

@@ -3,7 +3,7 @@
 Every node has a bound. For false negatives AND splits its bound over its children and OR passes it on whole;
 for false positives OR splits and AND passes on.
 
-References: MATHS M4. Proof: docs/proofs/apportionment.md.
+Proof: docs/proofs/apportionment.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence

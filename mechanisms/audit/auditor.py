@@ -8,7 +8,7 @@ proof, which only docs/proofs/ gives.
 Ex-post losses are audited too: an event made of transcripts that claim a loss of `e` at most must not be more
 than `exp(e)` times as probable on either database.
 
-References: MATHS M12. Proof of the bound: Clopper-Pearson intervals hold together by the union bound, and `P(E) <=
+Proof of the bound: Clopper-Pearson intervals hold together by the union bound, and `P(E) <=
 exp(epsilon) P'(E)` for every event of an `epsilon`-private mechanism.
 """
 
@@ -118,8 +118,6 @@ def audit(
 
     Raises:
         ValueError: no pair or fewer than two samples.
-
-    References: MATHS M12.
     """
     if not pairs or samples < 2:
         raise ValueError("an audit needs a pair of databases and at least two draws from each")

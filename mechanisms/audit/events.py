@@ -1,7 +1,4 @@
-"""The events that tell two databases apart best, chosen on half of the draws and measured on the other.
-
-References: MATHS M12.
-"""
+"""The events that tell two databases apart best, chosen on half of the draws and measured on the other."""
 
 import math
 from collections.abc import Sequence

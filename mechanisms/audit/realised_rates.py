@@ -5,7 +5,7 @@
 `EstimateFPs` (eq. 22-23) is meant for the same purpose and is no bound: it takes the probability of a high noisy value
 given a negative for that of a negative given a high noisy value.
 
-References: MATHS M9; ProBE section 5.
+References: ProBE section 5.
 """
 
 from collections.abc import Callable, Sequence
@@ -110,7 +110,7 @@ def realised_fpr_bound(
     Raises:
         ValueError: an empty grid, or a delta outside (0, 1).
 
-    References: MATHS M9. Where it lies between ProBE's eq. 22-23 and the truth: never below the truth.
+    Where it lies between ProBE's eq. 22-23 and the truth: never below the truth.
     """
     if not shifts or not 0.0 < delta < 1.0:
         raise ValueError("the bound needs a grid of shifts and a delta strictly between 0 and 1")

@@ -106,7 +106,7 @@ def meet_contract(
     Raises:
         Unachievable: no finite loss meets the contract.
 
-    References: MATHS M1, M4, M6; docs/proofs/apportionment.md.
+    References: docs/proofs/apportionment.md.
     """
     check_task(task)
     used = _mentioned(task.formula)

@@ -9,7 +9,7 @@ what is known suffices, `carry_on` reveals what is missing. A functional without
 | fresh | revealed by this question first |
 | public fresh | the rates above the path's finest, whichever of its values were revealed |
 
-References: MATHS M5, M6, M8. Proof: docs/proofs/reuse.md.
+Proof: docs/proofs/reuse.md.
 """
 
 from dataclasses import dataclass, replace

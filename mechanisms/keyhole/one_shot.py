@@ -1,6 +1,6 @@
 """Keyhole's one-shot mechanism: optimal tests under Keyhole's apportionment, every key at the same loss.
 
-References: MATHS M4, M6, M7; docs/proofs/optimal_test.md, docs/proofs/apportionment.md.
+References: docs/proofs/optimal_test.md, docs/proofs/apportionment.md.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 Look by look, from coarse to fine, a functional's value is refined only for the keys whose answer it can still change;
 a key is finished as soon as its formula is settled.
 
-References: MATHS M4, M5, M6, M8. Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md.
+Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md.
 """
 
 from mechanisms.formula import Integers, cuts

@@ -3,12 +3,12 @@
 What a path has revealed before is read from it; it is refined only for keys where one of its undecided literals still
 matters. A question that wants one look at everything takes it for every key.
 
-| here | MATHS M5, M8 |
+| here | in the proofs |
 |---|---|
 | taken | the looks that this question has read |
 | reached | the levels that have been revealed, by this question or earlier ones |
 
-References: MATHS M5, M6, M8. Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md, docs/proofs/reuse.md.
+Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md, docs/proofs/reuse.md.
 """
 
 from collections.abc import Iterator, Sequence

@@ -91,7 +91,7 @@ class ExactNoise:
         Raises:
             Unachievable: the rate lies outside its range.
 
-        References: MATHS M5; docs/proofs/discrete_laplace.md.
+        References: docs/proofs/discrete_laplace.md.
         """
         check_rate(rate)
         law = _laplace_coins(rate)

@@ -4,12 +4,12 @@
 have the same joint law, Koufogiannis, Han and Pappas' (2015): every coarser noise is the next finer one plus an
 independent increment, so whoever has seen the finest value learns nothing from the coarser ones.
 
-| here | MATHS M5 | MIDE |
+| here | the proof | MIDE |
 |---|---|---|
 | coarse, fine (rates) | -ln a1, -ln a2 | eps_(j-1), eps_j |
 | `release_chain`, `refine` | V1 = V2 + W; V2 given V1 | PRIVRELAX |
 
-References: MATHS M5; Koufogiannis, Han, Pappas, "Gradual release of sensitive data under differential privacy"; MIDE
+References: Koufogiannis, Han, Pappas, "Gradual release of sensitive data under differential privacy"; MIDE
 section 5.3. Proof: docs/proofs/gradual_release.md.
 """
 

@@ -26,7 +26,7 @@ rates are promises.
 | parts | r |
 | settled | E of the decided predicates |
 
-References: MIDE section 5.3.3, algorithms 3 and 4, equation 5.9, theorem 5.6; MATHS M8, M11.
+References: MIDE section 5.3.3, algorithms 3 and 4, equation 5.9, theorem 5.6.
 """
 
 import math

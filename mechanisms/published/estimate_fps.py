@@ -27,7 +27,7 @@ What bounds the realised rate soundly, on any data, is `realised_fpr_bound` in m
 | false_positives, negatives | FP_ub, N_lb |
 | returned | O |
 
-References: ProBE section 5.2, equations 22 and 23, algorithms 3 and 4, theorem 5.1; MATHS M9.
+References: ProBE section 5.2, equations 22 and 23, algorithms 3 and 4, theorem 5.1; docs/proofs/probe.md.
 """
 
 import math

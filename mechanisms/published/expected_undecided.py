@@ -13,7 +13,7 @@ the mechanism: with gradual release the last noisy value is the next one plus an
 probability, so given the last value the next one scatters less than two independent variables would. The estimate
 only guides the choice of a level; no promise rests on it.
 
-References: MIDE equation 5.9 and appendix A.1.2, equations A.4 and A.5; MATHS M8.
+References: MIDE equation 5.9 and appendix A.1.2, equations A.4 and A.5.
 """
 
 import numpy as np

@@ -9,7 +9,7 @@ formula with the exact rate drawn, and with `a**u = 2 beta` the tail `P(K <= -ce
 is at most `beta`; the refined noise is exact as well (mechanisms/noise/gradual_release.py), so the loss of a key is
 that of the last level revealed for it.
 
-References: MIDE section 5.3; MiM section 3; MATHS M6, M8. Proofs: docs/proofs/gradual_release.md,
+References: MIDE section 5.3; MiM section 3. Proofs: docs/proofs/gradual_release.md,
 docs/proofs/joint_loss.md, docs/proofs/short_cuts.md.
 """
 

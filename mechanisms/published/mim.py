@@ -18,7 +18,7 @@ choose by, no bound. No promise rests on it.
 | far_keys, near_keys | h_1, h_2 |
 | far_distance, near_distance | c - x_1, c - x_2 |
 
-References: MiM section 3, algorithms 1 and 2, equations 4 to 7; MATHS M8.
+References: MiM section 3, algorithms 1 and 2, equations 4 to 7.
 """
 
 import math

@@ -15,7 +15,7 @@ alone: beyond, the two values have changed places and moved further apart.
 | room | Delta_i |
 | slack | s |
 
-References: MIDE section 5.4, algorithm 5, lemmas A.1 and A.2; MATHS M11.
+References: MIDE section 5.4, algorithm 5, lemmas A.1 and A.2.
 """
 
 from collections.abc import Sequence

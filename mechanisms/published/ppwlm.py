@@ -17,7 +17,7 @@ The published refusal at `eps_m > eps_max` is the ledger's: the worst case is re
 | first_epsilon | eps_1 |
 | shift | alpha_j |
 
-References: MIDE section 5.3.2, algorithm 2, theorem 5.5; MATHS M8.
+References: MIDE section 5.3.2, algorithm 2, theorem 5.5.
 """
 
 import math

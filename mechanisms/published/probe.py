@@ -26,7 +26,7 @@ None.
 | share, shift | beta_i, alpha_i (u) |
 | first_phase | part of beta for phase one (appendix F) |
 
-References: ProBE sections 4 and 5, theorems 4.3, 4.5, 5.1; appendices A.4, F; MATHS M4, M9.
+References: ProBE sections 4 and 5, theorems 4.3, 4.5, 5.1; appendices A.4, F; docs/proofs/probe.md.
 """
 
 import math

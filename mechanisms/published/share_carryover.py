@@ -9,16 +9,16 @@ literal's verdict no longer counts.
 The value given the present noise falls with that noise: the finer noise given the coarser one is stochastically
 monotone (the increment's law is log-concave), the winning zone lies below and the losing zone above. So the noise of a
 level is cut into cells, each with its value at its least point, which is never too low: **a certified upper bound**,
-exact where every cell is one integer (256 cells come within one per cent). The conditional law is MATHS M5's, in closed
+exact where every cell is one integer (256 cells come within one per cent). The law is gradual release's, in closed
 form; integer cut-offs are those of the run. Distance 1 (or minus the tolerance) is the worst: with the same noise, a
 value further off errs no more.
 
-| here | MATHS M5 |
+| here | docs/proofs/gradual_release.md |
 |---|---|
 | coarse, fine | -ln a1, -ln a2 |
 | together, ratio | s, r |
 
-References: MIDE theorem 5.6; MATHS M5, M8; for formulas settled early docs/proofs/short_cuts.md.
+References: MIDE theorem 5.6; docs/proofs/carried_shares.md; for formulas settled early docs/proofs/short_cuts.md.
 """
 
 import math

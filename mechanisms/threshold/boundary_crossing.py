@@ -6,13 +6,13 @@ follows from `g_(j-1)` by one convolution over the zone of look `j - 1`. On nest
 exponentials, at most two more per look; the probabilities below are sums of geometric series, computed in closed form
 at a cost that depends on the number of looks alone. Floating point; the caller keeps a margin of `MARGIN`.
 
-| here | MATHS M5, M8 |
+| here | the proof |
 |---|---|
 | unchanged | probability that W = 0 |
 | incoming | g_j |
 | distance | S - c for `S > c`, d + 1 - S for `S <= d` |
 
-References: MATHS M5, M8. Proof: docs/proofs/three_zone.md.
+Proof: docs/proofs/three_zone.md.
 """
 
 from collections.abc import Sequence

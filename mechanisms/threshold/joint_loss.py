@@ -2,7 +2,6 @@
 
 Guarantee: a record changes the functionals by parts of their sensitivities that a mixture of the exposures covers, so
 the loss of a key is the largest sum, over the exposures, of epsilons times parts. Proof: docs/proofs/joint_loss.md.
-References: MATHS M6.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,7 +5,7 @@ boundary accept with probability `tie`. Distances are in the literal's own direc
 and `d = c + 1 - S` for `S <= c`, so the literal holds from `d = 1` on and its relaxation is false up to `d =
 -tolerance`.
 
-References: MATHS M7; Awan and Slavkovic (Tulap, without its uniform part). Proof: docs/proofs/optimal_test.md.
+References: Awan and Slavkovic (Tulap, without its uniform part). Proof: docs/proofs/optimal_test.md.
 """
 
 import math
@@ -120,7 +120,7 @@ def calibrate_test(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, 
     Raises:
         Unachievable: no rate within the sampler's range meets the shares.
 
-    References: MATHS M7; docs/proofs/optimal_test.md.
+    References: docs/proofs/optimal_test.md.
     """
     block = least_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr) if allow_block else 1
     steps = tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)

@@ -3,7 +3,7 @@
 The last look is at the first rate of the path that meets the shares; what that rate would allow beyond them goes to the
 early looks, so that values stop earlier. Rates, zones and shares depend on the contract and the path's rates alone.
 
-References: MATHS M5, M7, M8. Proofs: docs/proofs/three_zone.md, docs/proofs/reuse.md.
+Proofs: docs/proofs/three_zone.md, docs/proofs/reuse.md.
 """
 
 from collections.abc import Iterator, Sequence

@@ -4,7 +4,7 @@ At each early look the noisy distance decides the literal false (low), true (hig
 are one gradual release, so a key that stops at a look has paid that look's rate alone. Looks, rates and shares depend
 on the contract only.
 
-References: MATHS M5, M8. Proof: docs/proofs/three_zone.md.
+Proof: docs/proofs/three_zone.md.
 """
 
 import math
@@ -91,7 +91,7 @@ def calibrate_three_zone(
     Raises:
         Unachievable: no rate within the sampler's range meets the shares.
 
-    References: MATHS M8; docs/proofs/three_zone.md.
+    References: docs/proofs/three_zone.md.
     """
     schedule = affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
     block, steps = _grain(sensitivity, tolerance, fnr, fpr, allow_block=allow_block, schedule=schedule)

@@ -67,7 +67,7 @@ def law(rate: float, values: Integers) -> Floats:
 
 
 def increment(coarse: float, fine: float, values: Integers) -> Floats:
-    """MATHS M5: what is added to the finer noise."""
+    """What is added to the finer noise."""
     a1, a2 = math.exp(-coarse), math.exp(-fine)
     stays = ((1 - a1) / (1 - a2)) ** 2 * a2 / a1
     return np.where(values == 0, stays, 0.0) + (1 - stays) * law(coarse, values)

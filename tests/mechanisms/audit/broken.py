@@ -1,7 +1,7 @@
 """Mechanisms that are not private at the loss they claim, for the auditor to find; never part of the product.
 
 References: Chen's thesis, algorithms 2 to 5 (sparse vectors without a limit on positives), 6 and 7 (the attack);
-MATHS M5 on published code that refines noise.
+docs/proofs/gradual_release.md on published code that refines noise.
 """
 
 import math
@@ -124,8 +124,8 @@ def fresh_refinement(value: int, *, coarse: Fraction, fine: Fraction, seed: int)
 def noise_down(value: int, *, coarse: float, fine: float, seed: int) -> Callable[[int], Integers]:
     """Published "noise down": finer noise from coarser, but the sign is dropped and one uniform serves twice.
 
-    Three parts as in MATHS M5 for the absolute noise, which is then used as it is; the uniform that chose the part is
-    the one that is inverted within it. It claims the finer loss.
+    Three parts, as gradual release has them, for the absolute noise, which is then used as it is; the uniform that
+    chose the part is the one that is inverted within it. It claims the finer loss.
     """
     noise = SeededNoise(seed)
     uniform = np.random.Generator(np.random.PCG64(seed))

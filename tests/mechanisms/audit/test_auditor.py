@@ -166,7 +166,7 @@ def test_refinement_with_fresh_noise_is_flagged() -> None:
 
 
 def test_published_code_that_refines_noise_is_flagged() -> None:
-    """As MATHS M5 describes it: with the sign dropped, two looks differ by twice the noise."""
+    """As docs/proofs/gradual_release.md describes it: with the sign dropped, two looks differ by twice the noise."""
     report = refinement(lambda value: noise_down(value, coarse=0.5, fine=1.0, seed=40 + value))
     assert report.flagged
     assert report.epsilon_lower > 5.0

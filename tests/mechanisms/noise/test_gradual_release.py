@@ -50,7 +50,7 @@ def joint(a1: Fraction, a2: Fraction, coarse: int, fine: int) -> Fraction:
 
 
 def three_parts(a1: Fraction, a2: Fraction, v: int, value: int) -> Fraction:
-    """`P(V2 = value | V1 = v)`, `v >= 0`, as MATHS M5 states it."""
+    """`P(V2 = value | V1 = v)`, `v >= 0`, as docs/proofs/gradual_release.md states it."""
     r, s = a2 / a1, a1 * a2
     atom = r ** (v + 1) * (1 - a1**2) / (1 - a2**2)
     left, middle, right = s / (1 - s), sum(r**t for t in range(v + 1)), r**v * s / (1 - s)

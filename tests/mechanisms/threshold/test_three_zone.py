@@ -228,7 +228,7 @@ def test_exact_crossing_saves_a_fifth_of_the_surcharge_of_the_union_bound(
 
 
 def test_back_loading_keeps_the_worst_case_near_one_shot_whatever_the_schedule() -> None:
-    """MATHS M8: with 95 % on the last of four looks the worst case costs 2 % over one-shot; dearer shares shrink."""
+    """With 95 % on the last of four looks the worst case costs 2 % over one-shot; dearer shares shrink."""
     halving = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2))
     least = least_rate(tolerance=100, fnr=0.05, fpr=0.1).rate
     back = calibrated(0.05, 0.1, 100, schedule=Schedule(rates=halving, shares=(0.05 / 3,) * 3))
