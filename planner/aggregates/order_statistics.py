@@ -1,4 +1,4 @@
-"""Aggregates that pick one value of a group, as counts: max, min, percentiles, median, bool_and and bool_or (M2).
+"""Aggregates that pick one value of a group, as counts: max, min, percentiles, median, bool_and and bool_or.
 
 | SQL | literal | needs values |
 |---|---|---|
@@ -16,7 +16,7 @@ comparison does, so the false-negative rate holds; where it holds and SQL's does
 SQL's hold. `p` is the share below: with n values, percentile_disc is the first with `p * n` values up to it,
 percentile_cont lies `p * (n - 1)` places from the first.
 
-References: MATHS M2.
+References: docs/asking.md, what can be asked.
 """
 
 from dataclasses import dataclass

@@ -6,7 +6,7 @@
 | `variance(x)`, `var_samp(x)`, `stddev(x)`, `stddev_samp(x)` | one less | 2 values |
 
 Constant factors, casts, and `sqrt` of a variance may stand around them. What they become is in
-`planner.variance_centres`. References: MATHS M2; docs/proofs/variance.md.
+`planner.functionals.variance_centres`. Proof: docs/proofs/variance.md.
 """
 
 from dataclasses import dataclass, replace

@@ -1,7 +1,7 @@
 """FROM and JOIN of a question: its private table, extended by the columns of the public tables that are joined to it.
 
 Private tables are joined with each other on all columns of their privacy unit, where the owner promises that these name
-the same people (`planner.unit_join`); the result is the question's table. A public table is joined by equality with a
+the same people (`unit_join`); the result is the question's table. A public table is joined by equality with a
 column of it that the pinned copy shows to be unique and not NULL, so that every private row finds one public row at
 most. Everything else is refused: it could count a row twice.
 """

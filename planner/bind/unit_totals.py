@@ -6,7 +6,7 @@ cap they are those of the rows that count. So every aggregate, condition and thr
 as for any table, one unit adds to each of its functionals at most one value, and conditions on totals that exclude each
 other are met by different units.
 
-References: MATHS M2 (fixed point), M6.
+References: docs/decisions/0008-per-unit.md.
 """
 
 from collections.abc import Iterable, Iterator

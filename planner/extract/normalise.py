@@ -3,8 +3,8 @@
 Three things mean the same in another place, and are moved there in the statement's text:
 
 - what a subquery or WITH query that only filters and projects says of a private table, into the query that reads it;
-- a threshold in the WHERE around a grouped subquery, into its HAVING (`planner.outer_thresholds`);
-- a subquery over a public table after IN, into a list of its pinned values (`planner.public_lists`).
+- a threshold in the WHERE around a grouped subquery, into its HAVING (`planner.extract.push_down_thresholds`);
+- a subquery over a public table after IN, into a list of its pinned values (`planner.extract.inline_public_lists`).
 
     SELECT c FROM (SELECT country AS c FROM sales WHERE gift) v GROUP BY c HAVING count(*) > 5
     SELECT v.country AS c FROM sales v WHERE gift GROUP BY v.country HAVING count(*) > 5

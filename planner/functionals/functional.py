@@ -1,4 +1,4 @@
-"""From an aggregate and its threshold to a functional in integers: grid, linear form, sensitivity, range (M2, M6)."""
+"""From an aggregate and its threshold to a functional in integers: grid, linear form, sensitivity, range."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -141,7 +141,7 @@ def _bound(
     *,
     where: Condition,
 ) -> tuple[int, tuple[int, int] | None]:
-    """Sensitivity and unit range (M6): per row, per capped rows, or per clipped total of one privacy unit."""
+    """Sensitivity and unit range: per row, per capped rows, or per clipped total of one privacy unit."""
     if measure is Measure.UNITS:
         return 1, None
     if measure is Measure.VALUES and terms[0].column is not None and table.determines(table.column(terms[0].column)):

@@ -1,4 +1,4 @@
-"""Guards: SUM and AVG over no values are NULL in SQL, so a literal that an empty group would pass needs a count (M2).
+"""Guards: SUM and AVG over no values are NULL in SQL, so a literal that an empty group would pass needs a count.
 
 A guard `COUNT(x) > 0` of our own would cost more than the rest of the question. So the analyst's own `COUNT(x) >= m`,
 joined by AND, plays it: there the guard is implied. Its tolerance is capped at `m - 1`, or else the relaxed count

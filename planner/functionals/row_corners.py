@@ -6,7 +6,7 @@ functional is an affine function of the columns' values, each within its range, 
 
 Guarantee: whatever a row that satisfies `among` adds to the functionals, in absolute values, lies under a mixture of
 the corners given: for weights >= 0, the weighted sum of absolute values is at most that of some corner. Cases that no
-row can be in are left out where that is provable. Proof: docs/proofs/joint_loss.md. References: MATHS M6.
+row can be in are left out where that is provable. Proof: docs/proofs/joint_loss.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ Guarantee: no row whose values lie in `ranges` adds less than the first or more 
 counts for nothing adds 0, so 0 always lies between them. Beyond `MOST_CONDITIONS` conditions each term is taken by
 itself, which is wider and still sound.
 
-References: MATHS M2 (sensitivities), M6.
+References: docs/proofs/joint_loss.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -48,7 +48,7 @@ class JointSensitivity:
     charged in full: one unit with a row in each of two disjoint filters changes both by up to their whole sensitivity,
     whether or not some row moves a row sum.
 
-    References: MATHS M6. Proof: docs/proofs/joint_loss.md.
+    Proof: docs/proofs/joint_loss.md.
     """
 
     sets: tuple[frozenset[int], ...]
@@ -145,7 +145,7 @@ def affected_together(question: Question) -> tuple[frozenset[int], ...]:
     provably disjoint under the WHERE. The functionals that count one row are pairwise not apart, a clique of the
     compatibility graph; the sets are its maximal cliques. What is no row sum is apart from nothing.
 
-    References: MATHS M6; Bron and Kerbosch 1973.
+    References: Bron and Kerbosch 1973.
     """
     count = len(question.functionals)
     if count == 0:

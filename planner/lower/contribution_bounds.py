@@ -3,7 +3,7 @@
 Guarantee: nothing here depends on a question's WHERE, FILTER or own restriction of keys, but on table, grouping
 columns and their public domains alone.
 
-References: MATHS M6.
+References: docs/proofs/joint_loss.md; docs/decisions/0002-rewriting.md.
 """
 
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ NaN, is the same on every engine, and computing it cannot fail: what is beyond t
 | g = p/q | `grid` | step, in lowest terms |
 | X | `sql` | `floor(clip(x) / g + 1/2)`, exact for integer and numeric columns, in double precision for doubles |
 
-References: MATHS M2 (fixed point), DESIGN 7 (clip inside CASE, round explicitly).
+References: docs/decisions/0002-rewriting.md (clip inside CASE, round explicitly).
 """
 
 from dataclasses import dataclass, replace

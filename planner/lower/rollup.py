@@ -4,11 +4,11 @@ Which keys of a unit count (at most G), and under a row cap which of its rows, f
 columns and their public domains. A rollup holds exactly those rows, each with the number of rows that its unit has in
 its key, and serves every WHERE, FILTER, aggregate and restriction of keys.
 
-Guarantee: the same integers as `planner.rewrite`'s scan. Where a unit has so few rows in a key that no choice among
+Guarantee: the same integers as `planner.lower.scan`'s. Where a unit has so few rows in a key that no choice among
 them can reach what its total is clipped to, clipping changes nothing: those rows are summed as they are. Only the
 rows of other units are first added up per unit and clipped.
 
-References: MATHS M6; DESIGN 7 (what bounding costs).
+References: docs/decisions/0006-rollups.md.
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ Guarantee: one privacy unit changes functional f of one key by at most its `sens
 the policy's seed and canonical text, before WHERE, FILTER and the question's own restriction of keys. The statement
 cannot fail on data, and DuckDB and PostgreSQL give the same integers.
 
-References: MATHS M2, M6; DESIGN 7; ProBE appendix B.
+References: docs/decisions/0002-rewriting.md; ProBE appendix B.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 Guarantee: one row per privacy unit and key at most, for at most G keys a unit; every total lies in its declared range.
 Nothing here can fail on data, and both engines give the same integers.
 
-References: MATHS M6.
+References: docs/decisions/0008-per-unit.md.
 """
 
 from collections.abc import Callable

@@ -30,9 +30,9 @@ def minimise(formula: Formula) -> Minimised:
     Guarantee: the result equals `formula` for all integer values of the functionals. It uses only literals (functional,
     cut, sign) that `formula` uses, each with the smallest tolerance it has there; every term holds at most one
     interval per functional and can be true. Among such DNFs it has the fewest literals, then the fewest terms (up to
-    the search limit of `planner.cover`). Formulas that are equal as functions get the same DNF, apart from tolerances.
+    the search limit of `cover`). Formulas that are equal as functions get the same DNF, apart from tolerances.
 
-    Beyond `MOST_THRESHOLDS` distinct thresholds the formula is folded as a tree first (`planner.folding`); with still
+    Beyond `MOST_THRESHOLDS` distinct thresholds the formula is folded as a tree first (`simplify`); with still
     too many, or with more than `MOST_PRIMES` primes, it comes back folded and `exact` is false.
 
     **Why typed literals are enough.** The thresholds `c_1 < ... < c_k` of one functional cut the integers into k + 1
@@ -46,7 +46,7 @@ def minimise(formula: Formula) -> Minimised:
     points, with the signs exchanged. Complements of typed literals are therefore never needed, which matters since
     under SQL's NULL an atom and its negation are both false.
 
-    References: MATHS M1, M3; McCluskey 1956; ProBE 4.3; Petrick 1956 for the cover.
+    References: McCluskey 1956; ProBE 4.3; Petrick 1956 for the cover.
     """
     axes = _axes(formula)
     if sum(len(axis.cuts) for axis in axes) > MOST_THRESHOLDS:

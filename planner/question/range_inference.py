@@ -5,7 +5,7 @@ given back. Conditions test the raw value and what is summed is clipped first an
 values, so the ends of what the conditions leave are clipped, and rounded outward. NaN satisfies `x > 10` as in
 PostgreSQL but is no value; infinities are clipped.
 
-Proof: docs/proofs/joint_loss.md. References: MATHS M2 (fixed point), M6.
+Proof: docs/proofs/joint_loss.md.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """The REST face of the pipeline: the same questions, refusals and ledger as the PostgreSQL endpoint.
 
-A request passes the shell (`http_shell`: sizes, times, headers) and the gate (`rest_gate`: who, how often, how many at
-once), is read (`rest_json`, `rest_models`), asked once (`rest_idempotency`) and answered (`rest_answers`). Answers wait
-in worker threads, so a slow source does not stop the loop.
+A request passes the shell (`middleware`: sizes, times, headers) and the gate (`gate`: who, how often, how many at
+once), is read (`strict_json`, `models`), asked once (`idempotency`) and answered (`answers`). Answers wait in worker
+threads, so a slow source does not stop the loop.
 """
 
 from collections.abc import Callable, Coroutine, Iterator
