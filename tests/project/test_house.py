@@ -11,6 +11,7 @@ import pytest
 from docs.generator import house
 
 ROOT = Path(__file__).resolve().parents[2]
+MOST_MODULES = 20  # what a listing shows in one look
 SHORTEST_SIGN = 80  # characters; "planner bind." is no sign
 ALL = (*house.HOUSES, "benchmarks", "deploy")
 LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
@@ -20,6 +21,10 @@ PAGES = sorted(path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.m
 
 def shown(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+MODULES = re.compile(rf"`((?:{'|'.join((*ALL, 'tests'))})(?:\.\w+)+)`")
+FILES = re.compile(rf"\b((?:{'|'.join((*ALL, 'tests', 'docs'))})/[\w/.-]+\.(?:py|md|sql|toml|svg))\b")
 
 
 def modules(package: Path) -> list[Path]:
@@ -129,6 +134,43 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_a_page_names_python_files_by_their_whole_path(page: Path) -> None:
-    """A bare `file.py` cannot be looked up, and nobody notices when it moves."""
+    """The bare name of a file cannot be looked up, and nobody notices when it moves."""
     bare = re.findall(r"`([\w-]+\.py)`", page.read_text(encoding="utf-8"))
     assert bare == []
+
+
+def defines(path: Path, name: str) -> bool:
+    return re.search(rf"\b{name}\b", path.read_text(encoding="utf-8")) is not None
+
+
+def resolves(dotted: str) -> bool:
+    """Whether `planner.plan.cover` is a package or module, or a name in one."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:length])
+        if path.is_dir():
+            return length == len(parts)
+        if path.with_suffix(".py").is_file():
+            return length == len(parts) or defines(path.with_suffix(".py"), parts[length])
+    return False
+
+
+@pytest.mark.parametrize("name", [*ALL, "tests"])
+def test_what_the_code_says_of_other_modules_leads_there(name: str) -> None:
+    """Docstrings and comments that name a module or a document name one that is there."""
+    for path in modules(ROOT / name):
+        text = path.read_text(encoding="utf-8")
+        assert [dotted for dotted in MODULES.findall(text) if not resolves(dotted)] == [], shown(path)
+        if name != "tests":
+            assert [found for found in FILES.findall(text) if not (ROOT / found).exists()] == [], shown(path)
+
+
+@pytest.mark.parametrize("name", [*ALL, "docs", "tests"])
+def test_a_folder_can_be_read_in_one_look(name: str) -> None:
+    """At most twenty modules: with more, a folder has two subjects, and wants another folder."""
+    crowded = {
+        shown(folder): len(found)
+        for folder in sorted({path.parent for path in modules(ROOT / name)})
+        if len(found := [path for path in folder.glob("*.py") if path.name != "__init__.py"]) > MOST_MODULES
+    }
+    assert crowded == {}
