@@ -10,10 +10,11 @@ def functional_identity(functional: Functional) -> str:
     """What a functional sums, within one question's table, filter and keys, and what is taken off before it is compared
     with a cut."""
     taken_off = () if functional.offsets is None else (_offsets(functional.offsets),)
-    return "|".join((_summed(functional), *taken_off))
+    return "|".join((summed_identity(functional), *taken_off))
 
 
-def _summed(functional: Functional) -> str:
+def summed_identity(functional: Functional) -> str:
+    """What a functional sums, whatever is taken off before it is compared."""
     low, high = functional.unit_range or ("", "")
     return "|".join(
         (

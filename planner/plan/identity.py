@@ -6,7 +6,7 @@ from hashlib import sha256
 from mechanisms.formula import Cut, Formula
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Lookup, Table
-from planner.functionals.identity import _summed, functional_identity
+from planner.functionals.identity import functional_identity, summed_identity
 from planner.functionals.per_key_offsets import LIMIT
 from planner.lower.contribution_bounds import exceeds_groups
 from planner.question.condition import canonical
@@ -32,7 +32,7 @@ def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...
     """
     common = "\n".join(_values_of(question, digest))
     identities = [
-        sha256(f"{common}\nfunctional {_summed(functional)}".encode()).hexdigest()
+        sha256(f"{common}\nfunctional {summed_identity(functional)}".encode()).hexdigest()
         for functional in question.functionals
     ]
     return tuple(
@@ -42,7 +42,7 @@ def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...
 
 def leave_paths(question: Question) -> tuple[bool, ...]:
     """By functional, whether its noise has an identity that other questions can share: see `path_identities`."""
-    summed = [_summed(functional) for functional in question.functionals]
+    summed = [summed_identity(functional) for functional in question.functionals]
     return tuple(
         summed.count(one) == 1 and _can_be_put_back(functional)
         for one, functional in zip(summed, question.functionals, strict=True)

@@ -9,7 +9,7 @@ from mechanisms.protocol import Calibration
 from planner.bind.question import ask
 from planner.catalog.model import Catalog
 from planner.explain.balances import QuestionBalance, SharedNoise
-from planner.plan import build as planning
+from planner.plan.affordable_settings import OtherWay, no_other_way, smallest_fnr, smallest_tolerance
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
 from planner.statements import settings
@@ -75,9 +75,7 @@ def _in_blocks(plan: Plan, epsilon: float) -> tuple[str, ...]:
     return ("keyhole.reuse = off",) if fits else ()
 
 
-def cheaper(
-    asked: Asked, catalog: Catalog, *, epsilon: float, otherwise: planning.OtherWay = planning.no_other_way
-) -> tuple[str, ...]:
+def cheaper(asked: Asked, catalog: Catalog, *, epsilon: float, otherwise: OtherWay = no_other_way) -> tuple[str, ...]:
     """The smallest tolerance, and the smallest false-negative rate, with which the question costs at most `epsilon`, or
     fits otherwise: settings as text, each alone enough."""
     accuracy = settings.accuracy(asked.settings, catalog.defaults)
@@ -92,12 +90,10 @@ def cheaper(
             utc=asked.utc,
         )
 
-    tolerance = planning.smallest_tolerance(
+    tolerance = smallest_tolerance(
         lambda text: with_accuracy(replace(accuracy, tolerance=text)), epsilon=epsilon, otherwise=otherwise
     )
-    fnr = planning.smallest_fnr(
-        lambda rate: with_accuracy(replace(accuracy, fnr=rate)), epsilon=epsilon, otherwise=otherwise
-    )
+    fnr = smallest_fnr(lambda rate: with_accuracy(replace(accuracy, fnr=rate)), epsilon=epsilon, otherwise=otherwise)
     found = (
         None if tolerance is None else f"keyhole.tolerance = '{tolerance}'",
         None if fnr is None else f"keyhole.fnr = {fnr}",

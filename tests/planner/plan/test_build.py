@@ -18,7 +18,8 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan import build as planning
-from planner.plan.build import plan, smallest_fnr, smallest_tolerance
+from planner.plan.affordable_settings import smallest_fnr, smallest_tolerance
+from planner.plan.build import plan
 from planner.question.condition import ALWAYS, Compare, evaluate
 from planner.question.model import Question
 from tests.planner.asked import asked as sql_question

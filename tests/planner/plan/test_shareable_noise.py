@@ -8,7 +8,7 @@ from mechanisms.formula import AllOf, AnyOf
 from mechanisms.keyhole.progressive import Progressive
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan import build
+from planner.plan import build, calibrate
 from planner.plan.build import plan
 from planner.plan.shareable_noise import MOST_FOR_SHARING
 from planner.question.model import Accuracy, Question
@@ -100,7 +100,7 @@ def test_bounds_decide_as_the_calibrations_would(
     asked = question(both((above(0, 5000, tolerance[0]), above(1, 0, tolerance[1]))), total(), average(65))
     foreseen = plan(asked, dialect=DUCKDB)
     build._plan.cache_clear()
-    monkeypatch.setattr(build, "shareable_foreseen", lambda *_: None)
+    monkeypatch.setattr(calibrate, "shareable_foreseen", lambda *_: None)
     calibrated = plan(asked, dialect=DUCKDB)
     assert (foreseen.calibration, foreseen.sharing) == (calibrated.calibration, calibrated.sharing)
 

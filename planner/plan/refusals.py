@@ -1,0 +1,60 @@
+"""What is refused for its accuracy, and a setting with which it could be met, found by trying."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+from mechanisms.formula import Formula
+from mechanisms.protocol import Unachievable
+from mechanisms.registry import MECHANISMS
+from planner.errors import KeyholeError
+from planner.functionals.sensitivity import joint_sensitivity
+from planner.plan.task import decision_task
+from planner.question.model import Question
+
+_DOUBLINGS = 12  # of a tolerance, up to 2,048 steps: each try is a calibration, made only to word a hint
+
+
+def unreachable(question: Question, refusal: Unachievable) -> KeyholeError:
+    """KH303: why the mechanism cannot meet the contract, with another mechanism or a setting that can."""
+    accuracy = question.accuracy
+    if refusal.instead is not None:
+        return KeyholeError(
+            "KH303",
+            f"mechanism {accuracy.mechanism} does not take this question: {refusal.reason}",
+            hint=f"SET keyhole.mechanism = '{refusal.instead}';",
+        )
+    return KeyholeError(
+        "KH303",
+        f"the accuracy asked for cannot be reached: {refusal.reason}",
+        detail=f"Rates fnr {accuracy.fnr:g} and fpr {accuracy.fpr:g}, "
+        f"tolerance {accuracy.tolerance}, mechanism {accuracy.mechanism}.",
+        hint=_find_reachable(question),
+    )
+
+
+def _find_reachable(question: Question) -> str:
+    """A setting with which the contract can be met, found by trying."""
+    accuracy = question.accuracy
+    if accuracy.fnr + accuracy.fpr >= 1:
+        return "SET keyhole.fnr = 0.05;  and  SET keyhole.fpr = 0.1;"
+    for tolerance in (1 << doubling for doubling in range(_DOUBLINGS)):
+        wider = replace(question, formula=_widen(question.formula, tolerance))
+        try:
+            MECHANISMS[accuracy.mechanism].calibrate(decision_task(wider, joint_sensitivity(wider)))
+        except Unachievable:
+            continue
+        return f"SET keyhole.tolerance = '{_in_users_unit(question, tolerance)}';"
+    if accuracy.most_positives is not None:
+        return "Lower keyhole.most_positives, or widen keyhole.tolerance."
+    return "Widen keyhole.tolerance, or choose higher keyhole.fnr and keyhole.fpr."
+
+
+def _widen(formula: Formula, tolerance: int) -> Formula:
+    return formula.mapped(lambda literal: replace(literal, tolerance=max(literal.tolerance, tolerance)))
+
+
+def _in_users_unit(question: Question, steps: int) -> str:
+    """An absolute tolerance that is at least `steps` integer steps on every functional, in the analyst's unit."""
+    widest = max(functional.unit_size * steps / functional.rows for functional in question.functionals)
+    rounded = widest.quantize(Decimal("0.001"), rounding="ROUND_UP")
+    return format(rounded.normalize(), "f")
