@@ -11,6 +11,7 @@ from planner.statements import settings
 from proxy.concurrency.cancellable_work import Work
 from proxy.pipeline import (
     answering,
+    messages,
 )
 from proxy.pipeline import (
     claim as charging,
@@ -20,9 +21,6 @@ from proxy.pipeline import (
 )
 from proxy.pipeline import (
     noise_reuse as reuse,
-)
-from proxy.pipeline import (
-    stages as pipeline,
 )
 from proxy.pipeline.messages import KeySet
 from proxy.service.service import Service
@@ -75,7 +73,7 @@ class Stopwatch:
                 (answering, "classify", "parse, classify"),
                 (answering, "outer_sql", "parse, classify"),
                 (settings, "accuracy", "question"),
-                (pipeline, "ask", "question"),
+                (messages, "ask", "question"),
                 (planning, "plan", "plan"),
                 (Exchange, "settle", "shadow: prepare"),
                 (Work, "run", _WORK),

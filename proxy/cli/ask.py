@@ -14,9 +14,9 @@ from proxy.cli.settings import NOTHING_GIVEN, Given, takes_settings
 from proxy.cli.simulate import Sizes
 from proxy.cli.simulate import simulate as simulated
 from proxy.pipeline import approval
-from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explained, explained_document
+from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.report.terminal import formula_trees, psql_table, row_count
 from proxy.service.service import Service
@@ -77,10 +77,9 @@ def explain(
 def _question_id(service: Service, asked: Asked) -> str:
     """What the ledger calls the question, and whether it waits for the owner."""
     plan = pipeline.prepare(service, asked)
-    version = service.version(plan.question.table)
-    claim = charging.claim(plan, service.catalog, asked=asked, version=version)
+    claim = claim_now(service, plan, asked)
     question = claim.charge.question
-    if approval.waiting(service, claim, plan, asked) is not None:
+    if approval.waiting(service, claim) is not None:
         return f"Question id: {question} (waits for approval)"
     approved = claim.limits.approval_above_nano is not None and service.is_approved(question)
     return f"Question id: {question}{' (approved)' if approved else ''}"

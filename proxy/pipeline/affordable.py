@@ -6,7 +6,6 @@ from accountant.errors import LedgerError
 from accountant.limits import Headroom
 from accountant.model import NANO, PathState
 from mechanisms.protocol import Calibration
-from planner.bind.question import ask
 from planner.catalog.model import Catalog
 from planner.explain.balances import QuestionBalance, SharedNoise
 from planner.plan.affordable_settings import OtherWay, no_other_way, smallest_fnr, smallest_tolerance
@@ -19,8 +18,9 @@ from proxy.pipeline.messages import Asked
 from proxy.service.service import Service, ledger_unavailable
 
 
-def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> QuestionBalance:
+def left(service: Service, claim: Claim) -> QuestionBalance:
     """What the balances still admit for this question, and settings with which it would pass if it does not now."""
+    asked, plan = claim.asked, claim.plan
     room = _room(service, claim)
     rooms: dict[tuple[PathState, ...], Headroom] = {}
     least = room.epsilon_nano
@@ -28,14 +28,16 @@ def left(service: Service, claim: Claim, plan: Plan, asked: Asked) -> QuestionBa
         least = min(least, room.unit_epsilon_nano // groups_that_add_up(plan))
     epsilon = max(least, 0) / NANO
     wanted = settings.reuse(asked.settings)
-    memory = reuse.remembered(service, plan, claim.version)
+    memory = reuse.remembered(service, claim)
 
     def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
         """The noise that the question would share with earlier ones, and whether it fits so."""
         other = replace(plan, question=question, calibration=calibration)
         amounts = worst_amounts(other)
         charge = replace(claim.charge, epsilon_nano=amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
-        found = reuse.laid(other, replace(claim, charge=charge), reuse.renamed(memory, other, service), wanted=wanted)
+        found = reuse.laid(
+            replace(claim, plan=other, charge=charge), reuse.renamed(memory, other, service), wanted=wanted
+        )
         if found is None:
             return None
         if not (found.told or found.continues):
@@ -78,17 +80,10 @@ def _in_blocks(plan: Plan, epsilon: float) -> tuple[str, ...]:
 def cheaper(asked: Asked, catalog: Catalog, *, epsilon: float, otherwise: OtherWay = no_other_way) -> tuple[str, ...]:
     """The smallest tolerance, and the smallest false-negative rate, with which the question costs at most `epsilon`, or
     fits otherwise: settings as text, each alone enough."""
-    accuracy = settings.accuracy(asked.settings, catalog.defaults)
+    accuracy = asked.accuracy(catalog)
 
     def with_accuracy(changed: Accuracy) -> Question:
-        return ask(
-            asked.question,
-            catalog,
-            accuracy=changed,
-            parameters=asked.parameters,
-            today=asked.today,
-            utc=asked.utc,
-        )
+        return asked.read_question(catalog, changed)
 
     tolerance = smallest_tolerance(
         lambda text: with_accuracy(replace(accuracy, tolerance=text)), epsilon=epsilon, otherwise=otherwise

@@ -32,8 +32,8 @@ from planner.statements.classify import (
 from planner.statements.settings import SETTINGS
 from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import affordable, approval
-from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
+from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, Request, StatementPart
 from proxy.pipeline.virtual_rows import virtual_rows
 from proxy.service.service import Service
@@ -203,6 +203,6 @@ def explained_document(service: Service, asked: Asked) -> dict[str, object]:
 
 
 def _left(service: Service, plan: Plan, asked: Asked) -> QuestionBalance:
-    claim = charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
-    left = affordable.left(service, claim, plan, asked)
-    return replace(left, question=claim.charge.question, waiting=approval.waiting(service, claim, plan, asked))
+    claim = claim_now(service, plan, asked)
+    left = affordable.left(service, claim)
+    return replace(left, question=claim.charge.question, waiting=approval.waiting(service, claim))

@@ -3,24 +3,21 @@
 from accountant.errors import LedgerError, NotApproved
 from accountant.model import Charge
 from planner.explain.balances import Waiting
-from planner.question.plan import Plan
-from planner.statements import settings
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, unapproved
-from proxy.pipeline.messages import Asked
 from proxy.service.service import Service, ledger_unavailable
 
 
-def waiting(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Waiting | None:
+def waiting(service: Service, claim: Claim) -> Waiting | None:
     """The refusal KH308 that asking now would meet where every balance covers the question; None where it would not.
 
     Guarantee: it follows from the ledger, the policy and the public data version, as asking itself does, and spends
     nothing. Raises KH502.
     """
     above = claim.limits.approval_above_nano
-    if above is None or not plan.question.functionals or service.is_approved(claim.charge.question):
+    if above is None or not claim.plan.question.functionals or service.is_approved(claim.charge.question):
         return None
-    charge = _compared(service, claim, plan, asked)
+    charge = _compared(service, claim)
     if charge is None or charge.epsilon_nano <= above:
         return None
     refusal = unapproved(NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above))
@@ -29,18 +26,17 @@ def waiting(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Waiting
     )
 
 
-def _compared(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Charge | None:
+def _compared(service: Service, claim: Claim) -> Charge | None:
     """The charge that is held against the line for approval, in the pipeline's order: a stored answer's, one on
     earlier noise, one on noise of its own. None for an answer that its analyst has already."""
-    name = asked.analyst.name
+    name = claim.asked.analyst.name
     try:
         stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)
     except LedgerError:
         raise ledger_unavailable() from None
     if stored is not None:
         return None if stored.held else stored.reading(name)
-    memory = reuse.remembered(service, plan, claim.version)
-    on_paths = reuse.laid(plan, claim, memory, wanted=settings.reuse(asked.settings))
+    _, on_paths = reuse.find_earlier_noise(service, claim)
     if on_paths is None or not (on_paths.told or on_paths.continues):
         return claim.charge
     own = on_paths.claim.charge

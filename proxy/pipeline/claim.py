@@ -27,12 +27,15 @@ from planner.question.plan import Plan
 from planner.statements.settings import max_epsilon
 from proxy.pipeline.messages import Asked
 from proxy.service.accounts import _limits_on, label, nano
+from proxy.service.service import Service
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Claim:
-    """A plan as the ledger sees it: the charge, the caps that hold, the data version it is for."""
+    """A question as the ledger sees it: its plan, what it is charged, within which caps, and for which data version."""
 
+    asked: Asked
+    plan: Plan
     charge: Charge
     limits: Limits
     version: str
@@ -73,10 +76,17 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
         shared=True,
     )
     return Claim(
+        asked=asked,
+        plan=plan,
         charge=charge,
         limits=_own_cap(_limits_on(question.table, catalog, asked.analyst), max_epsilon(asked.settings)),
         version=version,
     )
+
+
+def claim_now(service: Service, plan: Plan, asked: Asked) -> Claim:
+    """The claim on the data version that the question's table has now. Raises KH302."""
+    return claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
 
 
 def identity(plan: Plan, catalog: Catalog) -> str:
@@ -112,20 +122,20 @@ def amounts(plan: Plan, losses: Epsilons) -> Amounts:
     return _amounts(plan, _nanos(losses))
 
 
-def spent(plan: Plan, claim: Claim, outcome: Outcome) -> Spent:
+def spent(claim: Claim, outcome: Outcome) -> Spent:
     """What a run cost, ex post, and what of it was revealed first where it continued earlier questions' noise."""
-    all_of_it = _spent(plan, claim, outcome.epsilon)
+    all_of_it = _spent(claim, outcome.epsilon)
     if claim.charge.continuing is None or outcome.fresh is None:
         return all_of_it
-    return replace(all_of_it, fresh=_spent(plan, claim, outcome.fresh))
+    return replace(all_of_it, fresh=_spent(claim, outcome.fresh))
 
 
-def _spent(plan: Plan, claim: Claim, epsilon: Epsilons) -> Spent:
+def _spent(claim: Claim, epsilon: Epsilons) -> Spent:
     losses = _nanos(epsilon)
-    most = _amounts(plan, losses)
+    most = _amounts(claim.plan, losses)
     if int(losses.min()) == most.epsilon_nano:
         return Spent.uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
-    in_order = _in_cell_order(losses, plan.question, claim.charge.cells)
+    in_order = _in_cell_order(losses, claim.plan.question, claim.charge.cells)
     return Spent.per_key(in_order, unit_epsilon_nano=most.unit_epsilon_nano)
 
 

@@ -5,16 +5,42 @@ nothing. Only a question of the same analyst is ever waited for.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
 
 from accountant.verbs.in_flight import Repeated
 from planner.errors import KeyholeError
-from proxy.pipeline.messages import Asked
+from planner.question.plan import Plan
+from proxy.pipeline import ledger_verbs
+from proxy.pipeline.claim import Claim, claim_now
+from proxy.pipeline.messages import Answer, Asked
+from proxy.service.service import Service
 
 _LEAST_S, _MOST_S = 0.005, 0.25
 _PART = 4  # a look after every quarter of the time waited so far
+
+
+def answer_in_turn(
+    service: Service, plan: Plan, asked: Asked, answer_anew: Callable[[Service, Claim, "Patience"], Answer]
+) -> Answer:
+    """The answer that the question alone decides, the stored one, or what `answer_anew` makes of the question.
+
+    Where its analyst has the same question under way, that one's answer is waited for; where the data version is
+    another one by then, it is another question.
+    """
+    claim = claim_now(service, plan, asked)
+    if not plan.question.functionals:
+        return Answer.constant(plan, version=claim.version)
+    patience = Patience(asked, timeout_ms=service.catalog.statement_timeout_ms)
+    while True:
+        with patience.for_the_first():
+            if stored := ledger_verbs.stored_answer(service, claim):
+                return stored
+            if patience.waited and claim.version != service.version(plan.question.table):
+                claim = claim_now(service, plan, asked)
+                continue
+            return answer_anew(service, claim, patience)
 
 
 class Patience:
@@ -36,6 +62,15 @@ class Patience:
     @property
     def _passed_s(self) -> float:
         return time.monotonic() - self._started
+
+    @contextmanager
+    def turn(self, service: Service) -> Iterator[None]:
+        """The block has one of the places at the source. Raises KH409, KH411, KH501 and KH503."""
+        analyst = self._asked.analyst.name
+        service.failures.check(analyst)
+        with service.turn(analyst=analyst, timeout_ms=self.left_ms):
+            self._asked.check_wanted()
+            yield
 
     @contextmanager
     def for_the_first(self) -> Iterator[None]:

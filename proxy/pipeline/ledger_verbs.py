@@ -17,9 +17,10 @@ from planner.explain.guarantee import FIXED_BEFORE, shared_noise_sentence
 from planner.question.plan import Plan
 from proxy.pipeline import affordable
 from proxy.pipeline import claim as charging
+from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, denied, refused, spent, unapproved
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
-from proxy.pipeline.noise_reuse import OnPaths, told
+from proxy.pipeline.noise_reuse import Memory, OnPaths, told
 from proxy.service.accounts import nano
 from proxy.service.service import Service, ledger_unavailable
 
@@ -27,12 +28,12 @@ ANEW = "SET keyhole.reuse = off;"
 
 
 @contextmanager
-def _ledger(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Iterator[None]:
+def _ledger(service: Service, claim: Claim) -> Iterator[None]:
     try:
         yield
     except OverBudget as over:
-        left = affordable.left(service, claim, plan, asked)
-        refusal = refused(over, plan=plan, hint=affordable.hint(left.would_fit))
+        left = affordable.left(service, claim)
+        refusal = refused(over, plan=claim.plan, hint=affordable.hint(left.would_fit))
     except NotApproved as waiting:
         refusal = unapproved(waiting)
     except LedgerError:
@@ -42,21 +43,21 @@ def _ledger(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Iterato
     raise refusal
 
 
-def stored_answer(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Answer | None:
+def stored_answer(service: Service, claim: Claim) -> Answer | None:
     """The released answer to the same question on the same data version, if there is one.
 
     Whoever paid for it reads it again for nothing. Another analyst is charged on the own balances alone, at the loss
     it was released with; without that a cap per analyst would be no privacy bound. Raises KH306, KH502, and KH307
     where the mechanism had stopped without an answer; `Repeated` where the analyst's own question is under way.
     """
-    name, longest = asked.analyst.name, _longest(service)
-    with _ledger(service, claim, plan, asked):
+    name, longest = claim.asked.analyst.name, _longest(service)
+    with _ledger(service, claim):
         stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name, once_within=longest)
         if stored is not None and not stored.held:
             service.ledger.charge_reader(
-                stored.reading(name), claim.limits, answer=stored, attempt=asked.attempt, once_within=longest
+                stored.reading(name), claim.limits, answer=stored, attempt=claim.asked.attempt, once_within=longest
             )
-    return None if stored is None else _from_store(plan, stored, reused=True)
+    return None if stored is None else _from_store(claim.plan, stored, reused=True)
 
 
 def answer_again(service: Service, plan: Plan, asked: Asked, stored: StoredAnswer, *, reused: bool) -> Answer | None:
@@ -78,29 +79,29 @@ def _from_store(plan: Plan, stored: StoredAnswer, *, reused: bool) -> Answer:
     )
 
 
-def told_answer(service: Service, asked: Asked, on_paths: OnPaths | None) -> Answer | None:
+def told_answer(service: Service, on_paths: OnPaths | None) -> Answer | None:
     """The answer on noisy values that are all publicly known to be there, charged to its analyst's own balances; no
     data is touched. None where some may be missing, or where those balances do not cover what is read. Raises KH502,
     and `Repeated`.
     """
     outcome = told(on_paths, noise=service.noise)
     try:
-        return None if on_paths is None or outcome is None else _read(service, asked, on_paths, outcome)
+        return None if on_paths is None or outcome is None else _read(service, on_paths, outcome)
     except (OverBudget, NotApproved, PathTaken):
         return None
 
 
-def _read(service: Service, asked: Asked, on_paths: OnPaths, outcome: Outcome) -> Answer:
-    claim, plan = on_paths.reading, on_paths.plan
-    released = KeySet.of(plan, outcome.passed)
+def _read(service: Service, on_paths: OnPaths, outcome: Outcome) -> Answer:
+    claim = on_paths.reading
+    released = KeySet.of(claim.plan, outcome.passed)
     try:
         reservation = service.ledger.read(
             claim.charge,
             claim.limits,
-            spent=spent(plan, claim, outcome),
+            spent=spent(claim, outcome),
             answer=released.to_bytes(),
             reading=on_paths.states,
-            attempt=asked.attempt,
+            attempt=claim.asked.attempt,
             once_within=_longest(service),
         )
     except (OverBudget, NotApproved, PathTaken):
@@ -108,7 +109,7 @@ def _read(service: Service, asked: Asked, on_paths: OnPaths, outcome: Outcome) -
     except LedgerError:
         raise _not_read() from None
     noise = _capitalised(shared_noise_sentence(on_paths.noise(read=True)))
-    as_charged = _as_charged(plan, claim.charge)
+    as_charged = _as_charged(claim.plan, claim.charge)
     return answer_of(as_charged, released, version=claim.version, reused=False, noise=noise, stored=reservation.id)
 
 
@@ -132,13 +133,12 @@ def answer_of(
     return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise, stored=stored)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Paid:
     """A question whose worst case is reserved: as it runs, on noise paths or (None) on noise of its own."""
 
     reservation: Reservation
     claim: Claim
-    plan: Plan
     on_paths: OnPaths | None
 
     @property
@@ -150,10 +150,10 @@ class Paid:
     @property
     def as_charged(self) -> Plan:
         """The plan with the loss that its analyst is told of."""
-        return _as_charged(self.plan, self.claim.charge)
+        return _as_charged(self.claim.plan, self.claim.charge)
 
 
-def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: OnPaths | None) -> Paid:
+def reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
     """Pay the worst case durably; only then may data be touched. Raises KH301, KH302, KH305, KH306, KH308, KH309 and
     KH502; and `Repeated`, so that a question that is asked twice at once is paid once.
 
@@ -161,40 +161,41 @@ def reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: 
     it costs there follows from what was revealed. It is asked anew where another question took a path first, and where
     analysts have caps, so that only public amounts count.
     """
-    paid = _reserve(service, claim, plan, asked, on_paths)
+    paid = _reserve(service, claim, on_paths)
     charge = paid.claim.charge
     service.telemetry.reserved(charge.family.table, epsilon=charge.known_amounts.epsilon_nano / NANO)
     return paid
 
 
-def _reserve(service: Service, claim: Claim, plan: Plan, asked: Asked, on_paths: OnPaths | None) -> Paid:
+def _reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
     if on_paths is not None and on_paths.continues:
         try:
-            reservation = _reserved(service, on_paths.claim, asked)
+            reservation = _reserved(service, on_paths.claim)
         except PathTaken:
             pass
         except OverBudget as over:
             if on_paths.claim.limits.apart:  # what it costs there is public, and what is left follows from own outcomes
-                return _reserve_anew(service, claim, plan, asked)
-            left = affordable.left(service, claim, plan, asked)
-            hint = ANEW if plan.worst_case_epsilon <= left.epsilon else affordable.hint(left.would_fit)
-            raise refused(over, plan=on_paths.plan, hint=hint) from None
+                return _reserve_anew(service, claim)
+            left = affordable.left(service, claim)
+            hint = ANEW if claim.plan.worst_case_epsilon <= left.epsilon else affordable.hint(left.would_fit)
+            raise refused(over, plan=on_paths.claim.plan, hint=hint) from None
         except NotApproved as waiting:
             raise unapproved(waiting) from None
         except LedgerError:
             raise ledger_unavailable() from None
         else:
-            return Paid(reservation, on_paths.claim, on_paths.plan, on_paths)
-    return _reserve_anew(service, claim, plan, asked)
+            return Paid(reservation, on_paths.claim, on_paths)
+    return _reserve_anew(service, claim)
 
 
-def _reserve_anew(service: Service, claim: Claim, plan: Plan, asked: Asked) -> Paid:
-    with _ledger(service, claim, plan, asked):
-        return Paid(_reserved(service, claim, asked), claim, plan, None)
+def _reserve_anew(service: Service, claim: Claim) -> Paid:
+    with _ledger(service, claim):
+        return Paid(_reserved(service, claim), claim, None)
 
 
-def _reserved(service: Service, claim: Claim, asked: Asked) -> Reservation:
-    return service.ledger.reserve(claim.charge, claim.limits, attempt=asked.attempt, once_within=_longest(service))
+def _reserved(service: Service, claim: Claim) -> Reservation:
+    attempt = claim.asked.attempt
+    return service.ledger.reserve(claim.charge, claim.limits, attempt=attempt, once_within=_longest(service))
 
 
 def _longest(service: Service) -> timedelta:
@@ -202,23 +203,52 @@ def _longest(service: Service) -> timedelta:
     return timedelta(milliseconds=service.catalog.statement_timeout_ms)
 
 
-def commit(
-    service: Service, reservation: Reservation, lost: Spent, released: KeySet | Denial, *, paths: Mapping[str, bytes]
-) -> None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """What a run leaves: what is released, what it cost, and noise paths for later questions, by identity."""
+
+    released: KeySet | Denial
+    lost: Spent
+    paths: Mapping[str, bytes]
+
+    @staticmethod
+    def of(paid: Paid, outcome: Outcome, memory: Memory, *, version: str) -> "Result":
+        """What the outcome means. Noise is kept only where `version`, that of now, is still the reserved one."""
+        plan = paid.claim.plan
+        return Result(
+            released=Denial() if outcome.denied else KeySet.of(plan, outcome.passed),
+            lost=charging.spent(paid.claim, outcome),
+            paths=reuse.left_paths(plan, paid.on_paths, outcome, memory) if version == paid.claim.version else {},
+        )
+
+
+def commit(service: Service, reservation: Reservation, result: Result) -> None:
     """Replace the worst case by what the run cost and keep what is released and the noise paths, in one transaction.
 
     Raises KH502 when the ledger is gone: the answer is withheld then, and the reservation stays spent.
     """
     try:
-        service.ledger.commit(reservation, lost, released.to_bytes(), paths=paths)
+        service.ledger.commit(reservation, result.lost, result.released.to_bytes(), paths=result.paths)
     except LedgerError:
         pass
     else:
         charge = reservation.charge
-        cost_nano = lost.to_everybody(charge).epsilon_nano
+        cost_nano = result.lost.to_everybody(charge).epsilon_nano
         service.telemetry.charged(charge.family.table, epsilon=cost_nano / NANO)
         return
     raise ledger_unavailable()
+
+
+def new_answer(paid: Paid, result: Result) -> Answer:
+    """The answer that was just committed. Raises KH307 where the mechanism stopped without one."""
+    return answer_of(
+        paid.as_charged,
+        result.released,
+        version=paid.claim.version,
+        reused=False,
+        noise=paid.noise,
+        stored=paid.reservation.id,
+    )
 
 
 def _as_charged(plan: Plan, charge: Charge) -> Plan:

@@ -13,14 +13,17 @@ from sqlglot import exp
 
 from accountant.store.attempts import Attempt
 from mechanisms.formula import Booleans, Cut, evaluate
+from planner.bind.question import ask
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Analyst, Catalog, Value
 from planner.errors import KeyholeError
 from planner.explain.guarantee import guarantee_json
 from planner.extract.outer_query import Asking
 from planner.parser.tree import parse
+from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
+from planner.statements import settings
 from planner.statements.classify import Executing, classify, split
 from proxy.concurrency.cancellable_work import cancelled
 
@@ -42,6 +45,21 @@ class Asked:
     utc: bool = False
     attempt: Attempt | None = None
     withdrawn: Event | None = None
+
+    def accuracy(self, catalog: Catalog) -> Accuracy:
+        """What the settings promise. Raises KH404."""
+        return settings.accuracy(self.settings, catalog.defaults)
+
+    def read_question(self, catalog: Catalog, accuracy: Accuracy) -> Question:
+        """The question as a catalog has it, at an accuracy of the caller's choice. Raises KH1xx to KH4xx."""
+        return ask(
+            self.question,
+            catalog,
+            accuracy=accuracy,
+            parameters=self.parameters,
+            today=self.today,
+            utc=self.utc,
+        )
 
     def check_wanted(self) -> None:
         """Raises KH409 if the question is withdrawn."""
@@ -151,6 +169,11 @@ class Answer:
     reused: bool
     noise: str | None = None
     stored: str | None = None
+
+    @staticmethod
+    def constant(plan: Plan, *, version: str) -> "Answer":
+        """The answer that the question alone decides."""
+        return Answer(plan=plan, keys=KeySet.constant(plan), version=version, reused=False)
 
     def head(self) -> dict[str, Any]:
         """What is told beside the keys: what they promise, data version, whether it was a repetition, and who shares

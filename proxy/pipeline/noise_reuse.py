@@ -24,8 +24,10 @@ from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import at_least
 from planner.errors import KeyholeError
 from planner.explain.balances import SharedNoise
+from planner.functionals.per_key_offsets import without_offsets
 from planner.plan.identity import path_identities
 from planner.question.plan import Plan
+from planner.statements import settings
 from proxy.pipeline.claim import Claim, amounts, worst_amounts
 from proxy.pipeline.key_paths import KeyPath, UnknownPath, from_bytes
 from proxy.service.data_versions import lasting
@@ -45,8 +47,8 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnPaths:
-    """A question laid on noise paths. `claim` and `plan` are the question's as it runs there: its calibration, what it
-    costs its analyst (all that it reads), and what it costs everybody (`claim.charge.continuing`).
+    """A question laid on noise paths. `claim` is the question's as it runs there: its plan's calibration, what it costs
+    its analyst (all that it reads), and what it costs everybody (`claim.charge.continuing`).
 
     `paths` has what is continued, by functional; `here` says, for each of them, where the question's keys are on it.
     `earlier` is how many questions drew or read that noise; `free` is false while another question continues some of
@@ -55,7 +57,6 @@ class OnPaths:
     """
 
     claim: Claim
-    plan: Plan
     continuation: Continuation
     paths: Mapping[int, KeyPath]
     here: Mapping[int, Integers]
@@ -102,13 +103,23 @@ class OnPaths:
         return SharedNoise(
             earlier=self.earlier,
             fresh=0.0 if read else self.everybody.epsilon_nano / NANO,
-            own=self.plan.worst_case_epsilon,
+            own=self.claim.plan.worst_case_epsilon,
             fits=fits,
         )
 
 
-def remembered(service: Service, plan: Plan, version: str) -> Memory:
-    """The noise paths of a plan's functionals on a data version. Raises KH502."""
+def find_earlier_noise(service: Service, claim: Claim) -> tuple[Memory, OnPaths | None]:
+    """What the ledger has of a question's functionals, and the question laid on it where its analyst wants that.
+
+    Raises KH502.
+    """
+    memory = remembered(service, claim)
+    return memory, laid(claim, memory, wanted=settings.reuse(claim.asked.settings))
+
+
+def remembered(service: Service, claim: Claim) -> Memory:
+    """The noise paths of a question's functionals on its data version. Raises KH502."""
+    plan, version = claim.plan, claim.version
     if plan.calibration.mechanism not in CONTINUABLE or not lasting(version):
         return Memory((None,) * len(plan.question.functionals), {})
     names = path_identities(plan.question, digest=service.catalog.digest)
@@ -128,14 +139,15 @@ def renamed(memory: Memory, plan: Plan, service: Service) -> Memory:
     return replace(memory, names=path_identities(plan.question, digest=service.catalog.digest))
 
 
-def laid(plan: Plan, claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths | None:
+def laid(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths | None:
     """The question on what is remembered; None where none of it is of use, or its analyst wants noise drawn anew.
 
-    `plan` and `claim` are those of the question on noise of its own.
+    `claim` is that of the question on noise of its own.
     """
     if not (wanted and memory.stored):
         return None
-    question, names, stored = plan.question, memory.names, memory.stored
+    plan, names, stored = claim.plan, memory.names, memory.stored
+    question = plan.question
     here: dict[int, Integers] = {}
     seen: list[NoisePath | None] = [None] * len(names)
     for functional, name in enumerate(names):
@@ -165,8 +177,7 @@ def laid(plan: Plan, claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
         continuing=continuing,
     )
     return OnPaths(
-        claim=replace(claim, charge=charge),
-        plan=on_paths,
+        claim=replace(claim, plan=on_paths, charge=charge),
         continuation=continuation,
         paths=paths,
         here=here,
@@ -188,6 +199,13 @@ def told(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | None:
     return settle(on_paths.continuation, noise=noise)
 
 
+def version_after_reading(service: Service, claim: Claim, on_paths: OnPaths | None) -> str:
+    """The data version once the data were read. Raises KH501 where earlier noise is of another."""
+    version = service.version(claim.plan.question.table)
+    check_same_data(on_paths, version)
+    return version
+
+
 def check_same_data(on_paths: OnPaths | None, version: str) -> None:
     """Refuse to refine noise on values that were read when the data version had changed: noise of the old values says
     something else about the new ones. Depends on the clock and the owner's word alone. Raises KH501."""
@@ -202,13 +220,14 @@ def check_same_data(on_paths: OnPaths | None, version: str) -> None:
 
 def decided(plan: Plan, on_paths: OnPaths | None, values: Integers, *, noise: Noise) -> Outcome:
     """The outcome of a question that was reserved on paths, or on noise of its own (None)."""
+    values = without_offsets(plan.question, values)
     if on_paths is not None:
         return carry_on(on_paths.continuation, values, noise=noise, known_first=not on_paths.claim.limits.apart)
     return MECHANISMS[plan.calibration.mechanism].decide(plan.calibration, values, noise=noise)
 
 
 def left_paths(plan: Plan, on_paths: OnPaths | None, outcome: Outcome, memory: Memory) -> Mapping[str, bytes]:
-    """The noise paths that a run left, to be kept with its answer, by identity.
+    """The noise paths that a run of `plan` left, to be kept with its answer, by identity.
 
     A path that was continued is kept whole, with the keys that were not asked about. One that was drawn anew is kept
     where there is none, or where it goes as far and has all keys of the one there and more.
@@ -228,13 +247,12 @@ def left_paths(plan: Plan, on_paths: OnPaths | None, outcome: Outcome, memory: M
 def _path_after(
     plan: Plan, on_paths: OnPaths | None, functional: int, path: NoisePath, before: tuple[StoredPath, KeyPath] | None
 ) -> KeyPath | None:
-    used = plan if on_paths is None else on_paths.plan
-    test, all_told = used.calibration.tests[functional], used.calibration.mechanism == Keyhole.name
+    test, all_told = plan.calibration.tests[functional], plan.calibration.mechanism == Keyhole.name
     if on_paths is not None and functional in on_paths.paths:
         return on_paths.paths[functional].grown(
-            used.question, functional, on_paths.here[functional], path, top=test.rate, all_told=all_told
+            plan.question, functional, on_paths.here[functional], path, top=test.rate, all_told=all_told
         )
-    drawn = KeyPath.drawn(used.question, functional, path, top=test.rate, all_told=all_told)
+    drawn = KeyPath.drawn(plan.question, functional, path, top=test.rate, all_told=all_told)
     if before is None:
         return drawn
     old = before[1]

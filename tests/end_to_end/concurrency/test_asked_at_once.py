@@ -356,9 +356,9 @@ def test_an_answer_that_is_found_as_time_is_up_is_told(policy: Path, source_url:
         patience = Patience(question, timeout_ms=0)
         told = None
         with patience.for_the_first():
-            spending.reserve(here.here, claim, plan, question, None)
+            spending.reserve(here.here, claim, None)
         with patience.for_the_first():
-            told = spending.stored_answer(here.here, claim, plan, question)
+            told = spending.stored_answer(here.here, claim)
         assert told is not None
         assert told.reused
 

@@ -322,8 +322,8 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         asked = here.asked(BUSY.format(1000), tolerance="2%")
         plan = pipeline.prepare(here.service, asked)
         claim = charging.claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
-        memory = reuse.remembered(here.service, plan, claim.version)
-        paid = spending.reserve(here.service, claim, plan, asked, reuse.laid(plan, claim, memory, wanted=True))
+        memory = reuse.remembered(here.service, claim)
+        paid = spending.reserve(here.service, claim, reuse.laid(claim, memory, wanted=True))
         assert paid.on_paths is not None
         with (
             pytest.raises(KeyholeError, match="data version changed"),
@@ -335,7 +335,7 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         assert here.ask(BUSY.format(1000), tolerance="1%").noise is None
         assert here.last.charge.continuing is None
         # whoever did not notice in time draws noise of its own, too
-        late = spending.reserve(here.service, claim, plan, asked, reuse.laid(plan, claim, memory, wanted=True))
+        late = spending.reserve(here.service, claim, reuse.laid(claim, memory, wanted=True))
         assert late.on_paths is None
         here.service.ledger.verify()
 
@@ -348,8 +348,8 @@ def test_what_is_known_settles_nothing_for_a_question_that_would_else_draw_anew(
         asked = here.asked(BUSY.format(1001))
         plan = pipeline.prepare(here.service, asked)
         claim = charging.claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
-        memory = reuse.remembered(here.service, plan, claim.version)
-        on_paths = reuse.laid(plan, claim, memory, wanted=True)
+        memory = reuse.remembered(here.service, claim)
+        on_paths = reuse.laid(claim, memory, wanted=True)
         assert on_paths is not None
         assert on_paths.free
         assert not on_paths.told
@@ -421,8 +421,8 @@ def test_nothing_of_anothers_outcomes_shows_where_analysts_have_caps(tmp_path: P
                 claim = charging.claim(
                     plan, here.service.catalog, asked=asked, version=here.service.version(plan.question.table)
                 )
-                memory = reuse.remembered(here.service, plan, claim.version)
-                found = reuse.laid(plan, claim, memory, wanted=True)
+                memory = reuse.remembered(here.service, claim)
+                found = reuse.laid(claim, memory, wanted=True)
                 assert found is not None
                 view.append((found.everybody, found.claim.charge.own_amounts, found.earlier, found.continues))
                 assert reuse.told(found, noise=here.service.noise) is None
@@ -470,11 +470,11 @@ def test_what_a_question_meets_does_not_follow_from_the_noise(tmp_path: Path) ->
                 plan = pipeline.prepare(here.service, asked)
                 version = here.service.version(plan.question.table)
                 claim = charging.claim(plan, here.service.catalog, asked=asked, version=version)
-                memory = reuse.remembered(here.service, plan, version)
-                found = reuse.laid(plan, claim, memory, wanted=True)
+                memory = reuse.remembered(here.service, claim)
+                found = reuse.laid(claim, memory, wanted=True)
                 if found is not None:
                     known.append(settle(found.continuation, noise=SeededNoise(seed)) is not None)
-                    seen.append((found.continues, found.told, found.free, found.plan.worst_case_epsilon))
+                    seen.append((found.continues, found.told, found.free, found.claim.plan.worst_case_epsilon))
                     seen.append(
                         [(path.path.rates, list(path.reserved), list(path.told)) for path in found.paths.values()]
                     )
@@ -502,7 +502,7 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
             plan = pipeline.prepare(here.service, asked)
             version = here.last.charge.family.version
             claim = charging.claim(plan, here.service.catalog, asked=asked, version=version)
-            found = reuse.laid(plan, claim, reuse.remembered(here.service, plan, version), wanted=True)
+            found = reuse.laid(claim, reuse.remembered(here.service, claim), wanted=True)
             assert found is not None
             assert found.continues
             settled.add(settle(found.continuation, noise=SeededNoise(seed)) is not None)
