@@ -24,7 +24,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to 
 By = Annotated[str | None, typer.Option("--by", help="Who decides; the operating system's user if not given.")]
 Why = Annotated[str, typer.Option("--why", help="Why, for the record.")]
 DEFAULT_POLICY = Path("keyhole.toml")
-PIPE_WIDTH = 200
+PIPE_WIDTH = 200  # columns where no terminal says how many: nothing wraps in a pipe or a file, so tables may be wide
 _OTHER_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})
 
 

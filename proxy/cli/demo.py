@@ -38,8 +38,8 @@ from proxy.report.terminal import psql_table, row_count
 from proxy.service.service import Service
 
 USER = PASSWORD = "demo"  # noqa: S105 (the demo policy's analyst, on loopback alone)
-ROWS_SHOWN = 4
-PIPE_WIDTH = 120
+ROWS_SHOWN = 4  # of an answer: enough to see what its rows are, so few that the demo stays readable
+PIPE_WIDTH = 120  # columns where no terminal says how many, so that the demo looks the same in every file and pipe
 TRUTH = "truth"
 REFUSED = "SELECT country, count(*) FROM sales GROUP BY country"
 TOO_SHARP = "SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) > 20"

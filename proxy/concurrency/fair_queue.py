@@ -19,7 +19,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 VERY_LONG_BYTES = 64 * 1024
-_UNTIL_IT_COMES_MS = int(TIMEOUT_MAX) * 1000
+"""Longer than what people and their tools write; below it, texts that wait would only add up."""
+_UNTIL_IT_COMES_MS = int(TIMEOUT_MAX) * 1000  # the longest that a lock can be waited for
 
 
 class Line(Generic[T]):
@@ -113,7 +114,7 @@ class Turns:
             called.set()
 
 
-_LONG_TEXTS = Turns(1)
+_LONG_TEXTS = Turns(1)  # one place: as many readers as there are threads would share the interpreter's lock anyway
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from proxy.wire.frontend import Cancel
 
-MOST_WORKERS = 64
-_NUMBERS = 1 << 31
+MOST_WORKERS = 64  # of 2^31 process numbers each has 2^25 for its sessions, and few machines have more cores
+_NUMBERS = 1 << 31  # clients read a session's process number as a signed 32-bit integer
 _PER_WORKER = _NUMBERS // MOST_WORKERS
-_MOST_BYTES = 4 + 256
-_HANDED_OVER_S = 5.0
+_MOST_BYTES = 4 + 256  # the process number and the longest secret that protocol 3.2 admits
+_HANDED_OVER_S = 5.0  # a worker of the same machine needs one turn of its loop; one that hangs must not hold the client
 
 
 @dataclass(frozen=True, slots=True)

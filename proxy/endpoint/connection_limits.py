@@ -28,6 +28,7 @@ IDLE_IN_TRANSACTION = fatal("terminating connection due to idle-in-transaction t
 
 _OTHER_SHADOW_CONNECTIONS = 20  # the owner's, the reserved ones, and those that are just ending
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+"""A client that has vanished is noticed after two minutes: one of silence, and four probes without an answer."""
 
 
 class TooMany(Exception):

@@ -30,6 +30,7 @@ from proxy.wire.violation import ProtocolViolation
 
 UTF8 = codecs.lookup("utf-8")
 CHUNK_BYTES = 64 * 1024
+"""Read from a client at once; asyncio's own streams stop reading at the same size, so more would not come."""
 _COPIES = 3  # the frame, the statement in it, and its text
 
 

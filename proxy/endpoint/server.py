@@ -43,9 +43,9 @@ from proxy.wire.violation import ProtocolViolation
 log = structlog.get_logger("keyhole.endpoint")
 
 BACKLOG = 1024  # how many clients the system may keep in its queue
-LOGIN_TIMEOUT_S = 10.0
-STOP_GRACE_S = 5.0
-_STOP_INTERVAL_S = 0.01
+LOGIN_TIMEOUT_S = 10.0  # a login needs a few round trips and no person; a slower one holds a place that others may need
+STOP_GRACE_S = 5.0  # for statements to end, and last words to arrive: within the 10 s after which containers are killed
+_STOP_INTERVAL_S = 0.01  # between two looks whether statements have ended: nobody notices it, and it costs nothing
 _TURNS_TO_ATTEND = 3  # a connection is accepted; it gets a transport; its protocol knows of it
 _AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one read
 

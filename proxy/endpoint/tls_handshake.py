@@ -16,7 +16,7 @@ from proxy.security.tls import ALPN, Credentials
 from proxy.wire.violation import ProtocolViolation
 
 AGREED = b"S"
-SHUTDOWN_TIMEOUT_S = 2.0
+SHUTDOWN_TIMEOUT_S = 2.0  # for the client's own close, which many never send; until then its socket stays open
 _FIRST_BYTE_OF_TLS = b"\x16"
 
 

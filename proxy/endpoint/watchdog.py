@@ -13,8 +13,8 @@ from proxy.shadow.address import ShadowAddress
 from proxy.shadow.relay import Relay
 from proxy.shadow.usage import is_alive, stand_back, usage
 
-INTERVAL_S = 0.5
-_NEAR_S = 0.05
+INTERVAL_S = 0.5  # between two looks: a limit may be noticed so much later, and each look reads every session
+_NEAR_S = 0.05  # between two looks at memory once a quarter is taken: in a longer pause a session could take the rest
 LATE_S = 5.0
 """From when on a statement that was to end, or many that were sent at once, count as what PostgreSQL cannot stop."""
 

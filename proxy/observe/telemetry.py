@@ -31,6 +31,7 @@ from prometheus_client.registry import Collector
 from structlog.typing import FilteringBoundLogger
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""From the fastest stages to beyond the default statement timeout, two or three for each power of ten."""
 _LOGIN_FAILED = "KH401"
 _ALARMING = ("KH501", "KH502", "KH900")
 _HEALTH = ("/healthz", "/readyz")  # asked every few seconds

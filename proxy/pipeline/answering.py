@@ -39,7 +39,8 @@ from proxy.pipeline.virtual_rows import virtual_rows
 from proxy.service.service import Service
 
 CACHED_STATEMENTS = 128
-CACHED_TEXTS = 512
+"""Of short statements, which one text asks for twice and clients repeat; of long ones the last few."""
+CACHED_TEXTS = 512  # short ones: what drivers and tools send again and again, in at most a few megabytes
 _EXPLAINED = 'SELECT u.line::{type} AS "QUERY PLAN" FROM unnest(${number}::text[]) AS u(line)'
 
 

@@ -17,7 +17,7 @@ from proxy.pipeline.claim import Claim, claim_now
 from proxy.pipeline.messages import Answer, Asked
 from proxy.service.service import Service
 
-_LEAST_S, _MOST_S = 0.005, 0.25
+_LEAST_S, _MOST_S = 0.005, 0.25  # a question takes some 20 ms, a slow one four looks a second at the ledger
 _PART = 4  # a look after every quarter of the time waited so far
 
 

@@ -20,7 +20,7 @@ from planner.catalog.key_space import KeySpace, as_text
 from planner.functionals.per_key_offsets import steps_by_key
 from planner.question.model import Question
 
-PATH_FORMAT = 1
+PATH_FORMAT = 1  # of a path's bytes in the ledger; paths of another are not used
 MOST_VALUES = 1 << 21
 """A path of more values is not kept: a public number, of which the ledger's limit on bytes leaves enough."""
 

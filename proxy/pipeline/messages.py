@@ -27,7 +27,7 @@ from planner.statements import settings
 from planner.statements.classify import Executing, classify, split
 from proxy.concurrency.cancellable_work import cancelled
 
-KEY_SET_FORMAT = 1
+KEY_SET_FORMAT = 1  # of an answer's bytes in the ledger
 _WORD = re.compile(r"[A-Za-z]+")
 
 

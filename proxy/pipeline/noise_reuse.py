@@ -34,6 +34,7 @@ from proxy.service.data_versions import lasting
 from proxy.service.service import Service, ledger_unavailable
 
 _MOST_IN_FULL = 2
+"""How much more of its own cap an analyst may lose to spare everybody's: no more than asking twice anew."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ from proxy.process.generations import Generations
 from proxy.service.readiness import Readiness, shadow_connections
 from proxy.service.service import Service
 
-MOST_AT_ONCE = 16
+MOST_AT_ONCE = 16  # requests: a few scrapers and balancers ask, and one more gets 503, so that they hold up no session
 
 
 def operations(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:

@@ -18,7 +18,7 @@ from proxy.service.accounts import column_of
 
 Shares = npt.NDArray[np.int64]
 
-NEVER = -1
+NEVER = -1  # in the place of a share: no share is negative
 # Fills from light to dark, so that a copy in black and white shows the same order.
 STEPS: tuple[tuple[int, str], ...] = (
     (0, "#ffffe5"),
@@ -27,10 +27,10 @@ STEPS: tuple[tuple[int, str], ...] = (
     (75, "#cc4c02"),
     (100, "#3d1502"),
 )
-DARK_FROM = 75
+DARK_FROM = 75  # percent from which on a fill is too dark for black figures
 NEVER_FILL = "#ffffff"
-_CELL_WIDTH = 5
-_LABEL_WIDTH = 24
+_CELL_WIDTH = 5  # characters: a percentage with its sign, and a space
+_LABEL_WIDTH = 24  # characters of a row's name; longer ones are folded
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from proxy.report.heat_map import DARK_FROM, HeatMap, figure, fill, legend
 from proxy.report.terminal import visible
 
-MOST_ROWS = 120
-MOST_COLUMNS = 120
-FONT = 12
+MOST_ROWS = 120  # of a picture: more would not be read from a screen; the map says how many it leaves out
+MOST_COLUMNS = 120  # as for rows
+FONT = 12  # pixels, as all sizes here
 EDGE = "#888888"
 INK = "#111111"
 CHARACTER = 7.3  # the most that a letter is wide on average, in pixels at the font size above
-_HIGH = 20
-_WIDE = 32
-_MARGIN = 16
-_LABEL = 30
-_LEGEND = 134
-_SAMPLE = 16
+_HIGH = 20  # of a cell and of a line of text
+_WIDE = 32  # of a cell: four characters
+_MARGIN = 16  # around everything
+_LABEL = 30  # characters of a name of a row or column; longer ones are cut
+_LEGEND = 134  # from one sample of the legend to the next
+_SAMPLE = 16  # of a sample's edge
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from accountant.reports.history import AskedQuestion
 from proxy.report.terminal import psql_table, visible
 from proxy.service.accounts import column_of
 
-SHORT_ID = 12
-SHOWN_LOSSES = 12
-SHOWN_KEYS = 3
+SHORT_ID = 12  # hexadecimal digits of an id: 48 bits tell any ledger's questions apart, and can be copied by hand
+SHOWN_LOSSES = 12  # lines of different losses of one question; the rest is summed up in one
+SHOWN_KEYS = 3  # names of groups behind each loss, as examples
 
 _HEADINGS = ("when", "reservation", "analyst", "question", "about", "groups", "worst case", "cost", "status", "reuse")
 

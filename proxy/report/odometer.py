@@ -17,7 +17,7 @@ from accountant.model import NANO, ROW_UNIT
 from accountant.reports.report import BudgetReport
 from planner.policy.file import Policy
 
-_MOST_FACTOR = 1e6
+_MOST_FACTOR = 1e6  # a factor of more than that says nothing but that there is no protection
 
 
 @dataclass(frozen=True, slots=True)

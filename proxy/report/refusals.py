@@ -5,6 +5,7 @@ from typing import Any
 from planner.errors import KeyholeError
 
 _STATUS = {"KH0": 503, "KH1": 422, "KH2": 422, "KH3": 403, "KH4": 400, "KH5": 503, "KH9": 500}
+"""By how a code begins; those below are of their own."""
 _STATUS_OF = {
     "KH102": 403,
     "KH103": 403,
@@ -17,7 +18,7 @@ _STATUS_OF = {
     "KH431": 422,
     "KH432": 409,
 }
-_BEFORE, _AFTER = 60, 30
+_BEFORE, _AFTER = 60, 30  # characters of a long line that are shown around a position: one line of a terminal
 
 
 def http_status(error: KeyholeError) -> int:

@@ -22,8 +22,8 @@ from proxy.service.service import Service, ledger_unavailable
 
 JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
 FORMS = (JSON, LINES, CSV)
-SLICE_KEYS = 2_000
-MOST_PAGE_KEYS = 100_000
+SLICE_KEYS = 2_000  # made text at a time: memory held for an answer, against turns between sending and making
+MOST_PAGE_KEYS = 100_000  # one page of JSON is held whole while it is sent
 _CURSOR = re.compile(r"([0-9a-f]{32})-([0-9]{1,9})")
 _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 

@@ -42,7 +42,7 @@ _CHARACTERS = "[A-Za-z0-9._~:/+=-]{1,128}"
 KEY_PATTERN = f'^(?:"{_CHARACTERS}"|{_CHARACTERS})$'
 _MARGIN = timedelta(seconds=60)  # what an attempt may take before it reserves, beside waiting for the source
 _REPLAYED: Mapping[str, str] = MappingProxyType({"Idempotency-Replayed": "true"})
-_SOON_S = 1
+_SOON_S = 1  # what Retry-After says while the first request is answered: most are answered by then
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from proxy.observe.telemetry import Finished
 
 log = structlog.get_logger("keyhole.rest")
 
-MOST_HEAD_BYTES = 16_384
-MOST_HEADERS = 100
+MOST_HEAD_BYTES = 16_384  # as much as h11 reads of a head by itself; browsers' and proxies' are far shorter
+MOST_HEADERS = 100  # several times what browsers and proxies send
 DRAIN_S = 1.0  # how long the rest of a refused body is read, so that its sender gets to reading the refusal
 CODE = "code"  # in the state of the scope: what a refusal is called
 LEAVING = "keyhole.leaving"  # in the scope: what ends with the request, once its answer is sent

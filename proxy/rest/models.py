@@ -15,8 +15,8 @@ from planner.statements.settings import setting
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.service import Service
 
-MOST_SQL_CHARACTERS = 100_000
-MOST_PARAMETERS = 1_000
+MOST_SQL_CHARACTERS = 100_000  # half of what a question may have over PostgreSQL, so that a body has its limit
+MOST_PARAMETERS = 1_000  # far more than questions have placeholders for; lists go into the text
 
 
 def _storable(text: str) -> str:

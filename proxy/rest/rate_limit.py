@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-MOST_NAMES = 10_000
+MOST_NAMES = 10_000  # some megabytes; whoever has more addresses than that is not held up by limits per address
 
 
 class Rates:

@@ -6,7 +6,7 @@ from typing import Any, Never
 
 from planner.errors import KeyholeError
 
-MOST_DEPTH = 32
+MOST_DEPTH = 32  # a request nests three levels; the parser recurses, and must not run out of stack
 MOST_TEXTS = 10_000  # and brackets: a question has a tenth of it, and each takes time to look at
 _HINT = "/docs has the fields and their types."
 # a string that never ends is taken to the end of the body, so that every byte is looked at once

@@ -13,7 +13,7 @@ from hmac import digest as hmac_digest
 from planner.catalog.model import Analyst
 from proxy.wire.scram import ITERATIONS, Verifier
 
-SECRET_BYTES = 32
+SECRET_BYTES = 32  # as long as the SHA-256 that it is the key of
 
 
 class Strangers:

@@ -2,7 +2,7 @@
 
 from ipaddress import IPv6Address, ip_address
 
-_V6_NETWORK_BITS = 64
+_V6_NETWORK_BITS = 64  # what one subscriber is given: whoever has one address there has all of them
 
 
 def network(address: str) -> str:

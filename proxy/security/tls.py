@@ -25,7 +25,7 @@ log = structlog.get_logger("keyhole.tls")
 
 ALPN = "postgresql"
 HTTP_ALPN = "http/1.1"
-_SOON = timedelta(days=14)
+_SOON = timedelta(days=14)  # how long before its end a certificate is warned of; automatic renewal has failed by then
 _LOOPBACK = frozenset({"localhost", "::1"})
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 _State = tuple[tuple[int, int, int] | None, ...]

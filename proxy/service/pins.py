@@ -22,8 +22,8 @@ from planner.errors import KeyholeError
 from planner.policy.compile import compile_catalog, key_domains, relation
 from planner.policy.file import Policy
 
-MAX_PUBLIC_ROWS = 1_000_000
-_FORMAT = 1
+MAX_PUBLIC_ROWS = 1_000_000  # of a public table: its rows are held in memory, pinned, and copied into the shadow
+_FORMAT = 1  # of the pin file
 
 
 class PinSource(Protocol):

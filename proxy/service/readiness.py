@@ -15,9 +15,9 @@ from proxy.service.service import Serving
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 
-FRESH_S = 2.0
-LATE_S = 3.0
-SOURCE_TURN_MS = 1000
+FRESH_S = 2.0  # one look answers all who ask within it, so that asking often costs nothing
+LATE_S = 3.0  # a part that has not answered by then counts as gone: a balancer waits for this answer
+SOURCE_TURN_MS = 1000  # for a place at the source, within the time for all parts
 LEDGER_ROOM_BYTES = 16 << 20
 """Some thousand questions: taking the writer's place succeeds on a full disk, and only the commit fails."""
 _CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"

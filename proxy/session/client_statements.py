@@ -16,7 +16,8 @@ _SAVEPOINT_WORDS = frozenset({"savepoint", "release", "rollback"})
 _FETCHING = frozenset({"fetch", "move"})
 _NAME_BYTES = 60  # of the 63 that PostgreSQL keeps of a name: whoever asks by fewer finds too much, never too little
 _MOST_NAMES = 1000
-_MOST_SAVEPOINTS = 10_000
+"""What a session may hold by default; beyond it every name is looked up in the shadow: slower, never wrong."""
+_MOST_SAVEPOINTS = 10_000  # ten times what a session may hold by default; beyond it every EXECUTE of a name is refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay
 from proxy.wire.encodings import codec
 
-_NAME_BYTES = 63
+_NAME_BYTES = 63  # PostgreSQL's NAMEDATALEN - 1
 
 
 class ClientText:

@@ -13,6 +13,7 @@ from planner.parser.lexer import Token, tokens
 SETTING = "statement_timeout"
 _VALUE = re.compile(r"\s*([0-9]+)\s*(us|ms|s|min|h|d)?\s*")  # fractions may be rounded to 0, which switches it off
 _MILLISECONDS = {None: 1.0, "us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
+"""In PostgreSQL's units of time; a number without one is milliseconds."""
 
 
 def given_ms(settings: Mapping[str, str]) -> float:

@@ -35,7 +35,7 @@ _LETTERS = {
     Ending.QUERY: b"Z",
 }
 
-ALL = frozenset(range(256))
+ALL = frozenset(range(256))  # every byte that a frame can begin with
 NOTHING: frozenset[int] = frozenset()
 ERROR = frozenset({ord("E")})
 ROWS = frozenset(map(ord, "DCIEN"))

@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Iterable
 from struct import pack
 
-TEXT, TEXT_ARRAY = 25, 1009
+TEXT, TEXT_ARRAY = 25, 1009  # their oids in pg_type
 
 
 def text_array(values: Iterable[str | None], codec: codecs.CodecInfo) -> bytes:

@@ -10,9 +10,9 @@ from proxy.shadow.address import ShadowAddress
 from proxy.shadow.wheel import postgres_server, start_limited, stop_at_once
 
 OWNER = "postgres"
-_LONGEST_SOCKET_PATH = 103
+_LONGEST_SOCKET_PATH = 103  # what every system has room for in an address: 104 bytes with the NUL on macOS
 _INFORMATION_TABLES = 4  # of the information schema; of the catalog itself nothing is noted
-_LEAST_READ_LOCKS = 64
+_LEAST_READ_LOCKS = 64  # PostgreSQL's own default
 _MOST_READ_LOCKS = 500  # for 96 public tables, and some 60 MB of shared memory with the usual limits
 
 CONFIGURATION = {

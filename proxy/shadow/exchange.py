@@ -47,14 +47,14 @@ NAMES = b"keyhole.names"
 BLOCK = b"keyhole.block"
 ENCODING = b"keyhole.encoding"
 READING = b"keyhole.reading"
-MOST_PARAMETERS = 65_535
-_TEXT = 25
+MOST_PARAMETERS = 65_535  # Bind counts them in 16 bits
+_TEXT = 25  # the type text's oid
 _ALL_HELD_SQL = (  # as UTF-8, whatever the client's encoding is and lacks
     b"SELECT pg_catalog.convert_to(name, 'UTF8'), pg_catalog.convert_to(statement, 'UTF8'), from_sql"
     b" FROM pg_catalog.pg_prepared_statements"
 )
 _HELD_SQL = _ALL_HELD_SQL + b" WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.name::pg_catalog.text"
-_HELD_FORMATS = (1, 1, 0)
+_HELD_FORMATS = (1, 1, 0)  # texts as bytes, the boolean as text
 _GIVEN_SQL = b'EXECUTE "' + ARGUMENTS + b'"'
 
 

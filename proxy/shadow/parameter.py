@@ -8,14 +8,14 @@ from planner.catalog.model import Value
 from planner.values.model import nearest_real
 from proxy.wire.frontend import Bind
 
-_BOOLEAN = 16
-_INTEGERS = frozenset({20, 21, 23, 26})
-_NUMBERS = frozenset({700, 701, 1700})
-_REAL = 700
-_DATE = 1082
-_TIMESTAMPS = frozenset({1114, 1184})
-_UUID = 2950
-_TEXTS = frozenset({18, 19, 25, 1042, 1043})
+_BOOLEAN = 16  # oids of pg_type, here and below
+_INTEGERS = frozenset({20, 21, 23, 26})  # int8, int2, int4, oid
+_NUMBERS = frozenset({700, 701, 1700})  # float4, float8, numeric
+_REAL = 700  # float4
+_DATE = 1082  # date
+_TIMESTAMPS = frozenset({1114, 1184})  # timestamp, timestamptz
+_UUID = 2950  # uuid
+_TEXTS = frozenset({18, 19, 25, 1042, 1043})  # "char", name, text, bpchar, varchar
 _PLAIN = _INTEGERS | _NUMBERS | _TEXTS | {_BOOLEAN, _UUID}  # written in one way, whatever is set
 _FIXED = _INTEGERS | _NUMBERS | _TIMESTAMPS | {_BOOLEAN, _DATE, _UUID}  # the same in binary, whatever is set
 

@@ -12,9 +12,9 @@ from proxy.wire.backend import Report
 from proxy.wire.frames import Frame
 from proxy.wire.frontend import Cancel, Flush, Parse, Sync, Terminate
 
-_CANCELLED_S = 5.0
-MOST_UNANSWERED = 1000
-_GATHERED_BYTES = 64 * 1024
+_CANCELLED_S = 5.0  # for a request to cancel: PostgreSQL answers at once, and one that hangs holds up no client
+MOST_UNANSWERED = 1000  # a longer pipeline would not make the shadow faster, and what is expected is held in memory
+_GATHERED_BYTES = 64 * 1024  # as much as is read from a client at once: what it sent in one piece goes on in one
 _FLUSH = Flush().encode()
 _PARSED = frozenset(map(ord, "1E"))
 _GRAMMAR_FILES = frozenset((b"scan.l", b"scansup.c", b"gram.y", b"parser.c"))

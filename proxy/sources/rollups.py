@@ -17,8 +17,8 @@ from typing import Protocol, TypeVar
 from planner.question.plan import Rewritten, Rollup
 
 _Result = TypeVar("_Result")
-_SHORTEST_MS = 1
-MOST_ROWS = 20_000_000
+_SHORTEST_MS = 1  # a timeout of 0 would be none
+MOST_ROWS = 20_000_000  # the default of `rollup_rows`: a copy takes time and room at the source in proportion
 
 
 class RollupStore(Protocol):

@@ -12,8 +12,8 @@ UINT16 = Struct("!H")
 UINT32 = Struct("!I")
 HEADER = Struct("!BI")
 
-LOGIN_LIMIT_BYTES = 10_000
-MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024
+LOGIN_LIMIT_BYTES = 10_000  # PostgreSQL's own limit on a startup packet
+MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024  # of any message: what is worked on is held three times, for each session
 DATA_ROW = ord("D")
 
 

@@ -9,12 +9,12 @@ from proxy.wire.cursor import Cursor
 from proxy.wire.frames import INT16, INT32, UINT32, Frame, frame
 from proxy.wire.violation import ProtocolViolation
 
-PROTOCOL_3_0 = 3 << 16
+PROTOCOL_3_0 = 3 << 16  # the major number above the minor one
 NEWEST_MINOR = 2
 """3.2 has secrets of any length for cancelling; there is no 3.1."""
-CANCEL_CODE = 1234 << 16 | 5678
-TLS_CODE = 1234 << 16 | 5679
-GSS_CODE = 1234 << 16 | 5680
+CANCEL_CODE = 1234 << 16 | 5678  # where other packets have a version, as the next two
+TLS_CODE = 1234 << 16 | 5679  # SSLRequest
+GSS_CODE = 1234 << 16 | 5680  # GSSENCRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +269,9 @@ def _decode(raw: bytes) -> FrontendMessage:
 
 
 _ALIKE = frozenset(map(ord, "DESH"))  # a batch ends in the same few of them each time, and they hold names at most
-_SHORT_BYTES = 24
+_SHORT_BYTES = 24  # longer ones name what the client made up, and would not come again
 _decode_again = lru_cache(maxsize=256)(_decode)
+"""One for each of a few sessions' statements; an entry takes some hundred bytes."""
 
 
 def _count(number: int) -> bytes:

@@ -21,9 +21,9 @@ from proxy.wire.violation import ProtocolViolation
 MECHANISM = "SCRAM-SHA-256"
 MECHANISM_PLUS = "SCRAM-SHA-256-PLUS"
 CHANNEL_BINDING = "tls-server-end-point"
-ITERATIONS = 4096
-_SALT_BYTES = 16
-_NONCE_BYTES = 18
+ITERATIONS = 4096  # PostgreSQL's own default: an attacker's cost for each guess, and every login's
+_SALT_BYTES = 16  # as PostgreSQL's
+_NONCE_BYTES = 18  # as PostgreSQL's
 _NOT_AUTHORISED = "28000"
 
 
