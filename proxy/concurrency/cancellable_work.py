@@ -31,6 +31,11 @@ def cancelled() -> KeyholeError:
     )
 
 
+def internal_error() -> KeyholeError:
+    """What a client is told of a bug; the cause is in the log."""
+    return KeyholeError("KH900", "internal error")
+
+
 class Work:
     """At most one question of a session is at work at a time, even where its client no longer waits for it."""
 
@@ -87,7 +92,7 @@ class Work:
             raise
         except Exception as error:
             log.error("internal error", **fault(error))
-            raise KeyholeError("KH900", "internal error") from None
+            raise internal_error() from None
 
     async def _until_done(self, running: "asyncio.Future[Any]") -> None:
         """Wait for work, or until the question is withdrawn. Raises KH409 then; the work goes on."""

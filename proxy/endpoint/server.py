@@ -17,6 +17,7 @@ import structlog
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import ServerLimitsSection
+from proxy.concurrency.cancellable_work import internal_error
 from proxy.concurrency.thread_pool import WorkerPool
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.connection_limits import STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
@@ -201,7 +202,7 @@ class Endpoint:
         except Exception as error:
             log.error("internal error", **fault(error))
             seen.refused("KH900", face=Face.POSTGRESQL, address=address)
-            stream.tell(refusal(KeyholeError("KH900", "internal error"), codec=UTF8, severity="FATAL"))
+            stream.tell(refusal(internal_error(), codec=UTF8, severity="FATAL"))
         finally:
             try:
                 await stream.hang_up(grace_s=0 if visitor.pressed_out else STOP_GRACE_S)

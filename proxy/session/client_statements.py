@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from planner.errors import KeyholeError, not_allowed
 from planner.parser.lexer import tokens
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_text import ClientText
+from proxy.session.refusals import savepoints_not_executed
 from proxy.shadow.exchange import OWN_NAMES, Exchange
 from proxy.shadow.findings import Described
 from proxy.shadow.relay import Relay
@@ -118,13 +118,13 @@ class ClientStatements:
             self._executed.add(executing)
         elif name and first_word in _SAVEPOINT_WORDS:
             if name in self._executed:
-                raise _no_savepoints(None)
+                raise savepoints_not_executed(None)
             self._savepoints.add(name)
 
     def check_execute(self, name: str, *, position: int) -> None:
         """Refuse (KH102) an EXECUTE of what may be such a statement."""
         if name in self._savepoints:
-            raise _no_savepoints(position)
+            raise savepoints_not_executed(position)
 
     async def forget_savepoints(self) -> None:
         """Forget those that the shadow has not kept. Raises ShadowFailed."""
@@ -204,14 +204,6 @@ class ClientStatements:
                 sql = self._text.encode(statement.stand_in_text)
                 self._exchange.parse(statement.stand_in, sql, statement.described.types)
         self._forgotten = forgotten
-
-
-def _no_savepoints(position: int | None) -> KeyholeError:
-    return not_allowed(
-        "EXECUTE of SAVEPOINT, RELEASE and ROLLBACK is not allowed",
-        position=position,
-        hint="Send the statement itself, or bind what is prepared by protocol messages.",
-    )
 
 
 def same(one: str | bytes, other: str | bytes) -> bool:

@@ -4,6 +4,7 @@ import codecs
 from contextlib import suppress
 
 from planner.errors import KeyholeError
+from proxy.session.refusals import invalid_text, unsupported_encoding, unwritable_text
 from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay
 from proxy.wire.encodings import codec
@@ -50,11 +51,7 @@ class ClientText:
         """How to read and write it. Raises KH404 where that would not be safe."""
         found = codec(self.encoding)
         if found is None:
-            raise KeyholeError(
-                "KH404",
-                f"the client encoding {self.encoding} is not supported",
-                hint="SET client_encoding = 'UTF8';",
-            )
+            raise unsupported_encoding(self.encoding)
         return found
 
     async def read(self, sql: bytes) -> str:
@@ -65,7 +62,7 @@ class ClientText:
         try:
             return self.codec.decode(sql)[0]
         except UnicodeDecodeError:
-            raise KeyholeError("KH100", f"the statement is not valid {self.encoding}") from None
+            raise invalid_text(self.encoding) from None
 
     def decode(self, raw: bytes) -> str:
         """A text that the shadow has just sent. Raises KH404."""
@@ -86,4 +83,4 @@ class ClientText:
         try:
             return self.codec.encode(text)[0]
         except UnicodeEncodeError:
-            raise KeyholeError("KH100", f"the statement cannot be written in {self.encoding}") from None
+            raise unwritable_text(self.encoding) from None

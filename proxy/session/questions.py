@@ -17,6 +17,12 @@ from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, Statement
 from proxy.session.client_statements import Portal
 from proxy.session.error_fields import notice
 from proxy.session.parts import SessionParts
+from proxy.session.refusals import (
+    parameters_reread,
+    statement_replaced,
+    unwritable_answer,
+    wrong_number_of_parameters,
+)
 from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
 from proxy.shadow.findings import Kept, SessionState, described
 from proxy.wire.frontend import Execute, Sync
@@ -103,12 +109,7 @@ class Questions:
         try:
             self._exchange.bind_outer(name, portal.bound, released.arrays, codec=text)
         except UnicodeEncodeError:
-            raise KeyholeError(
-                "KH404",
-                f"the answer cannot be written in {self._text.encoding}",
-                detail="It is kept: asked again, the same question costs nothing.",
-                hint="SET client_encoding = 'UTF8';",
-            ) from None
+            raise unwritable_answer(self._text.encoding) from None
         return prepared
 
     async def _released(
@@ -161,11 +162,7 @@ class Questions:
         """An EXECUTE as the question that it names, bound to its arguments."""
         found = await self._question_of(executing)
         if found is None:
-            raise KeyholeError(
-                "KH106",
-                f'the prepared statement "{executing.name}" is no longer what it was when this was parsed',
-                hint="Send the EXECUTE again.",
-            )
+            raise statement_replaced(executing.name)
         name, question = found
         expected = self._exchange.describe(b"S", name)
         await self._exchange.settle()
@@ -175,12 +172,7 @@ class Questions:
             # as it stands it fails, by the very error that PostgreSQL has for it
             self._exchange.run(self._text.encode(part.text), offset=part.offset)
             await self._exchange.settle()
-            raise KeyholeError(
-                "KH109",
-                f'wrong number of parameters for prepared statement "{executing.name}"',
-                detail=f"Expected {len(types)} but got {executing.count}.",
-                hint="Give EXECUTE one value per parameter.",
-            )
+            raise wrong_number_of_parameters(executing.name, expected=len(types), given=executing.count)
         values: tuple[bytes | None, ...] = ()
         if types:
             at = portal.statement.part.offset + executing.given_at
@@ -194,12 +186,7 @@ class Questions:
 def _insist_unchanged(portal: Portal, state: SessionState) -> None:
     """Raises KH106 if the parameters of a portal may not mean what they meant when it was bound."""
     if portal.read_by not in (None, state.read_by):
-        raise KeyholeError(
-            "KH106",
-            "since this portal was bound a setting has changed what its parameters mean",
-            detail="Parameters in text are read by DateStyle, IntervalStyle, TimeZone and the client's encoding.",
-            hint="Bind the statement again.",
-        )
+        raise parameters_reread()
 
 
 def _is_held_on(part: StatementPart) -> bool:

@@ -1,8 +1,8 @@
 """How many prepared statements, cursors and portals a session holds in the shadow, against its limits."""
 
-from planner.errors import KeyholeError
 from proxy.pipeline.messages import StatementPart
 from proxy.session.parts import SessionParts
+from proxy.session.refusals import too_many_held
 
 
 class Quotas:
@@ -64,7 +64,7 @@ class Quotas:
             self._transactions = answers.readies
             self._portals.clear()  # no portal of before can be left
         if portal not in self._portals and len(self._portals) >= self._most_portals:
-            raise _too_many("portals", self._most_portals)
+            raise too_many_held("portals", most=self._most_portals)
         self._portals.add(portal)
 
     def close(self, portal: bytes) -> None:
@@ -73,20 +73,12 @@ class Quotas:
 
     def _insist(self, *, statements: int, cursors: int, room: int) -> None:
         if statements and self._statements + statements > room * self._most_statements:
-            raise _too_many("prepared statements", self._most_statements)
+            raise too_many_held("prepared statements", most=self._most_statements)
         if cursors and self._cursors + cursors > room * self._most_portals:
-            raise _too_many("cursors", self._most_portals)
+            raise too_many_held("cursors", most=self._most_portals)
         self._count(statements=statements, cursors=cursors)
 
     def _count(self, *, statements: int, cursors: int) -> None:
         self._statements += statements
         self._cursors += cursors
         self._since += statements + cursors
-
-
-def _too_many(what: str, most: int) -> KeyholeError:
-    return KeyholeError(
-        "KH410",
-        f"a session holds at most {most:,} {what}",
-        hint="Close those that are not needed any more, or set the driver's statement cache lower.",
-    )

@@ -15,6 +15,7 @@ from proxy.session.extended_protocol import ExtendedProtocol
 from proxy.session.parts import SessionParts
 from proxy.session.questions import Questions
 from proxy.session.quotas import Quotas
+from proxy.session.refusals import function_calls_not_served
 from proxy.session.simple_protocol import SimpleProtocol
 from proxy.session.statement_reader import StatementReader
 from proxy.session.statement_timeout import given_ms
@@ -105,6 +106,5 @@ class Session:
 
     async def _refuse_call(self) -> None:
         await self._parts.exchange.settle()
-        error = KeyholeError("KH404", "function calls by protocol message are not served")
-        await self._core.reporter.tell(error)
+        await self._core.reporter.tell(function_calls_not_served())
         self._relay.send(SYNC, Expected(Ending.SYNC))

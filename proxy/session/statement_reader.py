@@ -6,7 +6,7 @@ from functools import partial
 import structlog
 
 from planner.errors import KeyholeError
-from proxy.concurrency.cancellable_work import Work
+from proxy.concurrency.cancellable_work import Work, internal_error
 from proxy.concurrency.fair_queue import VERY_LONG_BYTES, alone
 from proxy.observe.logs import fault
 from proxy.pipeline.messages import StatementPart
@@ -61,4 +61,4 @@ class StatementReader:
             raise
         except Exception as error:
             log.error("internal error", **fault(error))
-            raise KeyholeError("KH900", "internal error") from None
+            raise internal_error() from None

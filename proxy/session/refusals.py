@@ -1,0 +1,82 @@
+"""What a session refuses, in words. Each depends on what the client sent and on its own settings alone."""
+
+from planner.errors import KeyholeError, not_allowed
+
+
+def unsupported_encoding(encoding: str) -> KeyholeError:
+    """A client encoding in which a text could mean two things."""
+    return KeyholeError(
+        "KH404", f"the client encoding {encoding} is not supported", hint="SET client_encoding = 'UTF8';"
+    )
+
+
+def invalid_text(encoding: str) -> KeyholeError:
+    """A statement of bytes that are no text."""
+    return KeyholeError("KH100", f"the statement is not valid {encoding}")
+
+
+def unwritable_text(encoding: str) -> KeyholeError:
+    """A statement for the shadow with letters that the client's encoding lacks."""
+    return KeyholeError("KH100", f"the statement cannot be written in {encoding}")
+
+
+def unwritable_answer(encoding: str) -> KeyholeError:
+    """Keys with letters that the client's encoding lacks."""
+    return KeyholeError(
+        "KH404",
+        f"the answer cannot be written in {encoding}",
+        detail="It is kept: asked again, the same question costs nothing.",
+        hint="SET client_encoding = 'UTF8';",
+    )
+
+
+def function_calls_not_served() -> KeyholeError:
+    """The protocol's own function calls."""
+    return KeyholeError("KH404", "function calls by protocol message are not served")
+
+
+def savepoints_not_executed(position: int | None) -> KeyholeError:
+    """EXECUTE of what only the protocol can prepare."""
+    return not_allowed(
+        "EXECUTE of SAVEPOINT, RELEASE and ROLLBACK is not allowed",
+        position=position,
+        hint="Send the statement itself, or bind what is prepared by protocol messages.",
+    )
+
+
+def too_many_held(what: str, *, most: int) -> KeyholeError:
+    """More prepared statements, cursors or portals than a session may hold."""
+    return KeyholeError(
+        "KH410",
+        f"a session holds at most {most:,} {what}",
+        hint="Close those that are not needed any more, or set the driver's statement cache lower.",
+    )
+
+
+def statement_replaced(name: str) -> KeyholeError:
+    """An EXECUTE of a name that means something else by now."""
+    return KeyholeError(
+        "KH106",
+        f'the prepared statement "{name}" is no longer what it was when this was parsed',
+        hint="Send the EXECUTE again.",
+    )
+
+
+def parameters_reread() -> KeyholeError:
+    """Parameters in text that other settings read otherwise."""
+    return KeyholeError(
+        "KH106",
+        "since this portal was bound a setting has changed what its parameters mean",
+        detail="Parameters in text are read by DateStyle, IntervalStyle, TimeZone and the client's encoding.",
+        hint="Bind the statement again.",
+    )
+
+
+def wrong_number_of_parameters(name: str, *, expected: int, given: int) -> KeyholeError:
+    """An EXECUTE with more or fewer values than its statement takes."""
+    return KeyholeError(
+        "KH109",
+        f'wrong number of parameters for prepared statement "{name}"',
+        detail=f"Expected {expected} but got {given}.",
+        hint="Give EXECUTE one value per parameter.",
+    )
