@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,57 @@ def test_a_folder_can_be_read_in_one_look(name: str) -> None:
         if len(found := [path for path in folder.glob("*.py") if path.name != "__init__.py"]) > MOST_MODULES
     }
     assert crowded == {}
+
+
+NOUNS = re.compile(r"`([a-z]{3,}(?:_[a-z]{3,})+)`")  # two words at least: one letter and an index is mathematics
+DEEP_PAGES = [
+    path for path in PAGES if path.parent.name in ("decisions", "proofs") or path.stem in ("architecture", "mechanisms")
+]
+
+
+@pytest.mark.parametrize("page", DEEP_PAGES, ids=shown)
+def test_what_a_page_names_of_the_code_is_in_the_code(page: Path) -> None:
+    gone = set(NOUNS.findall(page.read_text(encoding="utf-8"))) - words_of_the_code()
+    assert gone == set()
+
+
+@cache
+def words_of_the_code() -> frozenset[str]:
+    sources = [path for name in (*ALL, "tests") for path in modules(ROOT / name)]
+    return frozenset(word for path in sources for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))
+
+
+def is_number(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case ast.BinOp(left=left, right=right):
+            return is_number(left) and is_number(right)
+        case ast.UnaryOp(operand=operand):
+            return is_number(operand)
+        case ast.Tuple(elts=members):
+            return bool(members) and all(is_number(member) for member in members)
+        case ast.Call(func=ast.Name(id="Fraction" | "Decimal")):
+            return True
+        case _:
+            return False
+
+
+def unexplained_numbers(path: Path) -> Iterator[str]:
+    """Numeric constants of a module without a comment, before or beside them, and without a docstring."""
+    text = path.read_text(encoding="utf-8")
+    lines, body = text.splitlines(), ast.parse(text).body
+    for number, node in enumerate(body):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and is_number(node.value):
+            after = body[number + 1] if number + 1 < len(body) else None
+            docstring = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            around = (lines[node.lineno - 1], lines[(node.end_lineno or node.lineno) - 1])
+            beside = any("#" in line for line in around) or lines[node.lineno - 2].lstrip().startswith("#")
+            if not (docstring or beside):
+                yield f"{shown(path)}:{node.lineno}"
+
+
+@pytest.mark.parametrize("name", ["accountant", "planner"])
+def test_a_number_says_what_it_trades(name: str) -> None:
+    """Every numeric constant of a module has a line: what it bounds or trades, and how it was found."""
+    assert [found for path in modules(ROOT / name) for found in unexplained_numbers(path)] == []
