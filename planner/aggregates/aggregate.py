@@ -5,6 +5,10 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from planner.aggregates.refusals import (
+    unsupported,
+    unusable_type,
+)
 from planner.aggregates.row_expression import Arithmetic, Part, RowExpression, Values, row_expression
 from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
@@ -109,35 +113,6 @@ def aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
             raise unsupported(call.node)
 
 
-_VARIANCES: dict[type[exp.Expr], str] = {
-    exp.Variance: "variance",
-    exp.VariancePop: "var_pop",
-    exp.Stddev: "stddev",
-    exp.StddevSamp: "stddev_samp",
-    exp.StddevPop: "stddev_pop",
-}
-
-
-def unsupported(call: exp.Expr) -> KeyholeError:
-    """KH204 for an aggregate that is none of the supported ones, with what to ask instead."""
-    column = next((str(found.name) for found in call.find_all(exp.Column)), "x")
-    if type(call) in _VARIANCES:
-        detail = "A variance or standard deviation, times a constant, is compared with a constant, and not rounded."
-        hint = f"Compare it alone: {_VARIANCES[type(call)]}({column}) > 10."
-    elif isinstance(call, exp.Max | exp.Min):
-        detail = "max and min pick one value and are no sums over rows: each is compared with a constant, by itself."
-        hint = f"Ask max({column}) > 80 AND min({column}) < 20."
-    elif isinstance(call, exp.Median) or isinstance(call.this, exp.PercentileCont | exp.PercentileDisc):
-        detail = "Percentiles pick one value and are no sums over rows: each is compared with a constant, by itself."
-        hint = "Compare it with a constant: percentile_disc(0.5) WITHIN GROUP (ORDER BY x) > 50."
-    else:
-        detail = "HAVING may use count, sum, avg, max, min, percentiles, bool_and and bool_or, each with FILTER."
-        hint = "Ask for example count(*) FILTER (WHERE ...) >= m, sum(x) > t or avg(x) > t."
-    return KeyholeError(
-        "KH204", f"{written(call)[:80]} is not supported", detail=detail, hint=hint, position=position(call)
-    )
-
-
 def _counting(values: Values, within: GroupScope) -> tuple[Part, ...]:
     column = None if values.column is None else within.scope.table.column(values.column)
     return (Part(Fraction(1), column, values.condition, 0),)
@@ -213,11 +188,7 @@ def _values(node: exp.Count, column: Column, call: Call, within: GroupScope) -> 
     """How many different values of a column there are."""
     table = within.scope.table
     if column.sql_type is SqlType.OTHER:
-        raise KeyholeError(
-            "KH204",
-            f'column "{column.name}" has type {column.declared}, which aggregates cannot use',
-            position=position(node),
-        )
+        raise unusable_type(column, node)
     clipped = not table.row_unit and table.row_cap is None and not table.determines(column)
     if clipped and column.sql_type is SqlType.DOUBLE:
         raise KeyholeError(

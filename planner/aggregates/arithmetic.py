@@ -9,9 +9,20 @@ from sqlglot import exp
 from planner.aggregates.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate, meaning
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.key_thresholds import is_public, key_numbers, undetermined
+from planner.aggregates.refusals import (
+    added_to_replaced,
+    divided_by_different_values,
+    divides_integers,
+    divisor_not_positive,
+    no_constant_threshold,
+    no_number,
+    no_sum_over_rows,
+    subquery_inside,
+    weighed_by_key,
+)
 from planner.aggregates.row_expression import Arithmetic, Part, Values
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, start, written
+from planner.parser.tree import bare, position, start
 from planner.question.condition import And, Condition, IsNull, any_of, canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Measure
@@ -109,7 +120,7 @@ def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
             if left is None or right is None:
                 return None
             if left.summands and right.summands and (left.missing, right.missing) != (None, None):
-                raise _coalesced(node)
+                raise added_to_replaced(node)
             return left.plus(right, Fraction(1 if isinstance(node, exp.Add) else -1))
         case exp.Neg():
             inner = linear(node.this, within)
@@ -145,12 +156,7 @@ def _number(value: Constant, node: exp.Expr) -> Linear | None:
             found = number(text, node)
             return Linear((), found.value, Arithmetic.INTEGER)
         case _:
-            raise KeyholeError(
-                "KH208",
-                f"{written(node)[:80]} is not a number",
-                detail="A threshold is a number.",
-                position=position(node),
-            )
+            raise no_number(node)
 
 
 def _times(one: Linear, factor: Fraction) -> Linear:
@@ -166,7 +172,7 @@ def _product(node: exp.Mul, within: GroupScope) -> Linear | None:
     if right.summands:
         left, right = right, left
     if right.own is not None:
-        raise _weighted(node)
+        raise weighed_by_key(node)
     return replace(_times(left, right.constant), arithmetic=max(left.arithmetic, right.arithmetic))
 
 
@@ -176,7 +182,7 @@ def _quotient(node: exp.Div, within: GroupScope) -> Linear | None:
     if left is None or right is None:
         return None
     if right.own is not None:
-        raise _weighted(node)
+        raise weighed_by_key(node)
     if not right.summands and not right.constant:
         raise KeyholeError("KH212", "a constant divides by zero", position=position(node))
     arithmetic = max(left.arithmetic, right.arithmetic)
@@ -198,31 +204,6 @@ def _without_nullif(divisor: exp.Expr, within: GroupScope) -> exp.Expr:
     return divisor
 
 
-def divides_integers(node: exp.Div) -> KeyholeError:
-    """KH204 for a quotient of whole numbers."""
-    return KeyholeError(
-        "KH204",
-        f"{written(node)[:80]} divides integers, which drops the remainder",
-        detail="In SQL 3 / 4 is 0.",
-        hint=f"Make one side a decimal: 1.0 * {_enclosed(node.this)} / {_enclosed(node.expression)}",
-        position=position(node),
-    )
-
-
-def _weighted(node: exp.Expr) -> KeyholeError:
-    return KeyholeError(
-        "KH204",
-        f"{written(node)[:80]} weighs an aggregate by a number of its own for each group",
-        detail="A number that a key determines may be a threshold, added to it or subtracted from it.",
-        hint="Move it to the other side: count(*) > 0.8 * capacity.",
-        position=position(node),
-    )
-
-
-def _enclosed(node: exp.Expr) -> str:
-    return f"({written(node)})" if isinstance(node, exp.Binary) else written(node)
-
-
 def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
     try:
         value = fold(node, within.given)
@@ -237,10 +218,10 @@ def _ratio(node: exp.Div, left: Linear, right: Linear) -> Aggregate:
     if any(found.per or found.measure in alone for found in divided) or left.missing is not None:
         raise not_linear(node)
     if left.own is not None or left.constant or right.constant or right.missing is not None or len(right.summands) != 1:
-        raise _divisor(node)
+        raise divisor_not_positive(node)
     ((below, coefficient),) = right.summands
     if coefficient <= 0 or least_per_row(below.parts) <= 0:
-        raise _divisor(node)
+        raise divisor_not_positive(node)
     above = tuple(
         replace(part, coefficient=part.coefficient * factor / coefficient)
         for found, factor in left.summands
@@ -292,16 +273,6 @@ def same_rows(one: tuple[Part, ...], other: tuple[Part, ...], within: GroupScope
     return all(part.column is None or disjoint(known, IsNull(part.column.name)) for part in (*one, *other))
 
 
-def _divisor(node: exp.Div) -> KeyholeError:
-    return KeyholeError(
-        "KH204",
-        f"{written(node.expression)[:80]} is not known to be positive, so nothing can be divided by it",
-        detail="A ratio is tested by multiplying its divisor out, which needs a count, or a sum of positive values.",
-        hint="Divide by count(*), or ask the owner to declare bounds above 0 for the column.",
-        position=position(node.expression),
-    )
-
-
 def _cast(node: exp.Cast, within: GroupScope) -> Linear | None:
     kind = str(node.to.this.value) if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
     inner = linear(node.this, within)
@@ -329,51 +300,14 @@ def _coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
     return replace(inner, missing=missing)
 
 
-def _coalesced(node: exp.Expr) -> KeyholeError:
-    return KeyholeError(
-        "KH204",
-        f"{written(node)[:80]} adds to a mean or ratio that may be replaced",
-        hint="Compare coalesce(avg(x), 0) itself with a constant.",
-        position=position(node),
-    )
-
-
 def not_linear(node: exp.Expr) -> KeyholeError:
     """KH204 for arithmetic over aggregates that is no sum over rows, KH208 for a threshold that is not constant."""
-    at = position(node)
     if node.find(exp.Query):
-        return KeyholeError("KH107", "a subquery inside a question", position=at)
-    if contains_aggregate(node):
-        if (different := _divided_by_different(node)) is not None:
-            return different
-        return KeyholeError(
-            "KH204",
-            f"{written(node)[:80]} is not supported",
-            detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
-            hint="Compare count, sum, avg or a ratio of two of them with a constant.",
-            position=at,
-        )
-    return KeyholeError(
-        "KH208",
-        f"{written(node)[:80]} is not a constant threshold",
-        hint="Compare an aggregate with a number or a parameter.",
-        position=at,
-    )
-
-
-def _divided_by_different(node: exp.Expr) -> KeyholeError | None:
-    """The refusal of an aggregate divided by a count of different values; None where that is not what is written."""
+        return subquery_inside(node)
+    if not contains_aggregate(node):
+        return no_constant_threshold(node, hint="Compare an aggregate with a number or a parameter.")
     for ratio in node.find_all(exp.Div):
         counted = bare(ratio.expression).find(exp.Distinct)
         if counted is not None and contains_aggregate(ratio.this):
-            names = ", ".join(written(item) for item in counted.expressions)
-            return KeyholeError(
-                "KH204",
-                f"{written(ratio)[:80]} divides by a count of different values",
-                detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
-                "subquery that groups by the unit.",
-                hint=f"Write ... HAVING avg(n) >= 2 over a subquery: SELECT <keys>, {names}, count(*) AS n FROM ... "
-                f"GROUP BY <keys>, {names}.",
-                position=position(ratio),
-            )
-    return None
+            return divided_by_different_values(ratio, counted)
+    return no_sum_over_rows(node)

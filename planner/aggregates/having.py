@@ -11,11 +11,19 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate, unsupported
-from planner.aggregates.arithmetic import Linear, divides_integers, least_per_row, linear, not_linear, same_rows
+from planner.aggregates.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate
+from planner.aggregates.arithmetic import Linear, least_per_row, linear, not_linear, same_rows
 from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Every, Having, Outside, Slack, Some
 from planner.aggregates.key_thresholds import is_public, key_numbers, mean_less
 from planner.aggregates.order_statistics import is_truth, picks_a_value, truth_comparison, value_comparison
+from planner.aggregates.refusals import (
+    compared_with_itself,
+    divides_integers,
+    mean_against_keys,
+    subquery_inside,
+    true_without_values,
+    unsupported,
+)
 from planner.aggregates.row_expression import Arithmetic, Part
 from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
@@ -98,7 +106,7 @@ def _constant_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> H
         value = fold(node, within.given)
     except NotConstant:
         if node.find(exp.Query):
-            raise KeyholeError("KH107", "a subquery inside a question", position=position(node)) from None
+            raise subquery_inside(node) from None
         raise KeyholeError(
             "KH207", f"{written(node)[:80]} is not a threshold atom", hint=_HINT, position=position(node)
         ) from None
@@ -170,7 +178,7 @@ def _factor(node: exp.Expr) -> exp.Expr:
 def _comparison(difference: Linear, operator: str, node: exp.Expr, at: int | None, within: GroupScope) -> Having:
     """`difference operator 0`."""
     if not difference.summands or not difference.summands[0][1]:
-        raise _settled(node)
+        raise compared_with_itself(node)
     first, scale = difference.summands[0]
     if first.per and first.function != "avg" and len(difference.summands) == 1:
         scale = Fraction(1 if scale > 0 else -1)  # a ratio in percent keeps its unit
@@ -182,7 +190,7 @@ def _comparison(difference: Linear, operator: str, node: exp.Expr, at: int | Non
     if any(found.measure in _ALONE for found, _ in summands) and len(summands) > 1:
         raise not_linear(node)
     if own is not None and (per or difference.missing is not None):
-        raise _own_mean(node)
+        raise mean_against_keys(node)
     parts = [
         Part(coefficient * part.coefficient, part.column, part.condition, part.power)
         for found, coefficient in summands
@@ -194,7 +202,7 @@ def _comparison(difference: Linear, operator: str, node: exp.Expr, at: int | Non
     if difference.missing is not None:
         passes = COMPARISONS[operator](difference.missing / scale, 0)
         if passes and not (per and COMPARISONS[operator](0, 0)):
-            raise _replaced(node)
+            raise true_without_values(node)
         values = {} if passes else values
     if own is not None:
         values |= dict.fromkeys(own.present)
@@ -241,16 +249,6 @@ def _mean_of_own(
     )
 
 
-def _own_mean(node: exp.Expr) -> KeyholeError:
-    return KeyholeError(
-        "KH204",
-        f"{written(node)[:80]} compares a mean, ratio or replaced value with a threshold of its own for every group",
-        detail="Counts, sums, and means by themselves are compared with a number that a key determines.",
-        hint="Ask avg(x) > target, or count(*) > 0.8 * capacity.",
-        position=position(node),
-    )
-
-
 def _common_per(
     summands: tuple[tuple[Aggregate, Fraction], ...], node: exp.Expr, within: GroupScope
 ) -> tuple[Part, ...]:
@@ -266,25 +264,6 @@ def _common_per(
         f"{written(node)[:80]} compares means or ratios over different rows",
         detail="Two means can be compared by their sums only where both are over the same rows.",
         hint="Add the same FILTER (WHERE x IS NOT NULL AND y IS NOT NULL) to both, or ask one atom each.",
-        position=position(node),
-    )
-
-
-def _settled(node: exp.Expr) -> KeyholeError:
-    return KeyholeError(
-        "KH204",
-        f"{written(node)[:80]} compares an aggregate with itself",
-        hint="Compare it with a constant.",
-        position=position(node),
-    )
-
-
-def _replaced(node: exp.Expr) -> KeyholeError:
-    return KeyholeError(
-        "KH204",
-        f"{written(node)[:80]} holds for groups without values, and not because of their values",
-        detail="What replaces NULL qualifies, while the aggregate over no rows does not.",
-        hint="Leave COALESCE away, or ask OR count(x) < 1 as an atom of its own.",
         position=position(node),
     )
 
@@ -353,7 +332,7 @@ def _edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fraction,
 def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
     """A comparison of constants. One that reads keys stands in WHERE, or as a conjunct of its own."""
     if node.find(exp.Query):
-        raise KeyholeError("KH107", "a subquery inside a question", position=position(node))
+        raise subquery_inside(node)
     if (unknown := node.find(exp.Anonymous)) is not None:
         raise unsupported(unknown)
     if node.find(exp.Column) is not None:

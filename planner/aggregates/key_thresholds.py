@@ -13,6 +13,10 @@ from sqlglot import exp
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Outside, Some, Spread
 from planner.aggregates.key_numbers import KeyNumbers
+from planner.aggregates.refusals import (
+    no_constant_threshold,
+    of_several_keys,
+)
 from planner.aggregates.row_expression import Arithmetic, Values
 from planner.catalog.model import Column, Lookup, SqlType, Value
 from planner.errors import KeyholeError
@@ -51,7 +55,7 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
         columns[name(read.args.get("table")), name(read.this)] = column
     keys = [key for key in within.keys if all(_found(column, key, within) is not None for column in columns.values())]
     if not keys:
-        raise _several(node)
+        raise of_several_keys(node)
     key = keys[0]
     found = {place: _found(column, key, within) or {} for place, column in columns.items()}
     folded: dict[tuple[Value | None, ...], Number | None] = {}
@@ -72,16 +76,6 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
     )
     whole = all(one is None or one.integral for one in numbers)
     return made, Arithmetic.INTEGER if whole else Arithmetic.EXACT
-
-
-def _several(node: exp.Expr) -> KeyholeError:
-    return KeyholeError(
-        "KH208",
-        f"{written(node)[:80]} is not determined by one key",
-        detail="A threshold of its own for every group is looked up by one of the GROUP BY keys.",
-        hint="Compare with columns of a public table that is joined by one of the keys.",
-        position=position(node),
-    )
 
 
 def mean_less(left: exp.Expr, threshold: exp.Expr) -> exp.Expr | None:
@@ -120,13 +114,7 @@ def undetermined(node: exp.Expr, within: GroupScope) -> KeyholeError | None:
     hint = "Compare an aggregate with a number, a parameter, or a public table's column joined by one of the keys."
     if by:
         hint = f"Add {within.scope.spelled(by[0])} to GROUP BY, so that every group has one {spelled}."
-    return KeyholeError(
-        "KH208",
-        f"{written(node)[:80]} is not a constant threshold",
-        detail="A group may have several values of it: no key determines it.",
-        hint=hint,
-        position=position(node),
-    )
+    return no_constant_threshold(node, detail="A group may have several values of it: no key determines it.", hint=hint)
 
 
 def _once(node: exp.Expr) -> exp.Expr:

@@ -24,8 +24,12 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import Call, GroupScope, called, contains_aggregate, unsupported
+from planner.aggregates.aggregate import Call, GroupScope, called, contains_aggregate
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Slack, Some
+from planner.aggregates.refusals import (
+    counts_from_above,
+    unsupported,
+)
 from planner.aggregates.row_expression import Part, Values
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
@@ -112,7 +116,7 @@ def _picked(call: Call, within: GroupScope) -> _Picked:
         argument = ordered.this
         if ordered.args.get("desc"):
             if function == "percentile_disc":
-                raise _descending(node, ordered)
+                raise counts_from_above(node, ordered)
             share = 1 - share
     elif node.expressions:
         raise unsupported(node)
@@ -148,16 +152,6 @@ def _share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
             position=position(node),
         )
     return value.value
-
-
-def _descending(node: exp.Expr, ordered: exp.Expr) -> KeyholeError:
-    return KeyholeError(
-        "KH204",
-        f"{written(node)[:80]} counts from above",
-        detail="percentile_disc takes the next value in its own order, so the two directions differ by up to a row.",
-        hint="Order ascending and take 1 - p: percentile_disc(0.1) WITHIN GROUP (ORDER BY x) for 0.9 descending.",
-        position=position(ordered),
-    )
 
 
 def _one(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Comparison:

@@ -11,6 +11,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from planner.aggregates.refusals import (
+    unusable_type,
+)
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, written
@@ -158,11 +161,7 @@ def _constant(node: exp.Expr, given: Given) -> RowExpression | None:
 
 def _column(column: Column, node: exp.Expr) -> RowExpression:
     if column.sql_type is SqlType.OTHER:
-        raise KeyholeError(
-            "KH204",
-            f'column "{column.name}" has type {column.declared}, which aggregates cannot use',
-            position=position(node),
-        )
+        raise unusable_type(column, node)
     kinds = {SqlType.INTEGER: Arithmetic.INTEGER, SqlType.DOUBLE: Arithmetic.FLOATING}
     arithmetic = kinds.get(column.sql_type, Arithmetic.EXACT)
     return RowExpression((Part(Fraction(1), column, ALWAYS, 1),), Values(column.name, ALWAYS), arithmetic)

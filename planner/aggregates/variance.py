@@ -14,11 +14,15 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import Call, GroupScope, called, contains_aggregate, unsupported
+from planner.aggregates.aggregate import Call, GroupScope, called, contains_aggregate
 from planner.aggregates.comparison import FAILS, Every, Having, Some, Spread
+from planner.aggregates.refusals import (
+    no_constant_threshold,
+    not_of_one_column,
+    unsupported,
+)
 from planner.aggregates.row_expression import RowExpression, Values, row_expression
 from planner.catalog.model import Column
-from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, written
 from planner.scope.names import referenced
 from planner.values.expressions import NotConstant, Number, Untyped, fold, number
@@ -132,15 +136,13 @@ def _threshold(node: exp.Expr, within: GroupScope) -> Fraction | None:
     if isinstance(value, Number):
         return value.value
     other = contains_aggregate(node)
-    raise KeyholeError(
-        "KH208",
-        f"{written(node)[:80]} is not a constant threshold",
+    raise no_constant_threshold(
+        node,
         detail="A variance or standard deviation is compared with one constant for all groups."
         + (" Two of them, or one and another aggregate, are no test of a sum." if other else ""),
         hint="Compare each with a number of its own: stddev(x) > 10 AND avg(x) < 30."
         if other
         else "Compare it with a number or a parameter: stddev(x) > 10.",
-        position=position(node),
     )
 
 
@@ -153,7 +155,7 @@ def _spread(read: _Read, operator: str, threshold: Fraction, within: GroupScope)
     found = row_expression(call.node.this, within.scope, within.given)
     column, scale, shift = _of_one_column(found, call)
     if found.values.column != column.name:
-        raise _not_of_one_column(call)
+        raise not_of_one_column(call.node)
     values = found.values.where(call.condition)
     known = referenced(call.node.this, within.scope)
     argument = known.name if known else written(bare(call.node.this))
@@ -186,22 +188,11 @@ def _of_one_column(found: RowExpression, call: Call) -> tuple[Column, Fraction, 
     """The expression as `scale * column + shift`."""
     scaled = [part for part in found.parts if part.power]
     if len(scaled) != 1 or scaled[0].column is None:
-        raise _not_of_one_column(call)
+        raise not_of_one_column(call.node)
     (one,) = scaled
     assert one.column is not None
     others = [part for part in found.parts if not part.power]
     alike = all(part.column == one.column and part.condition == one.condition for part in others)
     if not alike or found.values != Values(one.column.name, one.condition):
-        raise _not_of_one_column(call)
+        raise not_of_one_column(call.node)
     return one.column, one.coefficient, sum((part.coefficient for part in others), Fraction(0))
-
-
-def _not_of_one_column(call: Call) -> KeyholeError:
-    return KeyholeError(
-        "KH204",
-        f"{written(call.node)[:80]} is not the variance of one column",
-        detail="A variance is taken of one column, times and plus constants, among the rows of its FILTER.",
-        hint="Leave out rows without a value, which a variance does not count anyway, or ask the owner to expose the "
-        "expression as a column of a view, with bounds.",
-        position=position(call.node),
-    )

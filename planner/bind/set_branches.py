@@ -12,9 +12,10 @@ from functools import reduce
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import GroupScope, contains_aggregate, unsupported
+from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.having import Every, Having, Outside, Some, having
 from planner.aggregates.key_thresholds import without_missing
+from planner.aggregates.refusals import unsupported
 from planner.bind.joins import row_conditions
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Lookup, SqlType, Value

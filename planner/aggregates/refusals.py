@@ -1,0 +1,201 @@
+"""What HAVING may not say, and what to ask instead: the refusals of aggregates and of what they are compared with."""
+
+from sqlglot import exp
+
+from planner.catalog.model import Column
+from planner.errors import KeyholeError
+from planner.parser.tree import position, written
+
+_VARIANCES: dict[type[exp.Expr], str] = {
+    exp.Variance: "variance",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+}
+
+
+def subquery_inside(node: exp.Expr) -> KeyholeError:
+    """KH107 for a subquery where a question compares."""
+    return KeyholeError("KH107", "a subquery inside a question", position=position(node))
+
+
+def unusable_type(column: Column, node: exp.Expr) -> KeyholeError:
+    """KH204 for a column whose type Keyhole knows nothing of."""
+    return KeyholeError(
+        "KH204",
+        f'column "{column.name}" has type {column.declared}, which aggregates cannot use',
+        position=position(node),
+    )
+
+
+def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = None) -> KeyholeError:
+    """KH208 for a threshold that is no constant."""
+    return KeyholeError(
+        "KH208", f"{written(node)[:80]} is not a constant threshold", detail=detail, hint=hint, position=position(node)
+    )
+
+
+def no_number(node: exp.Expr) -> KeyholeError:
+    """KH208 for a threshold that is a constant of another type."""
+    return KeyholeError(
+        "KH208", f"{written(node)[:80]} is not a number", detail="A threshold is a number.", position=position(node)
+    )
+
+
+def no_sum_over_rows(node: exp.Expr) -> KeyholeError:
+    """KH204 for arithmetic over aggregates that is neither a sum, a mean nor a ratio."""
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} is not supported",
+        detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
+        hint="Compare count, sum, avg or a ratio of two of them with a constant.",
+        position=position(node),
+    )
+
+
+def divided_by_different_values(ratio: exp.Div, counted: exp.Distinct) -> KeyholeError:
+    """KH204 for an aggregate divided by how many different values there are."""
+    names = ", ".join(written(item) for item in counted.expressions)
+    return KeyholeError(
+        "KH204",
+        f"{written(ratio)[:80]} divides by a count of different values",
+        detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
+        "subquery that groups by the unit.",
+        hint=f"Write ... HAVING avg(n) >= 2 over a subquery: SELECT <keys>, {names}, count(*) AS n FROM ... "
+        f"GROUP BY <keys>, {names}.",
+        position=position(ratio),
+    )
+
+
+def unsupported(call: exp.Expr) -> KeyholeError:
+    """KH204 for an aggregate that is none of the supported ones, with what to ask instead."""
+    column = next((str(found.name) for found in call.find_all(exp.Column)), "x")
+    if type(call) in _VARIANCES:
+        detail = "A variance or standard deviation, times a constant, is compared with a constant, and not rounded."
+        hint = f"Compare it alone: {_VARIANCES[type(call)]}({column}) > 10."
+    elif isinstance(call, exp.Max | exp.Min):
+        detail = "max and min pick one value and are no sums over rows: each is compared with a constant, by itself."
+        hint = f"Ask max({column}) > 80 AND min({column}) < 20."
+    elif isinstance(call, exp.Median) or isinstance(call.this, exp.PercentileCont | exp.PercentileDisc):
+        detail = "Percentiles pick one value and are no sums over rows: each is compared with a constant, by itself."
+        hint = "Compare it with a constant: percentile_disc(0.5) WITHIN GROUP (ORDER BY x) > 50."
+    else:
+        detail = "HAVING may use count, sum, avg, max, min, percentiles, bool_and and bool_or, each with FILTER."
+        hint = "Ask for example count(*) FILTER (WHERE ...) >= m, sum(x) > t or avg(x) > t."
+    return KeyholeError(
+        "KH204", f"{written(call)[:80]} is not supported", detail=detail, hint=hint, position=position(call)
+    )
+
+
+def divides_integers(node: exp.Div) -> KeyholeError:
+    """KH204 for a quotient of whole numbers."""
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} divides integers, which drops the remainder",
+        detail="In SQL 3 / 4 is 0.",
+        hint=f"Make one side a decimal: 1.0 * {_enclosed(node.this)} / {_enclosed(node.expression)}",
+        position=position(node),
+    )
+
+
+def _enclosed(node: exp.Expr) -> str:
+    return f"({written(node)})" if isinstance(node, exp.Binary) else written(node)
+
+
+def weighed_by_key(node: exp.Expr) -> KeyholeError:
+    """KH204 for an aggregate times a number that a key determines."""
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} weighs an aggregate by a number of its own for each group",
+        detail="A number that a key determines may be a threshold, added to it or subtracted from it.",
+        hint="Move it to the other side: count(*) > 0.8 * capacity.",
+        position=position(node),
+    )
+
+
+def divisor_not_positive(node: exp.Div) -> KeyholeError:
+    """KH204 for a ratio whose divisor may be 0 or less."""
+    return KeyholeError(
+        "KH204",
+        f"{written(node.expression)[:80]} is not known to be positive, so nothing can be divided by it",
+        detail="A ratio is tested by multiplying its divisor out, which needs a count, or a sum of positive values.",
+        hint="Divide by count(*), or ask the owner to declare bounds above 0 for the column.",
+        position=position(node.expression),
+    )
+
+
+def added_to_replaced(node: exp.Expr) -> KeyholeError:
+    """KH204 for what is added to a COALESCE of a mean or ratio."""
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} adds to a mean or ratio that may be replaced",
+        hint="Compare coalesce(avg(x), 0) itself with a constant.",
+        position=position(node),
+    )
+
+
+def mean_against_keys(node: exp.Expr) -> KeyholeError:
+    """KH204 for a mean, ratio or COALESCE against a number that a key determines."""
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} compares a mean, ratio or replaced value with a threshold of its own for every group",
+        detail="Counts, sums, and means by themselves are compared with a number that a key determines.",
+        hint="Ask avg(x) > target, or count(*) > 0.8 * capacity.",
+        position=position(node),
+    )
+
+
+def compared_with_itself(node: exp.Expr) -> KeyholeError:
+    """KH204 for an aggregate on both sides."""
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} compares an aggregate with itself",
+        hint="Compare it with a constant.",
+        position=position(node),
+    )
+
+
+def true_without_values(node: exp.Expr) -> KeyholeError:
+    """KH204 for a COALESCE that alone makes a comparison true."""
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} holds for groups without values, and not because of their values",
+        detail="What replaces NULL qualifies, while the aggregate over no rows does not.",
+        hint="Leave COALESCE away, or ask OR count(x) < 1 as an atom of its own.",
+        position=position(node),
+    )
+
+
+def of_several_keys(node: exp.Expr) -> KeyholeError:
+    """KH208 for a threshold that no single key determines."""
+    return KeyholeError(
+        "KH208",
+        f"{written(node)[:80]} is not determined by one key",
+        detail="A threshold of its own for every group is looked up by one of the GROUP BY keys.",
+        hint="Compare with columns of a public table that is joined by one of the keys.",
+        position=position(node),
+    )
+
+
+def counts_from_above(node: exp.Expr, ordered: exp.Expr) -> KeyholeError:
+    """KH204 for a percentile of a descending order."""
+    return KeyholeError(
+        "KH204",
+        f"{written(node)[:80]} counts from above",
+        detail="percentile_disc takes the next value in its own order, so the two directions differ by up to a row.",
+        hint="Order ascending and take 1 - p: percentile_disc(0.1) WITHIN GROUP (ORDER BY x) for 0.9 descending.",
+        position=position(ordered),
+    )
+
+
+def not_of_one_column(call: exp.Expr) -> KeyholeError:
+    """KH204 for the variance of anything but a linear expression of one column."""
+    return KeyholeError(
+        "KH204",
+        f"{written(call)[:80]} is not the variance of one column",
+        detail="A variance is taken of one column, times and plus constants, among the rows of its FILTER.",
+        hint="Leave out rows without a value, which a variance does not count anyway, or ask the owner to expose the "
+        "expression as a column of a view, with bounds.",
+        position=position(call),
+    )
