@@ -17,12 +17,12 @@ from planner.aggregates.refusals import (
     no_constant_threshold,
     no_number,
     no_sum_over_rows,
-    subquery_inside,
     weighed_by_key,
 )
 from planner.aggregates.row_expression import Arithmetic, Part, Values
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, start
+from planner.predicates.refusals import subquery_inside
 from planner.question.condition import And, Condition, IsNull, any_of, canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Measure

@@ -20,7 +20,6 @@ from planner.aggregates.refusals import (
     compared_with_itself,
     divides_integers,
     mean_against_keys,
-    subquery_inside,
     true_without_values,
     unsupported,
 )
@@ -29,6 +28,7 @@ from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, written
 from planner.predicates.condition import row_truth
+from planner.predicates.refusals import subquery_inside
 from planner.question.condition import ALWAYS
 from planner.question.model import Measure
 from planner.values.decimals import decimal

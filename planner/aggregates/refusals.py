@@ -15,11 +15,6 @@ _VARIANCES: dict[type[exp.Expr], str] = {
 }
 
 
-def subquery_inside(node: exp.Expr) -> KeyholeError:
-    """KH107 for a subquery where a question compares."""
-    return KeyholeError("KH107", "a subquery inside a question", position=position(node))
-
-
 def unusable_type(column: Column, node: exp.Expr) -> KeyholeError:
     """KH204 for a column whose type Keyhole knows nothing of."""
     return KeyholeError(

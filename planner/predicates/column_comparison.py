@@ -13,6 +13,7 @@ from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import position, written
+from planner.predicates.refusals import unlisted
 from planner.question.condition import NEVER, Compare, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.datetimes import moment
@@ -22,19 +23,6 @@ from planner.values.model import nearest_real, wrong
 from planner.values.operators import OPPOSITE
 
 _INT64 = 2**63  # the end of bigint
-
-
-def unlisted(node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None) -> KeyholeError:
-    """KH205 for what is not on the allow-list of row conditions."""
-    return KeyholeError(
-        "KH205",
-        message,
-        detail=detail or "A row condition compares declared columns with constants; nothing in it may fail on a row.",
-        hint=hint
-        or "Use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE or IS NULL between a column and constants, "
-        "or ask the owner for a derived column.",
-        position=position(node),
-    )
 
 
 def compared(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:

@@ -4,10 +4,11 @@ from sqlglot import exp
 
 from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, written
+from planner.parser.tree import bare, position
+from planner.predicates.refusals import no_term
 from planner.predicates.row_scope import RowScope, combined
 from planner.predicates.terms.coalesce import without_nulls
-from planner.predicates.terms.operand import not_listed, operand
+from planner.predicates.terms.operand import operand
 from planner.question.condition import NEVER, Condition, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.scope.names import referenced
@@ -76,7 +77,7 @@ def _same(node: exp.Expr, within: RowScope) -> Truth:
         return always(value=(first is None and value is None) or constants_compared(first, "=", value, node) is True)
     found = operand(left, within)
     if value is None and not found.plain:
-        raise not_listed(node, f"{written(node)[:80]} is not allowed in a row condition")
+        raise no_term(node)
     if value is None:
         null: Condition = IsNull(found.column.name)
         return Truth(null, Not(null), Not(null), null)

@@ -8,12 +8,12 @@ from sqlglot import exp
 
 from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, written
-from planner.predicates.column_comparison import unlisted
+from planner.parser.tree import bare
 from planner.predicates.comparison import between, distinct, rows_equal, sides_compared
 from planner.predicates.infinite_times import written_base
 from planner.predicates.membership import membership, quantified, quantifier
 from planner.predicates.pattern import pattern_truth
+from planner.predicates.refusals import not_allowed, unlisted
 from planner.predicates.row_scope import RowScope, combined
 from planner.predicates.terms.operand import operand, term
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of, columns, parts_of
@@ -155,7 +155,7 @@ def _is(node: exp.Expr, within: RowScope) -> Truth:
         if wanted.this:
             return Truth(inner.true, inner.not_true, inner.not_true, inner.true)
         return Truth(inner.false, inner.not_false, inner.not_false, inner.false)
-    raise unlisted(node, f"{written(node)[:80]} is not allowed in a row condition")
+    raise not_allowed(node)
 
 
 def _bare_truth(node: exp.Expr, within: RowScope) -> Truth:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.tree import written
-from planner.predicates.column_comparison import unlisted
+from planner.predicates.refusals import unlisted
 
 MOST_LETTERS = 6  # each doubles the spellings: at most 64 patterns of one LIKE
 

@@ -6,10 +6,10 @@ from typing import cast as typed
 from sqlglot import exp
 
 from planner.catalog.model import SqlType
-from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, written
-from planner.predicates.column_comparison import is_real, rounded_to_real, unlisted
+from planner.parser.tree import bare, written
+from planner.predicates.column_comparison import is_real, rounded_to_real
 from planner.predicates.comparison import rows_equal, sides_compared
+from planner.predicates.refusals import subquery_inside, unlisted
 from planner.predicates.row_scope import RowScope, combined
 from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.operand import operand
@@ -57,7 +57,7 @@ def quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope,
 def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
     """The constants of an array; None if it is NULL. Raises KH205, KH212."""
     if array.find(exp.Query):
-        raise KeyholeError("KH107", "a subquery inside a question", position=position(array))
+        raise subquery_inside(array)
     element = None
     if isinstance(array, exp.Cast) and array.to.this == exp.DType.ARRAY and len(array.to.expressions) == 1:
         element, array = array.to.expressions[0], bare(array.this)
@@ -125,7 +125,7 @@ def _array(value: Constant, node: exp.Expr) -> list[Constant] | None:
 def membership(node: exp.Expr, within: RowScope) -> Truth:
     """IN a list of constants or rows. Raises KH107 for a subquery, KH205, KH212."""
     if not node.expressions or node.args.get("query") is not None:
-        raise KeyholeError("KH107", "a subquery inside a question", position=position(node))
+        raise subquery_inside(node)
     value = bare(node.this)
     items = [bare(item) for item in node.expressions]
     if isinstance(value, exp.Tuple):

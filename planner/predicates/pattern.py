@@ -3,10 +3,11 @@
 from sqlglot import exp
 
 from planner.catalog.model import SqlType
-from planner.parser.tree import bare, written
+from planner.parser.tree import bare
 from planner.predicates.letter_case import escaped, spellings
+from planner.predicates.refusals import no_term
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.operand import not_listed, operand
+from planner.predicates.terms.operand import operand
 from planner.predicates.terms.text import any_like
 from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.values.functions import text_of
@@ -38,10 +39,10 @@ def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) 
     made = _pattern(node, pattern, mark)
     if isinstance(node, exp.ILike):
         if not found.plain:
-            raise not_listed(node, f"{written(node)[:80]} is not allowed in a row condition")
+            raise no_term(node)
         return any_like(found.column, spellings(parts(made), node))
     if found.like is None:
-        raise not_listed(node, f"{written(node)[:80]} is not allowed in a row condition")
+        raise no_term(node)
     return found.like(made, node)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.parser.tree import written
-from planner.predicates.column_comparison import unlisted
+from planner.predicates.refusals import unlisted
 from planner.question.condition import all_of, any_of
 from planner.question.three_valued import Truth
 from planner.scope.names import Scope, referenced

@@ -30,7 +30,7 @@ def instant(text: str, node: exp.Expr) -> datetime:
     try:
         return at - offset
     except OverflowError:
-        raise wrong(node, "a date is out of range") from None
+        raise date_out_of_range(node) from None
 
 
 def _read(text: str, node: exp.Expr) -> tuple[datetime, timedelta]:
@@ -66,6 +66,11 @@ def _no_moment(text: str, node: exp.Expr) -> KeyholeError:
         detail="Only the forms are read that mean the same under every DateStyle, in the years 1 to 9999.",
         hint="Write year, month and day in this order: '2026-12-31' or '2026-12-31 23:59:59'.",
     )
+
+
+def date_out_of_range(node: exp.Expr) -> KeyholeError:
+    """KH212 for a date before the year 1 or after 9999."""
+    return wrong(node, "a date is out of range")
 
 
 _UNITS = {

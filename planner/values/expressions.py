@@ -9,7 +9,16 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, name, position, written
 from planner.values import functions as constant_calls
-from planner.values.datetimes import STEPS, midnight, moment, shifted, span, step_name, truncate_to_unit
+from planner.values.datetimes import (
+    STEPS,
+    date_out_of_range,
+    midnight,
+    moment,
+    shifted,
+    span,
+    step_name,
+    truncate_to_unit,
+)
 from planner.values.model import Constant, Given, NotConstant, Number, Span, Untyped, number, wrong
 
 __all__ = [
@@ -236,7 +245,7 @@ def _moment(node: exp.Expr, left: Constant, right: Constant) -> Constant:
             case date(), date() if isinstance(node, exp.Sub) and type(left) is type(right) is date:
                 return Number(Fraction((left - right).days), integral=True)
     except (OverflowError, ValueError):
-        raise wrong(node, "a date is out of range") from None
+        raise date_out_of_range(node) from None
     raise wrong(node, f"{written(node)} is not arithmetic that Keyhole folds")
 
 

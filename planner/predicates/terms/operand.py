@@ -9,10 +9,9 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.model import SqlType
-from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, written
-from planner.predicates.column_comparison import unlisted
+from planner.parser.tree import bare
 from planner.predicates.infinite_times import written_term
+from planner.predicates.refusals import no_term, subquery_inside, unlisted
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.cast import cast_term
 from planner.predicates.terms.coalesce import coalesced_term, without_nulls
@@ -31,11 +30,11 @@ def operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
     if found is not None:
         return found
     if node.find(exp.Query):
-        raise KeyholeError("KH107", "a subquery inside a question", position=position(node))
+        raise subquery_inside(node)
     column = referenced(node, within.scope)
     if column is not None:
         raise unlisted(node, f'column "{column.name}" has type {column.declared}, which row conditions cannot use')
-    raise not_listed(node, f"{written(node)[:80]} is not allowed in a row condition")
+    raise no_term(node)
 
 
 def term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
@@ -91,27 +90,3 @@ def _arithmetic(node: exp.Add | exp.Sub | exp.Mul, within: RowScope) -> ColumnTe
     if turned and isinstance(node, exp.Sub):
         return moved_term(scaled_term(inner, Number(Fraction(-1), integral=True)), by, 1)
     return moved_term(inner, by, 1 if isinstance(node, exp.Add) else -1)
-
-
-def not_listed(node: exp.Expr, message: str) -> KeyholeError:
-    """KH205 for a function of a row, with what to write in its place where there is something."""
-    return unlisted(node, message, hint=_instead(node))
-
-
-def _instead(node: exp.Expr) -> str | None:
-    match bare(node):
-        case exp.TimeToStr(this=inner):
-            x = written(inner)
-            return f"Write the range: {x} >= '2011-06-01' AND {x} < '2011-07-01'."
-        case exp.Upper(this=inner) | exp.Trim(this=inner):
-            x = written(inner)
-            return f"Name the spellings: {x} IN ('kidney', 'Kidney')."
-        case exp.RegexpLike(this=inner):
-            x = written(inner)
-            return f"Write {x} IN ('flu', 'cold') or {x} LIKE 'fl%'."
-        case exp.Div(this=exp.Column() as inner):
-            return f"Multiply the constant instead: {written(inner)} > 1000."
-        case exp.Cast(this=inner):
-            return f"Compare {written(inner)} itself."
-        case _:
-            return None

@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from planner.catalog.model import Column, SqlType
 from planner.parser.tree import written
-from planner.predicates.column_comparison import unlisted
 from planner.predicates.letter_case import escaped, lowered_spellings
+from planner.predicates.refusals import unlisted
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.model import ColumnTerm, Comparing, LikePattern
 from planner.question.condition import Compare, IsNull, Like, Not, Within, all_of, any_of

@@ -7,12 +7,13 @@ from sqlglot import exp
 
 from planner.catalog.model import Column, SqlType
 from planner.parser.tree import bare, written
-from planner.predicates.column_comparison import compared, unlisted
+from planner.predicates.column_comparison import compared
+from planner.predicates.refusals import unlisted
 from planner.predicates.row_scope import RowScope, combined
 from planner.predicates.terms.model import ColumnTerm
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.values.datetimes import STEPS, instant, midnight, moment, shifted, truncate_to_unit
+from planner.values.datetimes import STEPS, date_out_of_range, instant, midnight, moment, shifted, truncate_to_unit
 from planner.values.model import Constant, Number, Span, Untyped, number, wrong
 
 
@@ -87,7 +88,7 @@ def _next(start: datetime, step: Span, at: exp.Expr) -> datetime:
     try:
         return shifted(start, step, 1)
     except (ValueError, OverflowError):
-        raise wrong(at, "a date is out of range") from None
+        raise date_out_of_range(at) from None
 
 
 _EPOCH = datetime(1970, 1, 1)
@@ -144,6 +145,6 @@ def later_term(inner: ColumnTerm, by: Constant, sign: int) -> ColumnTerm | None:
         try:
             return compared(inner.column, operator, shifted(value, apart, -sign), at)
         except (ValueError, OverflowError):
-            raise wrong(at, "a date is out of range") from None
+            raise date_out_of_range(at) from None
 
     return ColumnTerm(inner.column, compare)

@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.tree import parse
-from planner.predicates.column_comparison import unlisted
 from planner.predicates.letter_case import spellings
+from planner.predicates.refusals import unlisted
 from planner.values.array_literals import members
 from planner.values.expressions import Given, fold
 from planner.values.like import like, parts
