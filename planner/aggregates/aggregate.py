@@ -14,7 +14,13 @@ from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, start, written
 from planner.predicates.condition import row_condition
-from planner.question.condition import ALWAYS, Condition, all_of, canonical, fixed_columns
+from planner.question.condition import (
+    ALWAYS,
+    Condition,
+    all_of,
+    fixed_columns,
+)
+from planner.question.condition_text import canonical
 from planner.question.model import Measure
 from planner.scope.names import Scope, referenced
 from planner.values.expressions import Given

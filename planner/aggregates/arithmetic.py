@@ -23,7 +23,13 @@ from planner.aggregates.row_expression import Arithmetic, Part, Values
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, start
 from planner.predicates.refusals import subquery_inside
-from planner.question.condition import And, Condition, IsNull, any_of, canonical
+from planner.question.condition import (
+    And,
+    Condition,
+    IsNull,
+    any_of,
+)
+from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Measure
 from planner.values.decimals import decimal

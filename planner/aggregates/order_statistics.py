@@ -36,7 +36,12 @@ from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, written
 from planner.predicates.column_comparison import compared
 from planner.predicates.condition import row_truth
-from planner.question.condition import Condition, all_of, any_of, spelled
+from planner.question.condition import (
+    Condition,
+    all_of,
+    any_of,
+)
+from planner.question.condition_text import spelled
 from planner.question.model import Measure
 from planner.scope.names import referenced
 from planner.values.expressions import Constant, NotConstant, Number, fold

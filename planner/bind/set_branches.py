@@ -28,11 +28,11 @@ from planner.question.condition import (
     Condition,
     Within,
     all_of,
-    canonical,
     columns,
     fixed_columns,
     truth_of,
 )
+from planner.question.condition_text import canonical
 from planner.scope.embedded import Embedded
 from planner.scope.functional_dependencies import by_key
 from planner.scope.names import Scope

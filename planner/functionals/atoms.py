@@ -28,7 +28,10 @@ from planner.functionals.guards import (
 from planner.functionals.per_key_offsets import LIMIT, offsets
 from planner.functionals.row_range import row_range, row_range_without
 from planner.functionals.variance_centres import around_centres
-from planner.question.condition import Condition, canonical
+from planner.question.condition import (
+    Condition,
+)
+from planner.question.condition_text import canonical
 from planner.question.model import Accuracy, Atom, Functional, Measure
 from planner.values.decimals import decimal
 

@@ -12,7 +12,11 @@ from planner.aggregates.row_expression import Part
 from planner.catalog.model import Column, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.row_range import row_range
-from planner.question.condition import NEVER, Condition, canonical
+from planner.question.condition import (
+    NEVER,
+    Condition,
+)
+from planner.question.condition_text import canonical
 from planner.question.model import Functional, Measure, Term
 from planner.question.range_inference import narrowed
 from planner.values.decimals import decimal

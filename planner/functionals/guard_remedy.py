@@ -15,7 +15,11 @@ from planner.aggregates.row_expression import Values
 from planner.catalog.model import Table
 from planner.catalog.tolerance import Tolerances, quoted, with_amount
 from planner.parser.lexer import readable
-from planner.question.condition import ALWAYS, columns, spelled
+from planner.question.condition import (
+    ALWAYS,
+    columns,
+)
+from planner.question.condition_text import spelled
 from planner.question.model import Accuracy
 
 WORTH = 5

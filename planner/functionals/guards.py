@@ -18,7 +18,13 @@ from planner.aggregates.row_expression import Values
 from planner.errors import KeyholeError
 from planner.functionals.guard_remedy import Remedy, read_alone
 from planner.functionals.row_range import Range, not_true
-from planner.question.condition import ALWAYS, And, IsNull, all_of, canonical
+from planner.question.condition import (
+    ALWAYS,
+    And,
+    IsNull,
+    all_of,
+)
+from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Functional, Measure, Term
 

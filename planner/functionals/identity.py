@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from planner.question.condition import canonical
+from planner.question.condition_text import canonical
 from planner.question.model import Functional, Offsets, Term
 
 

@@ -16,7 +16,14 @@ from typing import TypeAlias
 
 from planner.catalog.model import Table
 from planner.functionals.row_range import Range, may_be_nan, not_true, range_of_sum
-from planner.question.condition import ALWAYS, And, Condition, IsNull, Not, canonical
+from planner.question.condition import (
+    ALWAYS,
+    And,
+    Condition,
+    IsNull,
+    Not,
+)
+from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Term
 from planner.question.range_inference import narrowed

@@ -16,7 +16,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from planner.catalog.model import Lookup, SqlType, Table
-from planner.question.condition import ALWAYS, And, Condition, IsNull, Leaf, Not, Within, all_of, any_of, canonical
+from planner.question.condition import (
+    ALWAYS,
+    And,
+    Condition,
+    IsNull,
+    Leaf,
+    Not,
+    Within,
+    all_of,
+    any_of,
+)
+from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Term
 from planner.question.range_inference import narrowed

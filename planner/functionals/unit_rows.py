@@ -18,9 +18,9 @@ from planner.question.condition import (
     Like,
     Not,
     Within,
-    canonical,
     columns,
 )
+from planner.question.condition_text import canonical
 from planner.question.model import Functional, Measure, Question, Term, UnitRows, UnitTotal
 
 

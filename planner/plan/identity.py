@@ -9,7 +9,7 @@ from planner.catalog.model import Column, Lookup, Table
 from planner.functionals.identity import functional_identity, summed_identity
 from planner.functionals.per_key_offsets import LIMIT
 from planner.lower.contribution_bounds import exceeds_groups
-from planner.question.condition import canonical
+from planner.question.condition_text import canonical
 from planner.question.model import Functional, Question, UnitRows
 from planner.question.public_knowledge import knowledge
 

@@ -6,10 +6,7 @@ no regular expression, no function of the row but the policy's own derived colum
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from decimal import Decimal
-from functools import lru_cache
-from hashlib import sha256
 from typing import TypeAlias, TypeVar
 
 from planner.catalog.model import Value
@@ -155,7 +152,6 @@ class Or(_ConditionTree):
 Leaf: TypeAlias = Compare | Within | Like | IsNull
 Condition: TypeAlias = Leaf | Not | And | Or
 
-MOST_SPELLED = 500  # values of a list in full; longer ones are a digest, so that what is stored stays short
 
 ALWAYS = And(())
 NEVER = Or(())
@@ -208,89 +204,6 @@ def parts_of(condition: Condition) -> int:
         return 1 + sum(parts)
 
     return condition.fold(lambda _: 1, negation=lambda inner: 1 + inner, every=joined, some=joined)
-
-
-def _constant(value: Value) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case Decimal():
-            return _plain(value)
-        case datetime():
-            return f"timestamp '{value.isoformat(sep=' ')}'"
-        case date():
-            return f"date '{value.isoformat()}'"
-        case _:
-            return "'" + value.replace("'", "''") + "'"
-
-
-def _plain(value: Decimal) -> str:
-    """All digits but trailing zeros; `normalize` would round to the context's precision and make two numbers one."""
-    text = format(value, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _column(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def canonical(condition: Condition) -> str:
-    """A text that is equal for conditions which differ in order, nesting and repetition alone, and only for these.
-
-    Of a list of more than `MOST_SPELLED` values it has their number and the sha256 of their texts.
-    """
-    return _text(condition, most=MOST_SPELLED)
-
-
-def spelled(condition: Condition) -> str:
-    """The condition as SQL: `canonical` with all values of all lists."""
-    return _text(condition, most=None)
-
-
-def _text(condition: Condition, *, most: int | None) -> str:
-    match condition:
-        case Compare(column, operator, value):
-            return f"{_column(column)} {operator} {_constant(value)}"
-        case Within(column, values):
-            listed = _listed(values) if most is None or len(values) <= most else _digest(_listed(values), len(values))
-            return f"{_column(column)} IN ({listed})"
-        case Like(column, pattern):
-            return f"{_column(column)} LIKE {_constant(pattern)}"
-        case IsNull(column):
-            return f"{_column(column)} IS NULL"
-        case Not(inner):
-            return f"NOT ({_text(inner, most=most)})"
-        case And(parts):
-            return _joined(" AND ", _flat(parts, And), most=most, empty="true")
-        case Or(parts):
-            return _joined(" OR ", _flat(parts, Or), most=most, empty="false")
-
-
-def _listed(values: Iterable[Value]) -> str:
-    return ", ".join(sorted(_constant(value) for value in values))
-
-
-@lru_cache(maxsize=64)
-def _digest(listed: str, count: int) -> str:
-    """In place of a list: no constant is spelled like it."""
-    return f"{count} values, sha256 {sha256(listed.encode('utf-8', 'surrogatepass')).hexdigest()}"
-
-
-def _flat(parts: tuple[Condition, ...], kind: type[And] | type[Or]) -> Iterable[Condition]:
-    for part in parts:
-        if isinstance(part, kind):
-            yield from _flat(part.conditions, kind)
-        else:
-            yield part
-
-
-def _joined(word: str, parts: Iterable[Condition], *, most: int | None, empty: str) -> str:
-    texts = sorted({_text(part, most=most) for part in parts})
-    if len(texts) < 2:
-        return texts[0] if texts else empty
-    return "(" + word.join(texts) + ")"
 
 
 def evaluate(condition: Condition, row: Mapping[str, Value | None]) -> bool | None:

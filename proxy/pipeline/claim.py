@@ -20,8 +20,8 @@ from mechanisms.registry import DEFAULT
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog, Column, Lookup, Table, Value
 from planner.errors import KeyholeError
-from planner.question import condition
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
+from planner.question.condition_text import canonical
 from planner.question.model import Question
 from planner.question.plan import Plan
 from planner.statements.settings import max_epsilon
@@ -54,7 +54,7 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
         table=table.ledger.table,
         unit=",".join(table.ledger.unit) or "row",
         columns=tuple(label for label, _ in cells.columns),
-        filter="" if remaining == ALWAYS else condition.canonical(remaining),
+        filter="" if remaining == ALWAYS else canonical(remaining),
         version=version,
         immutable=frozenset(label for label, _ in cells.columns if label in unchanging),
     )

@@ -1,7 +1,10 @@
 """A question as one line of text, for the pairs under tests/spec."""
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
-from planner.question.condition import ALWAYS, canonical
+from planner.question.condition import (
+    ALWAYS,
+)
+from planner.question.condition_text import canonical
 from planner.question.model import Functional, Question, Term
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from planner.catalog.model import Value
 from planner.question.condition import (
     ALWAYS,
-    MOST_SPELLED,
     NEVER,
     And,
     Compare,
@@ -26,12 +25,11 @@ from planner.question.condition import (
     Within,
     all_of,
     any_of,
-    canonical,
     columns,
     evaluate,
-    spelled,
     truth_of,
 )
+from planner.question.condition_text import MOST_SPELLED, canonical, spelled
 from planner.question.disjoint import disjoint
 from planner.values.like import like, like_prefix, unfinished
 
