@@ -229,3 +229,21 @@ def unexplained_numbers(path: Path) -> Iterator[str]:
 def test_a_number_says_what_it_trades(name: str) -> None:
     """Every numeric constant of a module has a line: what it bounds or trades, and how it was found."""
     assert [found for path in modules(ROOT / name) for found in unexplained_numbers(path)] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives to a page's headings, and those that stand in the text."""
+    text = page.read_text(encoding="utf-8")
+    headings = {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", text, re.M)
+    }
+    return headings | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]+))?\)", page.read_text(encoding="utf-8")):
+        if "://" not in link:
+            target = (page.parent / link).resolve() if link else page
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
