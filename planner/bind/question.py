@@ -12,7 +12,6 @@ from planner.catalog.model import Catalog, Value
 from planner.errors import KeyholeError
 from planner.functionals.atoms import Atoms, atoms
 from planner.functionals.unit_rows import canonical_rows
-from planner.parser.tree import parse
 from planner.question.model import Accuracy, Question
 from planner.scope.embedded import Embedded
 from planner.scope.key_classes import told_apart
@@ -61,7 +60,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
             hint=f"Restrict the keys in WHERE, for example {embedded.keys[0].name} = ..., or group by fewer columns.",
             position=what.group,
         )
-    clock = what.clock or (embedded.per_unit is not None and uses_clock(parse(embedded.per_unit.text)))
+    clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
     warnings = made.warnings + tuple(_warnings(made, what.keys, clock=clock, given=given))
     question = Question(
         table=embedded.table,

@@ -20,7 +20,7 @@ from planner.bind.joins import row_conditions
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Lookup, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, parse, position
+from planner.parser.tree import bare, position
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
 from planner.question.condition import (
@@ -33,7 +33,7 @@ from planner.question.condition import (
     truth_of,
 )
 from planner.question.condition_text import canonical
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import Embedded, leaves
 from planner.scope.functional_dependencies import by_key
 from planner.scope.names import Scope
 from planner.values.expressions import Given, uses_clock
@@ -62,47 +62,29 @@ class _Leaf:
 
 
 def said(embedded: Embedded, given: Given) -> Said:
-    """What the question says. Raises KH2xx, KH109, with positions in its own text."""
-    leaves = {leaf.offset: _leaf(leaf, given, within=embedded) for leaf in _leaves(embedded)}
-    common = set.intersection(*(set(leaf.rows) for leaf in leaves.values()))
-    values = _values(embedded, leaves)
+    """What the question says. Raises KH2xx, KH109, with positions in its statement."""
+    read = {leaf.offset: _leaf(leaf, given) for leaf in leaves(embedded)}
+    common = set.intersection(*(set(leaf.rows) for leaf in read.values()))
+    values = _values(embedded, read)
     formulas = {
         offset: _formula(leaf, keys=embedded.keys, given=given, common=common, values=values)
-        for offset, leaf in leaves.items()
+        for offset, leaf in read.items()
     }
     formula, values = without_missing(_operated(embedded, formulas), values)
-    first = next(iter(leaves.values()))
-    selects = [_select(leaf, within=embedded) for leaf in _leaves(embedded)]
+    first = next(iter(read.values()))
+    selects = [leaf.tree for leaf in leaves(embedded)]
     shared = [condition for meaning, (_, condition) in first.rows.items() if meaning in common]
     return Said(
         keys=KeySpace(columns=embedded.keys, values=tuple(values[key.name] for key in embedded.keys)),
-        where=all_of([*shared, *_hull(leaves.values(), common)]),
+        where=all_of([*shared, *_hull(read.values(), common)]),
         formula=formula,
         clock=any(uses_clock(select) for select in selects),
         group=position(selects[0].args["group"]),
     )
 
 
-def _leaves(embedded: Embedded) -> Iterator[Embedded]:
-    if embedded.joined is None:
-        yield embedded
-    else:
-        yield from _leaves(embedded.joined.left)
-        yield from _leaves(embedded.joined.right)
-
-
-def _select(leaf: Embedded, *, within: Embedded) -> exp.Select:
-    """The leaf's tree; every character keeps the position that it has in the whole question's text."""
-    select = parse(" " * (leaf.offset - within.offset) + leaf.text)
-    assert isinstance(select, exp.Select)
-    if select.args.get("group") is None or select.args.get("having") is None:
-        raise KeyholeError("KH100", "the clauses of the question stand in another order than SQL's")
-    return select
-
-
-def _leaf(leaf: Embedded, given: Given, *, within: Embedded) -> _Leaf:
-    select = _select(leaf, within=within)
-    scope = leaf.scope
+def _leaf(leaf: Embedded, given: Given) -> _Leaf:
+    select, scope = leaf.tree, leaf.scope
     columns_ = leaf.table.columns
     read = [(node, of_groups(one, leaf.keys, columns_)) for node, one in row_conditions(select, scope, given)]
     if leaf.per_unit is not None:

@@ -165,6 +165,7 @@ def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         alias=scope.alias,
         groups=groups,
         listed=tuple(_listed(select, scope, groups)),
+        tree=select,
     )
 
 

@@ -26,7 +26,7 @@ from planner.errors import KeyholeError
 from planner.functionals.functional import functional, grid
 from planner.functionals.row_range import row_range
 from planner.functionals.unit_rows import _meaning, one_row
-from planner.parser.tree import bare, name, parse, position, written
+from planner.parser.tree import bare, name, position, written
 from planner.predicates.condition import row_condition
 from planner.question.condition import (
     Condition,
@@ -67,20 +67,14 @@ class _Totals:
 def resolved(embedded: Embedded, given: Given) -> tuple[Embedded, UnitRows | None]:
     """The question with its subquery's totals as columns, and which rows these are of; as it is without a subquery.
 
-    Raises KH110 for what is no total of one unit, KH2xx, KH005, with positions in the question's own text.
+    Raises KH110 for what is no total of one unit, KH2xx, KH005, with positions in the question's statement.
     """
     query = embedded.per_unit
-    if query is None:
-        return embedded, None
-    try:
-        return _resolved(embedded, query, given)
-    except KeyholeError as error:
-        raise error.moved(offset=query.offset) from None
+    return (embedded, None) if query is None else _resolved(embedded, query, given)
 
 
 def _resolved(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedded, UnitRows]:
-    select = parse(query.text)
-    assert isinstance(select, exp.Select)
+    select = query.tree
     scope = Scope(table=query.table, alias=query.alias)
     whole: list[Condition] = []
     rows: list[Condition] = []
@@ -90,7 +84,7 @@ def _resolved(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embed
     _check_unit(query, select, fixed_columns(all_of([*whole, *rows])))
     within = GroupScope(scope=scope, keys=embedded.keys, given=given, fixed=frozenset(), where=all_of(rows))
     totals = _Totals(query, within)
-    read = {name(column.this) for column in parse(embedded.text).find_all(exp.Column)}
+    read = {name(column.this) for column in embedded.tree.find_all(exp.Column)}
     names = {
         column: totals.add(column, called, node)
         for called, column, node in total_columns(select, query)

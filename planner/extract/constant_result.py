@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
-from planner.parser.tree import bare, parse
+from planner.parser.tree import bare
 from planner.scope.embedded import EmbeddedVirtual
 from planner.values.comparisons import constant_truth
 from planner.values.expressions import Given, uses_clock
@@ -46,7 +46,7 @@ def constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking
         return True
     if any(isinstance(part, EmbeddedVirtual) for part in asking.embedded):
         return False
-    return all(_never(parse(question.text).args.get("where")) for question in asking.questions)
+    return all(one.joined is None and _never(one.tree.args.get("where")) for one in asking.questions)
 
 
 def _unmoved(query: exp.Query) -> bool:

@@ -77,11 +77,18 @@ def _place(place: QuestionReading) -> Place:
         stored=None,
         looked_up=scope.joined,
         members=scope.members,
-        per_unit=None if place.per_unit is None else replace(place.per_unit, offset=place.per_unit.offset - first),
+        per_unit=None if place.per_unit is None else replace(place.per_unit, alone=_behind_one_with(select)),
+        tree=select,
     )
     body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quoted(scope.alias)}"))
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
     return Place(select, embedded, (body, *key_edits(place, answered)))
+
+
+def _behind_one_with(select: exp.Select) -> bool:
+    """Whether a SELECT is a statement that starts with one WITH query."""
+    with_ = select.args.get("with_")
+    return select.parent is None and with_ is not None and len(with_.expressions) == 1
 
 
 def _with(table: Table, keys: tuple[Column, ...]) -> Table:

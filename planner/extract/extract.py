@@ -10,7 +10,7 @@ from planner.catalog.model import Catalog, StoredQuestion, Table
 from planner.errors import KeyholeError, not_allowed
 from planner.extract.constant_result import constantly_empty, idle_tables
 from planner.extract.cut import Place, question_edits
-from planner.extract.normalise import flattened
+from planner.extract.normalise import Normalised, normalise
 from planner.extract.outer_query import Asking
 from planner.extract.set_operations import joined
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, virtual_relation
@@ -18,8 +18,9 @@ from planner.parser.clauses import at_offset
 from planner.parser.edit import Edit
 from planner.parser.lexer import Token, quoted
 from planner.parser.lexer import tokens as lex
-from planner.parser.tree import name, offset, parse, position
-from planner.scope.embedded import Embedded, EmbeddedVirtual
+from planner.parser.source_map import Origin
+from planner.parser.tree import Parsed, cut_out, name, offset, parse, position
+from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 
 MOST_QUESTIONS = 16  # each is a scan of the source and a reservation of its own
 Found: TypeAlias = Table | StoredQuestion | VirtualRelation
@@ -35,49 +36,25 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
     names = _names(catalog)
     if not any(token.names and token.value in names for token in tokens):
         return None
-    tree = parse(text)
-    _check_query(tree, tokens)
-    private = {id(node) for node, _ in _private(tree, catalog)}
+    query = parse(text, tokens)
+    _check_query(query.tree, tokens)
+    private = {id(node) for node, _ in _private(query.tree, catalog)}
     if private:
-        _check_ctes(tree, names)
+        _check_ctes(query.tree, names)
+    normalised: Normalised | None = None
     try:
-        return _flat(text, tokens, catalog, names, unread=_none)
+        normalised = normalise(query, catalog, lambda tree: _private(tree, catalog))
+        return _embedded(normalised, catalog, names, unread=_none)
     except KeyholeError:
-        idle = private & idle_tables(tree)
-        if not idle:
+        idle = private & idle_tables(query.tree)
+        instead = Normalised(query, None) if idle == private else normalised
+        if not idle or instead is None:
             raise
-    if idle == private:
-        return _embedded(text, tokens, catalog, names, unread=idle_tables)
-    return _flat(text, tokens, catalog, names, unread=idle_tables)
+    return _embedded(instead, catalog, names, unread=idle_tables)
 
 
 def _none(_: exp.Expr) -> frozenset[int]:
     return frozenset()
-
-
-def _flat(
-    text: str,
-    tokens: tuple[Token, ...],
-    catalog: Catalog,
-    names: frozenset[str],
-    *,
-    unread: _Unread,
-) -> Asking | None:
-    """The query taken apart, its subqueries that only filter and rename made one with the questions around them."""
-    origin = flattened(text, catalog, lambda tree: _private(tree, catalog))
-    if origin is None:
-        return _embedded(text, tokens, catalog, names, unread=unread)
-    try:
-        asking = _embedded(origin.text, lex(origin.text), catalog, names, unread=unread)
-    except KeyholeError as error:
-        raise origin.placed(error) from None
-    if asking is None:
-        return None
-    embedded = tuple(
-        replace(part, origin=origin) if isinstance(part, Embedded) and part.stored is None else part
-        for part in asking.embedded
-    )
-    return replace(asking, embedded=embedded)
 
 
 def _private(tree: exp.Expr, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
@@ -93,22 +70,30 @@ def _check_query(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
         raise not_allowed(f"{type(node).__name__.upper()} is not allowed", position=position(node))
 
 
-def _embedded(
-    text: str,
-    tokens: tuple[Token, ...],
-    catalog: Catalog,
-    names: frozenset[str],
-    *,
-    unread: _Unread,
-) -> Asking | None:
+def _embedded(read: Normalised, catalog: Catalog, names: frozenset[str], *, unread: _Unread) -> Asking | None:
     """The query taken apart; the private tables that `unread` finds are empty ones."""
-    tree = parse(text)
+    tree = read.query.tree
     found = [(node, what) for node in tree.find_all(exp.Table) if (what := _meant(node, catalog)) is not None]
     if not found:
         return None
-    _check_ctes(tree, names)
-    found.sort(key=lambda pair: _start(pair[0]))
-    return _taken_apart(text, tokens, catalog, tree, found, unread=unread(tree))
+    try:
+        _check_ctes(tree, names)
+        found.sort(key=lambda pair: _start(pair[0]))
+        asking = _taken_apart(read.query, catalog, found, unread=unread(tree))
+    except KeyholeError as error:
+        raise (error if read.origin is None else read.origin.placed(error)) from None
+    return replace(asking, embedded=tuple(_cut_out(part, read.origin) for part in asking.embedded))
+
+
+def _cut_out(part: Embedded | EmbeddedVirtual, origin: Origin | None) -> Embedded | EmbeddedVirtual:
+    """A question with trees of its own, once nothing of the statement around it is looked at any more."""
+    if isinstance(part, EmbeddedVirtual) or part.stored is not None:
+        return part
+    for leaf in leaves(part):
+        cut_out(leaf.tree)
+    if part.per_unit is not None:
+        cut_out(part.per_unit.tree)
+    return part if origin is None else replace(part, origin=origin)
 
 
 def _names(catalog: Catalog) -> frozenset[str]:
@@ -163,14 +148,9 @@ class _Hole:
 
 
 def _taken_apart(
-    text: str,
-    tokens: tuple[Token, ...],
-    catalog: Catalog,
-    tree: exp.Expr,
-    found: list[tuple[exp.Table, Found]],
-    *,
-    unread: frozenset[int],
+    query: Parsed, catalog: Catalog, found: list[tuple[exp.Table, Found]], *, unread: frozenset[int]
 ) -> Asking:
+    text, tokens, tree = query.text, query.tokens, query.tree
     holes: list[_Hole] = []
     places: list[Place] = []
     if sum(isinstance(what, StoredQuestion) for _, what in found) > MOST_QUESTIONS:
@@ -234,7 +214,8 @@ def _stored(question: StoredQuestion, catalog: Catalog) -> Asking:
     alone = replace(catalog, stored_questions=())
     sql = question.sql.strip().rstrip(";")
     try:
-        asking = embed(sql, lex(sql), alone)
+        tokens = lex(sql)
+        asking = embed(sql, tokens, alone)
     except KeyholeError as error:
         raise KeyholeError(
             error.code, f'the stored question "{question.name}": {error.message}', detail=error.detail, hint=error.hint
@@ -242,7 +223,8 @@ def _stored(question: StoredQuestion, catalog: Catalog) -> Asking:
     if asking is None or not asking.questions:
         raise KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
     around = " q ".join(part for part in asking.outer if isinstance(part, str))
-    if any(token.kind == "parameter" for token in lex(around)):
+    given = any(token.kind == "parameter" for token in tokens)
+    if given and any(token.kind == "parameter" for token in lex(around)):
         raise KeyholeError(
             "KH106",
             f'the stored question "{question.name}": a parameter stands outside WHERE and HAVING',

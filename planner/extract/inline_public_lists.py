@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Catalog, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import clauses, closing
 from planner.parser.lexer import Token
 from planner.parser.source_map import Change
@@ -27,17 +28,14 @@ _ON_TABLE = frozenset(("this", "db", "alias"))
 _TYPES = frozenset({SqlType.TEXT, SqlType.INTEGER, SqlType.DATE})
 
 
-def listed(
-    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
-) -> tuple[Change, ...]:
+def inline_public_lists(read: PrivateRead) -> tuple[Change, ...]:
     """The changes that list what subqueries in WHERE select from public tables; none for any other subquery."""
-    del node, table, text
-    where = select.args.get("where")
+    where = read.select.args.get("where")
     if where is None:
         return ()
     found: list[Change] = []
     length = 0
-    for change in (change for one in where.find_all(exp.In) for change in _listed(one, tokens, catalog)):
+    for change in (change for one in where.find_all(exp.In) for change in _listed(one, read.tokens, read.catalog)):
         found.append(change)
         length += len(change.text)
         if length > MOST_CHARACTERS:

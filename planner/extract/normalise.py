@@ -1,10 +1,11 @@
 """Statements as people and tools write them, brought to the form of a question before anything is cut out of them.
 
-Three things mean the same in another place, and are moved there in the statement's text:
+Three rules move what means the same in another place, in the statement's text:
 
-- what a subquery or WITH query that only filters and projects says of a private table, into the query that reads it;
-- a threshold in the WHERE around a grouped subquery, into its HAVING (`planner.extract.push_down_thresholds`);
-- a subquery over a public table after IN, into a list of its pinned values (`planner.extract.inline_public_lists`).
+- `inline_public_lists`: a subquery over a public table after IN, into a list of its pinned values;
+- `pull_up_subqueries`: what a subquery or WITH query that only filters and projects says of a private table, into the
+  query that reads it;
+- `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING.
 
     SELECT c FROM (SELECT country AS c FROM sales WHERE gift) v GROUP BY c HAVING count(*) > 5
     SELECT v.country AS c FROM sales v WHERE gift GROUP BY v.country HAVING count(*) > 5
@@ -13,31 +14,49 @@ What cannot be moved stays, and is refused or answered as it stands. So does wha
 long: a column of a subquery may be read twice in the next one, and so on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
-from planner.extract.inline_public_lists import listed
-from planner.extract.pull_up_subqueries import merged
-from planner.extract.push_down_thresholds import lifted
-from planner.parser.lexer import Token
-from planner.parser.lexer import tokens as lex
+from planner.extract.inline_public_lists import inline_public_lists
+from planner.extract.private_read import PrivateRead
+from planner.extract.pull_up_subqueries import pull_up_subqueries
+from planner.extract.push_down_thresholds import push_down_thresholds
+from planner.parser.lexer import tokens_after_edits
 from planner.parser.source_map import MOST_ADDED, Change, Origin, apart, growth
-from planner.parser.tree import parse
+from planner.parser.tree import Parsed, parse
 
 MOST_STEPS = 48  # each reads the statement anew; what is nested deeper stays as it stands
 MOST_TIMES = 8  # as long as it was may a statement become, since a column may be read twice at every level
 MOST_READ = 1_000_000  # characters over all steps, each of which reads all: without it time grows with the square
 Private: TypeAlias = Sequence[tuple[exp.Table, Table]]
-_Step: TypeAlias = Callable[[exp.Select, exp.Table, Table, str, tuple[Token, ...], Catalog], tuple[Change, ...]]
-_STEPS: tuple[_Step, ...] = (merged, lifted)
+Rule: TypeAlias = Callable[[PrivateRead], tuple[Change, ...]]
+RULES: tuple[Rule, ...] = (inline_public_lists, pull_up_subqueries, push_down_thresholds)
 
 
-def flattened(text: str, catalog: Catalog, private: Callable[[exp.Expr], Private]) -> Origin | None:
-    """The statement in which all is moved that can be, or None if nothing is.
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """A query in the form in which questions are cut out of it, and how it came from what was written."""
+
+    query: Parsed
+    origin: Origin | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one rule changes in a query; `grown` is by how much that repeats what the query says."""
+
+    rule: Rule
+    changes: tuple[Change, ...]
+    grown: int
+
+
+def normalise(query: Parsed, catalog: Catalog, private: Callable[[exp.Expr], Private]) -> Normalised:
+    """The query after every rule that applies, one after the other; it is read once more for each that does.
 
     Guarantee: PostgreSQL gives the same rows for both.
 
@@ -46,44 +65,36 @@ def flattened(text: str, catalog: Catalog, private: Callable[[exp.Expr], Private
 
     Raises KH101 where a size is shown around a question.
     """
-    origin = Origin(text)
-    room, reading = min(MOST_TIMES * len(text), MOST_ADDED), MOST_READ
+    origin = Origin(query.text)
+    room, reading = min(MOST_TIMES * len(query.text), MOST_ADDED), MOST_READ
     for _ in range(MOST_STEPS):
-        reading -= len(origin.text)
+        reading -= len(query.text)
         if reading < 0:
             break
-        found = private(parse(origin.text))
-        tokens = lex(origin.text)
         try:
-            changes, grown = next(
-                (
-                    one
-                    for node, table in found
-                    if (one := _changes(node, table, origin.text, tokens, catalog, room=room))[0]
-                ),
-                ((), 0),
-            )
+            step = next(_steps(query, catalog, private(query.tree), room=room), None)
         except KeyholeError as error:
             raise origin.placed(error) from None
-        if not changes:
+        if step is None:
             break
-        room -= grown
-        origin = origin.edited(changes)
-    return origin if origin.edits else None
+        room -= step.grown
+        origin = origin.edited(step.changes, rule=step.rule.__name__)
+        query = parse(origin.text, tokens_after_edits(origin.text, origin.kept, query.tokens))
+    return Normalised(query, origin if origin.edits else None)
 
 
-def _changes(
-    node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog, *, room: int
-) -> tuple[tuple[Change, ...], int]:
-    """The changes of the first step that has some, and by how much they repeat what the statement says."""
-    source = node.parent
-    if not isinstance(source, exp.From) or not isinstance(source.parent, exp.Select):
-        return (), 0
-    changes = listed(source.parent, node, table, text, tokens, catalog)
-    if changes and apart(changes):
-        return changes, 0
-    for step in _STEPS:
-        changes = step(source.parent, node, table, text, tokens, catalog)
-        if changes and apart(changes) and (grown := max(growth(changes), 0)) <= room:
-            return changes, grown
-    return (), 0
+def _steps(query: Parsed, catalog: Catalog, private: Private, *, room: int) -> Iterator[_Step]:
+    """What the rules change where private tables are read, as far as there is room for what is repeated."""
+    for node, table in private:
+        source = node.parent
+        if not isinstance(source, exp.From) or not isinstance(source.parent, exp.Select):
+            continue
+        read = PrivateRead(query, source.parent, node, table, catalog)
+        for rule in RULES:
+            changes = rule(read)
+            if not changes or not apart(changes):
+                continue
+            # a list of pinned values repeats nothing
+            grown = 0 if rule is inline_public_lists else max(growth(changes), 0)
+            if grown <= room:
+                yield _Step(rule, changes, grown)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.bind.select_list import harmless
-from planner.catalog.model import Catalog, Table
+from planner.catalog.model import Table
 from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import Clauses, at_offset, clauses, fits
 from planner.parser.lexer import Token, readable
 from planner.parser.source_map import Change, Room
@@ -45,23 +46,19 @@ class _Inner:
     where: exp.Expr | None
 
 
-def merged(
-    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
-) -> tuple[Change, ...]:
+def pull_up_subqueries(read: PrivateRead) -> tuple[Change, ...]:
     """The changes that merge the SELECT into what reads it; none if it says more, or is read in another way."""
-    del catalog
-    if not isinstance(select.parent, exp.Subquery | exp.CTE):
+    if not isinstance(read.select.parent, exp.Subquery | exp.CTE):
         return ()
     try:
-        return _merged(select, node, table, text, tokens)
+        return _merged(read)
     except KeyholeError:
         return ()
 
 
-def _merged(
-    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]
-) -> tuple[Change, ...]:
-    inner = _inner(select, node, table, text, tokens)
+def _merged(read: PrivateRead) -> tuple[Change, ...]:
+    select, text, tokens = read.select, read.text, read.tokens
+    inner = _inner(select, read.node, read.table, text, tokens)
     if inner is None:
         return ()
     found = readers(select, inner.clauses.select, tokens)

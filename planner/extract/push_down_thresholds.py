@@ -12,8 +12,9 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.select_list import shows_aggregates
 from planner.bind.unit_query import unit_readings
-from planner.catalog.model import Catalog, Table
+from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import Clauses, at_offset, clauses, fits
 from planner.parser.lexer import Token
 from planner.parser.source_map import Change, Origin, Room
@@ -49,18 +50,16 @@ class _Conjunct:
     moves: bool
 
 
-def lifted(
-    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
-) -> tuple[Change, ...]:
+def push_down_thresholds(read: PrivateRead) -> tuple[Change, ...]:
     """The changes that move thresholds into the SELECT from the query that alone reads it; none if there are none.
 
     Raises KH101, with the question that keeps the thresholds, where the query around shows an aggregate as well.
     """
-    shown = shows_aggregates(select)
-    if shown is None or select.args.get("group") is None:
+    shown = shows_aggregates(read.select)
+    if shown is None or read.select.args.get("group") is None:
         return ()
     try:
-        found = _lifting(select, node, table, text, tokens, catalog)
+        found = _lifting(read)
     except KeyholeError:
         return ()
     if found is None:
@@ -71,15 +70,14 @@ def lifted(
     raise KeyholeError(
         "KH101",
         "Keyhole answers which groups cross a threshold, not how large they are",
-        hint=f"{_alone(select, node, text, tokens, inside)};",
+        hint=f"{_alone(read, inside)};",
         position=position(shown),
     )
 
 
-def _lifting(
-    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
-) -> tuple[list[Change], list[Change] | None] | None:
+def _lifting(read: PrivateRead) -> tuple[list[Change], list[Change] | None] | None:
     """The changes inside and around the subquery; None around if sizes show there, None if there are none."""
+    select, node, text, tokens = read.select, read.node, read.text, read.tokens
     if not isinstance(select.parent, exp.Subquery | exp.CTE):
         return None
     if any(value for key, value in select.args.items() if key not in _IN_QUESTION):
@@ -87,14 +85,14 @@ def _lifting(
     first_node = select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
     found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
-    if found is None or len(found) != 1 or _per_unit(select, node, table, text, tokens):
+    if found is None or len(found) != 1 or _per_unit(read):
         return None
     (reader,) = found
     items = _items(select, place, tokens)
     if items is None or not any(item.aggregate for item in items.values()):
         return None
     conjuncts = _conjuncts(reader, items, tokens)
-    if conjuncts is None or not _kept_side(reader) or not _unambiguous(reader, items, catalog):
+    if conjuncts is None or not _kept_side(reader) or not _unambiguous(reader, items, read.catalog):
         return None
     room = Room(text)
     moved = [_moved(one, reader, items, room, text, tokens) for one in conjuncts if one.moves]
@@ -108,10 +106,10 @@ def _lifting(
     return inside, None if apart else _around(conjuncts, text, tokens)
 
 
-def _per_unit(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> bool:
+def _per_unit(read: PrivateRead) -> bool:
     """Whether the subquery adds up each unit's rows for a question around it, or seems to."""
     try:
-        return bool(unit_readings(select, node, table, text, tokens))
+        return bool(unit_readings(read.select, read.node, read.table, read.text, read.tokens))
     except KeyholeError:
         return True
 
@@ -172,7 +170,7 @@ def _conjuncts(reader: Reader, items: Mapping[str, _Item], tokens: tuple[Token, 
         return None
     mentioned = {id(column): _of(column, reader, items) for column in reader.columns()}
     found: list[_Conjunct] = []
-    for first, past in spans:
+    for (first, past), _ in spans:
         start, end = tokens[first].start, tokens[past - 1].end
         inside = [column for column in reader.columns() if start <= _start(column) < end]
         moves = any(_is_aggregate(mentioned[id(column)], items) for column in inside)
@@ -327,10 +325,11 @@ def _around(conjuncts: tuple[_Conjunct, ...], text: str, tokens: tuple[Token, ..
     return [Change(tokens[conjuncts[0].first - 1].start, end, "")]
 
 
-def _alone(select: exp.Select, node: exp.Table, text: str, tokens: tuple[Token, ...], inside: list[Change]) -> str:
+def _alone(read: PrivateRead, inside: list[Change]) -> str:
     """The subquery as a question of its own."""
-    first_node = select.args["from_"].this
-    place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    text, tokens = read.text, read.tokens
+    first_node = read.select.args["from_"].this
+    place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
     start, end = tokens[place.select].start, tokens[place.end - 1].end
     within = [Change(one.start - start, one.end - start, one.text) for one in inside if start <= one.start <= end]
-    return Origin(text[start:end]).edited(within).text
+    return Origin(text[start:end]).edited(within, rule=push_down_thresholds.__name__).text

@@ -7,7 +7,7 @@ from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, closing
 from planner.parser.lexer import Token
 from planner.parser.subquery_readers import conjunct_spans
-from planner.parser.tree import parse, written
+from planner.parser.tree import bare, written
 from planner.scope.group_by import grouping
 from planner.scope.names import Scope
 
@@ -33,21 +33,19 @@ def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, t
         return None
     kept: list[str] = []
     others: list[str] = []
-    spans = conjunct_spans(select, place, tokens)
-    if spans is None:
+    conjuncts = conjunct_spans(select, place, tokens)
+    if conjuncts is None:
         return None
-    for first, past in spans:
+    for (first, past), condition in conjuncts:
         at = next((index for index in range(first, past) if tokens[index].is_word("in")), past)
         negated = tokens[at - 1].is_word("not")
         column = _column(tokens[first : at - negated])
         if at == past or not tokens[min(at + 2, past - 1)].is_word("select"):
             kept.append(text[tokens[first].start : tokens[past - 1].end])
         elif closing(tokens, at + 1) == past - 1 and [column] == [key.name for key in keys]:
-            inner = text[tokens[at + 2].start : tokens[past - 2].end]
-            tree = parse(inner)
-            asks = isinstance(tree, exp.Select) and len(tree.expressions) == 1
-            if not asks or tree.args.get("having") is None or tree.args.get("group") is None:
+            if not _asks(condition):
                 return None
+            inner = text[tokens[at + 2].start : tokens[past - 2].end]
             others.append(f"{'EXCEPT' if negated else 'INTERSECT'} {inner}")
         else:
             return None
@@ -60,6 +58,17 @@ def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, t
     having = place.part("having", text, tokens)
     parts = (f"SELECT {names}", source, where, f"GROUP BY {names}", having, *others)
     return " ".join(part for part in parts if part) + ";"
+
+
+def _asks(condition: exp.Expr) -> bool:
+    """Whether `key IN (...)` or its negation is about a question."""
+    node = bare(condition)
+    inside = node.this if isinstance(node, exp.Not) else node
+    query = inside.args.get("query")
+    query = query.this if isinstance(query, exp.Subquery) else query
+    if not isinstance(query, exp.Select) or len(query.expressions) != 1:
+        return False
+    return query.args.get("having") is not None and query.args.get("group") is not None
 
 
 def _column(written: tuple[Token, ...]) -> str | None:

@@ -6,7 +6,7 @@ What an escape stands for is never longer than the escape: `\n` is one character
 import re
 
 from planner.errors import KeyholeError
-from planner.parser.lexer import tokens
+from planner.parser.lexer import Token
 
 _SUSPECT = re.compile(r"[eE]'")
 _ESCAPE = re.compile(
@@ -17,7 +17,7 @@ _ESCAPE = re.compile(
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def without_escapes(text: str) -> str:
+def without_escapes(text: str, tokens: tuple[Token, ...]) -> str:
     """The text with plain strings in place of E'...' strings; those that another string continues are left alone.
 
     Raises KH100 for an escape that is no character.
@@ -26,11 +26,10 @@ def without_escapes(text: str) -> str:
         return text
     parts: list[str] = []
     at = 0
-    found = tokens(text)
-    for index, token in enumerate(found):
+    for index, token in enumerate(tokens):
         if token.kind != "string" or text[token.start : token.start + 2] not in ("E'", "e'"):
             continue
-        if index + 1 < len(found) and found[index + 1].kind == "string":
+        if index + 1 < len(tokens) and tokens[index + 1].kind == "string":
             continue
         try:
             plain = _plain(text[token.start + 2 : token.end - 1])

@@ -4,6 +4,7 @@ Statements are split and recognised by these tokens, never by what a parser made
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from planner.errors import KeyholeError
@@ -101,35 +102,72 @@ def tokens(text: str) -> tuple[Token, ...]:
     found: list[Token] = []
     at = 0
     while at < len(text):
-        if len(found) > MOST_TOKENS:
-            raise KeyholeError("KH100", f"the text has more than {MOST_TOKENS:,} words and symbols", position=at + 1)
-        match = _TOKEN.match(text, at)
-        if match is None:
-            if text[at] in "'\"eE":
-                raise KeyholeError("KH100", "a quoted text is not closed", position=at + 1)
-            raise KeyholeError("KH100", f"unexpected character {text[at]!r}", position=at + 1)
-        kind, raw, end = str(match.lastgroup), match.group(), match.end()
-        if kind == "block":
-            end = _end_of_comment(text, at)
-        elif kind == "dollar":
-            close = text.find(raw, end)
-            if close < 0:
-                raise KeyholeError("KH100", "a dollar-quoted text is not closed", position=at + 1)
-            found.append(Token("string", text[end:close], at, close + len(raw)))
-            end = close + len(raw)
-        elif kind in ("word", "quoted"):
-            _refuse_escapes(kind, raw, found, position=at + 1)
-            value = _content(kind, raw)
-            label = kind == "word" and _is_label(value, found)
-            found.append(Token("label" if label else kind, value, at, end))
-        elif kind in ("string", "escaped"):
-            if kind == "escaped" and _CONTINUED.match(text, end):
-                raise KeyholeError("KH100", "an E'...' string in several pieces is not supported", position=at + 1)
-            found.append(Token("string", _content("string", raw), at, end))
-        elif kind != "space":
-            found.append(Token(kind, raw, at, end))
-        at = end
+        at = _read(text, at, found)
     return tuple(found)
+
+
+def tokens_after_edits(text: str, kept: Sequence[tuple[int, int, int]], before: tuple[Token, ...]) -> tuple[Token, ...]:
+    """The tokens of a query after edits of its text: only what is new, and the words beside it, is read.
+
+    Parameters:
+        kept: the spans of the text that were there before, in order: start, end, and start in the text as it was. No
+            edit lies outside the query, so that the last span goes on behind its end.
+        before: the query's tokens before the edits.
+    """
+    places = {token.start: index for index, token in enumerate(before)}
+    last_start, _, last_origin = kept[-1]
+    past = last_start + before[-1].end - last_origin
+    found: list[Token] = []
+    at = before[0].start
+    for start, end, origin in kept:
+        moved = start - origin
+        while at < min(end, past):
+            index = places.get(at - moved) if at >= start else None
+            at = _read(text, at, found)
+            # what a token is may depend on the one before it and on the one after it, and on nothing else
+            if index is None or found[-1] != _moved(before[index], moved):
+                continue
+            while index + 2 < len(before) and before[index + 2].end + moved <= end:
+                index += 1
+                found.append(_moved(before[index], moved))
+                at = found[-1].end
+    return tuple(found)
+
+
+def _moved(token: Token, characters: int) -> Token:
+    return Token(token.kind, token.value, token.start + characters, token.end + characters)
+
+
+def _read(text: str, at: int, found: list[Token]) -> int:
+    """The end of what stands at an offset: a token, which is added to those found before it, or a space or comment."""
+    if len(found) > MOST_TOKENS:
+        raise KeyholeError("KH100", f"the text has more than {MOST_TOKENS:,} words and symbols", position=at + 1)
+    match = _TOKEN.match(text, at)
+    if match is None:
+        if text[at] in "'\"eE":
+            raise KeyholeError("KH100", "a quoted text is not closed", position=at + 1)
+        raise KeyholeError("KH100", f"unexpected character {text[at]!r}", position=at + 1)
+    kind, raw, end = str(match.lastgroup), match.group(), match.end()
+    if kind == "block":
+        return _end_of_comment(text, at)
+    if kind == "dollar":
+        close = text.find(raw, end)
+        if close < 0:
+            raise KeyholeError("KH100", "a dollar-quoted text is not closed", position=at + 1)
+        found.append(Token("string", text[end:close], at, close + len(raw)))
+        return close + len(raw)
+    if kind in ("word", "quoted"):
+        _refuse_escapes(kind, raw, found, position=at + 1)
+        value = _content(kind, raw)
+        label = kind == "word" and _is_label(value, found)
+        found.append(Token("label" if label else kind, value, at, end))
+    elif kind in ("string", "escaped"):
+        if kind == "escaped" and _CONTINUED.match(text, end):
+            raise KeyholeError("KH100", "an E'...' string in several pieces is not supported", position=at + 1)
+        found.append(Token("string", _content("string", raw), at, end))
+    elif kind != "space":
+        found.append(Token(kind, raw, at, end))
+    return end
 
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")

@@ -61,17 +61,14 @@ def growth(changes: Iterable[Change]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A text, and the edits that led to it from another one, each as the pieces of its result.
-
-    `shift` is how many characters stand before both in a longer text.
-    """
+    """A text, and the edits that led to it from another one, each as the pieces of its result; `rules` made them."""
 
     text: str
     edits: tuple[tuple[_Piece, ...], ...] = ()
-    shift: int = 0
+    rules: tuple[str, ...] = ()
 
-    def edited(self, changes: Iterable[Change]) -> "Origin":
-        """The text after more changes. Raises KH106 where these overlap."""
+    def edited(self, changes: Iterable[Change], *, rule: str) -> "Origin":
+        """The text after the changes that a rule makes. Raises KH106 where these overlap."""
         if not apart(changes := tuple(changes)):
             raise KeyholeError("KH106", "this statement cannot be told apart", hint="Write it more simply.")
         parts: list[str] = []
@@ -89,21 +86,23 @@ class Origin:
             at = change.end
         parts.append(self.text[at:])
         pieces.append(_Piece(length, at, kept=True))
-        return replace(self, text="".join(parts), edits=(*self.edits, tuple(pieces)))
+        return replace(self, text="".join(parts), edits=(*self.edits, tuple(pieces)), rules=(*self.rules, rule))
+
+    @property
+    def kept(self) -> tuple[tuple[int, int, int], ...]:
+        """The spans that the last edit kept: start, end, and start in the text before it."""
+        pieces = self.edits[-1]
+        ends = (*(piece.start for piece in pieces[1:]), len(self.text))
+        return tuple((piece.start, end, piece.origin) for piece, end in zip(pieces, ends, strict=True) if piece.kept)
 
     def offset(self, at: int) -> int:
         """Where a 0-based offset in the text lies in the one that was written."""
-        at -= self.shift
         for pieces in reversed(self.edits):
             piece = pieces[bisect_right(pieces, at, key=lambda piece: piece.start) - 1]
             at = piece.origin + (at - piece.start if piece.kept else 0)
-        return at + self.shift
+        return at
 
     def placed(self, error: KeyholeError) -> KeyholeError:
         """The refusal of this text, pointing into the one that was written."""
         position = None if error.position is None else self.offset(error.position - 1) + 1
         return KeyholeError(error.code, error.message, detail=error.detail, hint=error.hint, position=position)
-
-    def moved(self, *, offset: int) -> "Origin":
-        """The same in longer texts that start `offset` characters earlier."""
-        return replace(self, shift=self.shift + offset)

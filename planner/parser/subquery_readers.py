@@ -145,8 +145,10 @@ def unaliased_end(item: exp.Expr, past: int, tokens: tuple[Token, ...]) -> int:
     return at - tokens[at - 1].is_word("as")
 
 
-def conjunct_spans(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> tuple[tuple[int, int], ...] | None:
-    """The tokens of what AND joins in WHERE; all of it if OR does, none without WHERE.
+def conjunct_spans(
+    select: exp.Select, place: Clauses, tokens: tuple[Token, ...]
+) -> tuple[tuple[tuple[int, int], exp.Expr], ...] | None:
+    """What AND joins in WHERE, each with its tokens; all of it if OR does, none without WHERE.
 
     None where they are not what the parser found to be joined.
     """
@@ -159,7 +161,7 @@ def conjunct_spans(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]
     if len(spans) != len(operands):
         return None
     agree = all(within(node, *span, tokens) for node, span in zip(operands, spans, strict=True))
-    return tuple(spans) if agree else None
+    return tuple(zip(spans, operands, strict=True)) if agree else None
 
 
 def _split(first: int, past: int, tokens: tuple[Token, ...]) -> list[tuple[int, int]]:

@@ -1,29 +1,52 @@
-"""SQL text to sqlglot's tree, and back to positions in the text. The tree is shared and never changed."""
+"""SQL text to sqlglot's tree, and back to positions in the text. Whatever is read is read once, and carried on."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.time import format_time
+from sqlglot.tokenizer_core import Token as Word
 
 from planner.errors import KeyholeError
 from planner.parser.escape_strings import without_escapes
-from planner.parser.text_cache import remembered
+from planner.parser.lexer import Token
 
 MOST_CHARACTERS = 200_000  # of a question: its tree takes time and memory with the text's length
+_POSTGRES = Postgres()
+_AROUND_QUESTION = ("with_", "order", "limit", "offset")
 
 
-@remembered(512)
-def parse(text: str) -> exp.Expr:
-    """The tree of one statement. Raises KH100, with the position where the parser gave up."""
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A query as it was read: its text, tokens and tree. Positions in both are offsets into the text.
+
+    What stands before the first token belongs to a statement around the query, as EXPLAIN's own words do.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    tree: exp.Expr
+
+
+def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
+    """The query whose tokens these are, the first of which may stand after other text.
+
+    Raises KH100, with the position where the parser gave up.
+    """
     if len(text) > MOST_CHARACTERS:
         raise KeyholeError("KH100", f"the statement has more than {MOST_CHARACTERS:,} characters")
+    start = tokens[0].start if tokens else 0
+    return Parsed(text, tokens, _tree(" " * start + text[start:], tokens))
+
+
+def _tree(text: str, tokens: tuple[Token, ...]) -> exp.Expr:
     try:
-        text = without_escapes(text)
-        tree = sqlglot.parse_one(text, dialect="postgres")
+        text = without_escapes(text, tokens)
+        words = _POSTGRES.tokenize(text)
+        trees = _POSTGRES.parser().parse(words, text)
     except ParseError as error:
         at = _stopped(error, text)
         raise KeyholeError("KH100", "the statement cannot be parsed", hint=_unparsed(text), position=at) from None
@@ -31,23 +54,24 @@ def parse(text: str) -> exp.Expr:
         raise KeyholeError("KH100", "the statement cannot be parsed") from None
     except RecursionError:
         raise KeyholeError("KH100", "the statement is nested too deeply") from None
-    assert isinstance(tree, exp.Expr)
+    if not trees or trees[0] is None:
+        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_unparsed(text))
+    tree = trees[0] if len(trees) == 1 else exp.Block(expressions=trees)
     for call in list(tree.find_all(exp.Anonymous)):
         if str(call.this).lower() == "every" and len(call.expressions) == 1:
             call.replace(exp.LogicalAnd(this=call.expressions[0]))  # the standard's name of bool_and
     if _PERCENT.search(text):  # the parser spells patterns of dates with these
         for node in tree.find_all(exp.StrToTime, exp.StrToDate):
             node.meta["percent"] = True
-        for shown in _shown_with_percent(tree, text):
+        for shown in _shown_with_percent(tree, words):
             shown.meta["percent"] = True
     return tree
 
 
-def _shown_with_percent(tree: exp.Expr, text: str) -> Iterator[exp.Expr]:
+def _shown_with_percent(tree: exp.Expr, words: Sequence[Word]) -> Iterator[exp.Expr]:
     """The patterns of to_char that may have been written with a percent sign: `%m` is read like `MM`."""
     nodes = list(tree.find_all(exp.TimeToStr))
-    tokens = sqlglot.tokenize(text, dialect="postgres") if nodes else []
-    read = {_read_pattern(token.text) for token in tokens if "%" in token.text}
+    read = {_read_pattern(word.text) for word in words if "%" in word.text} if nodes else set()
     for node in nodes:
         pattern = node.args.get("format")
         if not isinstance(pattern, exp.Literal) or str(pattern.this) in read:
@@ -123,3 +147,11 @@ def bare(node: exp.Expr) -> exp.Expr:
 def written(node: exp.Expr) -> str:
     """The node as SQL in a short, lower-case form, for messages and names."""
     return node.sql(dialect="postgres", normalize_functions="lower", comments=False)
+
+
+def cut_out(select: exp.Select) -> exp.Select:
+    """The SELECT without the statement around it, whose tree is whole no more, nor what orders or cuts its answer."""
+    for clause in _AROUND_QUESTION:
+        select.set(clause, None)
+    select.parent = None
+    return select

@@ -1,7 +1,10 @@
 """What stands inside a statement for Keyhole to answer: questions, and the relations under `keyhole.`."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from sqlglot import exp
 
 from planner.catalog.model import Column, StoredParameter, Table
 from planner.errors import KeyholeError
@@ -15,12 +18,14 @@ from planner.scope.names import JoinedTable, Scope, UnitTable
 class Embedded:
     """A question inside a statement: SELECT ... FROM ... HAVING, without what orders or cuts its answer.
 
-    `offset` is where `text` starts in the statement, 0-based. `alias` is the name that qualifies the table's columns.
-    `stored` is the stored question's name if the text is the owner's, and `parameters` are its own. `joined` are the
-    two sides where the text is a set operation between questions that are answered as one. `looked_up` are the public
-    tables that are joined to `table`, which has their columns; `members` the private ones that it joins. With
-    `per_unit` the question reads a subquery that gives one row per privacy unit and key, and `table` has its columns.
-    `origin` tells where its characters stood in the statement as it was written, if that was flattened.
+    `offset` is where `text` starts in the statement as Keyhole reads it, 0-based. `tree` is its SELECT, the first of a
+    set operation, with positions in that statement, before which `shift` characters stand. `alias` is the name that
+    qualifies the table's columns. `stored` is the stored question's name if the text is the owner's, and `parameters`
+    are its own. `joined` are the two sides where the text is a set operation between questions that are answered as
+    one. `looked_up` are the public tables that are joined to `table`, which has their columns; `members` the private
+    ones that it joins. With `per_unit` the question reads a subquery that gives one row per privacy unit and key, and
+    `table` has its columns. `origin` tells where its characters stood in the statement as it was written, if rules
+    have rewritten that.
     """
 
     text: str
@@ -35,6 +40,8 @@ class Embedded:
     members: tuple[UnitTable, ...] = ()
     per_unit: "UnitQuery | None" = None
     origin: Origin | None = None
+    shift: int = 0
+    tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
     @property
     def scope(self) -> Scope:
@@ -50,18 +57,19 @@ class Embedded:
         """
         return tuple((stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
 
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that have rewritten its statement, by the order in which each first did."""
+        return () if self.origin is None else tuple(dict.fromkeys(self.origin.rules))
+
     def moved(self, *, offset: int) -> "Embedded":
         """The same question in a longer text that starts `offset` characters earlier."""
-        joined = self.joined
-        if joined is not None:
-            joined = replace(joined, left=joined.left.moved(offset=offset), right=joined.right.moved(offset=offset))
-        origin = None if self.origin is None else self.origin.moved(offset=offset)
-        return replace(self, offset=self.offset + offset, joined=joined, origin=origin)
+        return replace(self, shift=self.shift + offset)
 
     def placed(self, error: KeyholeError) -> KeyholeError:
-        """A refusal of this text, pointing into the statement that holds it."""
-        moved = error.moved(offset=self.offset)
-        return moved if self.origin is None else self.origin.placed(moved)
+        """A refusal of this question, pointing into the text that holds its statement."""
+        written = error if self.origin is None else self.origin.placed(error)
+        return written.moved(offset=self.shift)
 
     def is_all_of(self, statement: str) -> bool:
         """Whether the statement is this question and nothing around it."""
@@ -72,10 +80,11 @@ class Embedded:
 class UnitQuery:
     """A subquery that gives one row per privacy unit and key, in the FROM of a question or in a WITH query.
 
-    `text` is its SELECT, which starts `offset` characters after the question's start (before it, if negative). It reads
-    `table` under the name `alias` and groups by `groups`. `listed` are the names of its columns, each with the column
-    of the question's table that it is.
-    `conditions`, once it is resolved, are what it says of whole units: of its groups in WHERE, of totals in HAVING.
+    `text` is its SELECT, which starts at `offset` in the statement, and `tree` that as it was read. It reads `table`
+    under the name `alias` and groups by `groups`. `listed` are the names of its columns, each with the column of the
+    question's table that it is.
+    `alone` if the statement is a question behind one WITH query and nothing else. `conditions`, once it is resolved,
+    are what it says of whole units: of its groups in WHERE, of totals in HAVING.
     """
 
     text: str
@@ -85,6 +94,8 @@ class UnitQuery:
     groups: tuple[Column, ...]
     listed: tuple[tuple[str, str], ...]
     conditions: tuple[Condition, ...] = ()
+    alone: bool = False
+    tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +105,15 @@ class Joined:
     operation: Literal["union", "intersect", "except"]
     left: Embedded
     right: Embedded
+
+
+def leaves(embedded: Embedded) -> Iterator[Embedded]:
+    """The question itself, or the sides of its set operations, from left to right."""
+    if embedded.joined is None:
+        yield embedded
+    else:
+        yield from leaves(embedded.joined.left)
+        yield from leaves(embedded.joined.right)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,18 @@ outside its public domain, or NULL, are in no group, whatever the expression giv
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from itertools import product
 from math import prod
 
-import sqlglot
 from sqlglot import exp
 
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, parse, position, written
+from planner.parser.tree import bare, position, written
 from planner.scope.key_expressions import images
 from planner.scope.key_values import NotExact, Typed, given
 from planner.scope.names import Scope, kind_of, part_of, referenced
@@ -39,16 +38,17 @@ class KeyExpression:
 
     text: str
     columns: tuple[tuple[str, Column], ...]
+    tree: exp.Expr = field(compare=False, repr=False)
 
 
 def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
     """The expression over key columns alone, or None if it reads others or none. Raises KH201, KH202."""
     found: dict[str, Column] = {}
 
-    def leaf(column: Column, to: str | None) -> exp.Expr:
-        named = sqlglot.parse_one(scope.spelled(column), dialect="postgres")
+    def leaf(column: Column, to: exp.DType | None) -> exp.Expr:
+        named = scope.reference(column)
         found[written(named)] = column
-        return named if to is None else exp.Cast(this=named, to=exp.DataType.build(to, dialect="postgres"))
+        return named if to is None else exp.Cast(this=named, to=exp.DataType(this=to))
 
     def over_keys(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Paren):
@@ -59,19 +59,19 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
         instead = stand_in(part, scope) if isinstance(part, exp.Column) else None
         if instead is not None and isinstance(part, exp.Column):
             stamp = scope.column(part).sql_type is SqlType.TIMESTAMP
-            return leaf(instead, "timestamp" if stamp else None)
+            return leaf(instead, exp.DType.TIMESTAMP if stamp else None)
         return part
 
     if any(isinstance(part, exp.Query | exp.AggFunc | exp.Window | exp.Parameter | exp.Star) for part in node.walk()):
         return None
     if any("percent" in part.meta for part in node.find_all(exp.TimeToStr)):
         raise _refused(node, "Keyhole does not read patterns with a percent sign.")
-    text = written(bare(_detached(node).transform(over_keys, copy=False)))
-    tree = _parsed(text)
+    tree = bare(_detached(node).transform(over_keys, copy=False))
+    text = written(tree)
     read = {written(column) for column in tree.find_all(exp.Column)}
     if not read or not read <= set(found):
         return None
-    return KeyExpression(text, tuple((name, found[name]) for name in sorted(read)))
+    return KeyExpression(text, tuple((name, found[name]) for name in sorted(read)), tree)
 
 
 def _detached(node: exp.Expr) -> exp.Expr:
@@ -84,13 +84,14 @@ def _is_key(column: Column) -> bool:
     return column.domain is not None
 
 
-def _type(part: exp.Expr, scope: Scope) -> str | None:
+def _type(part: exp.Expr, scope: Scope) -> exp.DType | None:
     """The type that PostgreSQL gives an expression which a derived column stands for, where it is not the column's."""
     part = bare(part)
     if isinstance(part, exp.Extract):
-        return "numeric"
+        return exp.DType.DECIMAL
     if isinstance(part, exp.TimestampTrunc):
-        return "timestamp" if _of_timestamp(part.this, scope) else "timestamptz"
+        stamp = _of_timestamp(part.this, scope)
+        return exp.DType.TIMESTAMP if stamp else exp.DType.TIMESTAMPTZ
     return None
 
 
@@ -163,9 +164,9 @@ def by_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[C
     for index, expression in found.items():
         if len(expression.columns) == 1:
             (_, base), *_ = expression.columns
-            same = [one.text for one in found.values() if len(one.columns) == 1 and one.columns[0][1].name == base.name]
-            texts = tuple(dict.fromkeys(same))
-            result[index] = (base if base.name in plain else _grouped_by(texts, base, items[index], scope),)
+            same = [one for one in found.values() if len(one.columns) == 1 and one.columns[0][1].name == base.name]
+            together = tuple(dict.fromkeys(same))
+            result[index] = (base if base.name in plain else _grouped_by(together, base, items[index], scope),)
     return result
 
 
@@ -175,23 +176,22 @@ def _tell_apart(expression: KeyExpression, item: exp.Expr) -> None:
     size = prod(len(column.domain or ()) for _, column in expression.columns)
     if size > MOST_VALUES:
         raise _refused(item, f"It would have to be computed for {size:,} combinations of values.")
-    tree = _parsed(expression.text)
     combinations = product(*(_given(column) for _, column in expression.columns))
     try:
-        results = images(tree, [dict(zip(names, values, strict=True)) for values in combinations])
+        results = images(expression.tree, [dict(zip(names, values, strict=True)) for values in combinations])
     except NotExact as part:
         raise _not_exact(item, part) from None
     if len({(one.kind, one.raw) for one in results}) < size:
         raise _refused(item, "It gives several combinations of keys one value.")
 
 
-def _grouped_by(texts: tuple[str, ...], base: Column, item: exp.Expr, scope: Scope) -> Column:
+def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.Expr, scope: Scope) -> Column:
     """The column by which expressions of one key group: the key itself, or the classes that they make of its values."""
     domain = base.domain or ()
     if len(domain) > MOST_VALUES:
         raise _refused(item, f"It would have to be computed for {len(domain):,} values.")
     try:
-        pairs = _pairs(texts, _spelled(base, scope), base)
+        pairs = _pairs(expressions, written(scope.reference(base)), base)
     except NotExact as part:
         raise _not_exact(item, part) from None
     first = tuple(dict.fromkeys(value for _, value in pairs))
@@ -199,7 +199,7 @@ def _grouped_by(texts: tuple[str, ...], base: Column, item: exp.Expr, scope: Sco
         return base
     if isinstance(base.derivation, Lookup) or scope.listed is not None:
         raise _refused(item, "It gives several values of a key one value, and the key is another table's column.")
-    name = ", ".join(texts)
+    name = ", ".join(expression.text for expression in expressions)
     if any(column.name == name for column in scope.table.columns):
         raise _refused(item, "A column has this name.")
     digest = sha256("\n".join(f"{as_text(value)!r} {as_text(to)!r}" for value, to in pairs).encode()).hexdigest()
@@ -215,15 +215,11 @@ def _grouped_by(texts: tuple[str, ...], base: Column, item: exp.Expr, scope: Sco
     )
 
 
-def _spelled(base: Column, scope: Scope) -> str:
-    return written(sqlglot.parse_one(scope.spelled(base), dialect="postgres"))
-
-
 @lru_cache(maxsize=128)
-def _pairs(texts: tuple[str, ...], name: str, base: Column) -> tuple[tuple[Value, Value], ...]:
+def _pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column) -> tuple[tuple[Value, Value], ...]:
     """Each value of the key with the first value for which all expressions are the same. Raises `NotExact`."""
     rows = [{name: typed} for typed in _given(base)]
-    computed = [images(_parsed(text), rows) for text in texts]
+    computed = [images(expression.tree, rows) for expression in expressions]
     firsts: dict[tuple[tuple[str, object], ...], Value] = {}
     pairs: list[tuple[Value, Value]] = []
     for value, *found in zip(base.domain or (), *computed, strict=True):
@@ -234,12 +230,6 @@ def _pairs(texts: tuple[str, ...], name: str, base: Column) -> tuple[tuple[Value
 
 def _given(column: Column) -> Iterator[Typed]:
     return (given(value, column.sql_type) for value in column.domain or ())
-
-
-def _parsed(text: str) -> exp.Expr:
-    select = parse(f"SELECT {text}")
-    assert isinstance(select, exp.Select)
-    return bare(select.expressions[0])
 
 
 def _not_exact(item: exp.Expr, part: NotExact) -> KeyholeError:

@@ -164,18 +164,27 @@ class Scope:
         """How the question would name a column, or write the expressions of keys that it stands for."""
         if isinstance(column.derivation, Lookup) and column.derivation.classes:
             return column.name
+        return ".".join(readable(part) for part in self._path(column))
+
+    def reference(self, column: Column) -> exp.Column:
+        """A column as the question would name it, as an expression."""
+        *table, called = (exp.to_identifier(part, quoted=readable(part) != part) for part in self._path(column))
+        return exp.Column(this=called, table=table[0] if table else None)
+
+    def _path(self, column: Column) -> tuple[str, ...]:
+        """The names by which the question would read a column: the table's, where it takes one, and the column's."""
         for name_, column_ in self.listed or ():
             if column_ == column.name:
-                return readable(name_)
+                return (name_,)
         for joined in self.joined:
             for public, named in joined.columns:
                 if named == column.name and isinstance(column.derivation, Lookup):
-                    return f"{readable(joined.alias)}.{readable(public)}"
+                    return joined.alias, public
         for member in self.members:
             for written, named in member.columns:
                 if named == column.name:
-                    return f"{readable(member.alias)}.{readable(written)}"
-        return f"{readable(self.alias)}.{readable(column.name)}" if self.joined else readable(column.name)
+                    return member.alias, written
+        return (self.alias, column.name) if self.joined else (column.name,)
 
     def equality(self, joined: JoinedTable) -> exp.Expr:
         """The equality that joins a public table, as an expression of this question."""

@@ -8,7 +8,7 @@ from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
 from planner.statements.kinds import Executing, Explaining, PassThrough, Statement
 from planner.statements.prepare_execute import execute_statement
-from planner.statements.query import inner_statement, query_statement
+from planner.statements.query import query_statement
 
 
 def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
@@ -19,11 +19,11 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     start, analyze, form = _explain_options(found)
     if start >= len(found):
         raise KeyholeError("KH100", "EXPLAIN needs a statement", position=found[-1].end)
-    inner, rest = inner_statement(text, found, start)
+    rest = found[start:]
     if rest[0].is_word("execute"):
-        result = execute_statement(inner, rest, catalog)
+        result = execute_statement(text, rest, catalog)
     elif rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table"):
-        result = query_statement(inner, rest, catalog)
+        result = query_statement(text, rest, catalog)
     else:
         raise not_allowed(f"EXPLAIN of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
     if analyze is not None:
@@ -38,10 +38,8 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     if not isinstance(result, Asking):
         return PassThrough("explain")
     questions = result.questions
-    if not questions:  # PostgreSQL explains how it reads what Keyhole gives it
-        at, first = rest[0].start, result.outer[0]
-        assert isinstance(first, str)
-        return replace(result, outer=(text[:at] + first[at:], *result.outer[1:]))
+    if not questions:
+        return result  # PostgreSQL explains how it reads what Keyhole gives it
     if len(questions) != 1 or len(result.embedded) != 1:
         raise KeyholeError(
             "KH106",

@@ -8,7 +8,7 @@ from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
 from planner.statements.allow_list import check_own_names
 from planner.statements.kinds import Executing, PassThrough, Preparing, Statement
-from planner.statements.query import inner_statement, query_statement
+from planner.statements.query import query_statement
 
 
 def _after(found: tuple[Token, ...], word: str) -> int | None:
@@ -27,15 +27,11 @@ def _held(word: str, what: str, text: str, found: tuple[Token, ...], catalog: Ca
     start = _after(found, word)
     if start is None:
         raise not_allowed(f"{found[0].value.upper()} of this form is not allowed", position=found[0].start + 1)
-    inner, rest = inner_statement(text, found, start)
+    rest = found[start:]
     if not (rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table")):
         raise not_allowed(f"{what} of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
-    result = query_statement(inner, rest, catalog)
-    if isinstance(result, PassThrough):
-        return PassThrough(found[0].value)
-    at, first = rest[0].start, result.outer[0]
-    assert isinstance(first, str)
-    return replace(result, outer=(text[:at] + first[at:], *result.outer[1:]))
+    result = query_statement(text, rest, catalog)
+    return PassThrough(found[0].value) if isinstance(result, PassThrough) else result
 
 
 def declare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:

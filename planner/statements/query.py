@@ -9,12 +9,6 @@ from planner.statements.kinds import PassThrough
 
 
 def query_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
-    """A query: passed to the shadow where no question is inside. Raises as `classify` does."""
+    """A query, whose tokens these are: passed to the shadow where no question is inside. Raises as `classify` does."""
     check_functions(found)
     return embed(text, found, catalog) or PassThrough("select")
-
-
-def inner_statement(text: str, found: tuple[Token, ...], start: int) -> tuple[str, tuple[Token, ...]]:
-    """The statement from a token on, in a text where every character keeps its position."""
-    at = found[start].start
-    return " " * at + text[at:], found[start:]

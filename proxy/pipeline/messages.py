@@ -9,7 +9,6 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-from sqlglot import exp
 
 from accountant.store.attempts import Attempt
 from mechanisms.formula import Booleans, Cut, evaluate
@@ -19,7 +18,6 @@ from planner.catalog.model import Analyst, Catalog, Value
 from planner.errors import KeyholeError
 from planner.explain.guarantee import guarantee_json
 from planner.extract.outer_query import Asking
-from planner.parser.tree import parse
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
@@ -91,11 +89,8 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
 
 def _behind_its_totals(text: str, question: Embedded) -> bool:
     """Whether a text is a question behind the one WITH query that adds up its units."""
-    tree = parse(text)
-    with_ = tree.args.get("with_")
     ends = question.offset + len(question.text) == len(text)
-    alone = isinstance(tree, exp.Select) and with_ is not None and len(with_.expressions) == 1
-    return ends and alone and question.per_unit is not None
+    return ends and question.per_unit is not None and question.per_unit.alone
 
 
 @dataclass(frozen=True, slots=True)

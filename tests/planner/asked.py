@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from datetime import date
 
+from sqlglot import exp
+
 from planner.bind.question import ask
 from planner.catalog.model import Catalog, Value
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
+from planner.parser.lexer import tokens
+from planner.parser.tree import parse
 from planner.question.model import Question
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
@@ -20,6 +24,13 @@ def asking(sql: str, catalog: Catalog | None = None) -> Asking:
     statement = classify(sql, catalog or retail())
     assert isinstance(statement, Asking), statement
     return statement
+
+
+def select(sql: str) -> exp.Select:
+    """The tree of a SELECT."""
+    tree = parse(sql, tokens(sql)).tree
+    assert isinstance(tree, exp.Select)
+    return tree
 
 
 def refusal(sql: str, **settings: str) -> KeyholeError | None:

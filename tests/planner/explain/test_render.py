@@ -27,6 +27,7 @@ from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
 from tests.effort import examples
+from tests.planner.asked import select
 from tests.seeded_noise import SeededNoise
 from tests.worlds.questions import ACCURACY, CAPPED, CLIPPED, ROWS, above, below, count, question, total, units
 
@@ -45,13 +46,15 @@ CATALOG = Catalog(
 
 
 def typed(having: str, *, table: Table = ROWS, accuracy: Accuracy = ACCURACY) -> Question:
+    text = f"SELECT country, month FROM sales GROUP BY country, month HAVING {having}"
     embedded = Embedded(
-        text=f"SELECT country, month FROM sales GROUP BY country, month HAVING {having}",
+        text=text,
         offset=0,
         table=table,
         alias="sales",
         keys=(table.column("country"), table.column("month")),
         stored=None,
+        tree=select(text),
     )
     return ask(embedded, CATALOG, accuracy=accuracy, parameters={}, today=date(2011, 12, 10))
 

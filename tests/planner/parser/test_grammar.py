@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks.oracle.statements import statement
 from planner.extract.outer_query import Asking, outer_sql
+from planner.parser.lexer import tokens
 from planner.parser.tree import parse
 from planner.statements.classify import classify, split
 from tests.effort import examples, rounds
@@ -103,7 +104,7 @@ def test_random_questions_are_postgresqls_sql() -> None:
     for _ in range(rounds(2_000, quick=300)):
         sql = statement(drawn).sql
         assert accepted(sql), sql
-        parse(sql)
+        parse(sql, tokens(sql))
 
 
 @given(st.sampled_from(_WHOLE), st.randoms(use_true_random=False))

@@ -9,11 +9,11 @@ import psycopg
 
 from planner.catalog.model import Column, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import parse
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
 from planner.scope.names import Scope
 from planner.values.expressions import Given
+from tests.planner.asked import select
 
 _TABLE = Table(
     name="r",
@@ -89,7 +89,7 @@ def _tree(random_: random.Random, depth: int) -> str:
 
 
 def _kept(where: str, parameters: Mapping[int, Value | None] | None = None) -> list[int]:
-    tree = parse(f"SELECT 1 FROM r WHERE {where}").args["where"].this
+    tree = select(f"SELECT 1 FROM r WHERE {where}").args["where"].this
     given = Given(parameters=parameters or {}, today=date(2026, 1, 2))
     condition = row_condition(tree, Scope(_TABLE, "r"), given)
     return [k for k, row in enumerate(_ROWS) if evaluate(condition, row) is True]

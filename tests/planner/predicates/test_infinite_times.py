@@ -10,11 +10,11 @@ import pytest
 from planner.catalog.model import Column, Derivation, SqlType, Table
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
-from planner.parser.tree import parse
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
 from planner.scope.names import Scope
 from planner.values.expressions import Given
+from tests.planner.asked import select
 
 _TABLE = Table(
     name="r",
@@ -88,7 +88,8 @@ def test_infinite_times_count_as_postgresql_counts_them(connection: psycopg.Conn
             connection,
             where.replace("extract(hour FROM s)", "(CASE WHEN s < '10000-01-01' THEN extract(hour FROM s) END)"),
         )
-        condition = row_condition(parse(f"SELECT 1 FROM r WHERE {where}").args["where"].this, Scope(_TABLE, "r"), given)
+        read = select(f"SELECT 1 FROM r WHERE {where}").args["where"].this
+        condition = row_condition(read, Scope(_TABLE, "r"), given)
         sql = RowSql(_TABLE, POSTGRES)
         assert _kept(connection, sql.holds(condition)) == expected, where
         grouped = of_groups(condition, [_TABLE.column("day")], _TABLE.columns)
@@ -107,7 +108,7 @@ def test_a_key_s_own_condition_stays_the_key_s() -> None:
     ):
         written, named = (
             row_condition(
-                parse(f"SELECT 1 FROM r WHERE {form.format(x)}").args["where"].this, Scope(_TABLE, "r"), given
+                select(f"SELECT 1 FROM r WHERE {form.format(x)}").args["where"].this, Scope(_TABLE, "r"), given
             )
             for x in ("date_trunc('month', s)", "month")
         )

@@ -14,10 +14,10 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
-from planner.parser.tree import parse
 from planner.predicates.condition import row_condition
 from planner.scope.names import Scope
 from planner.values.expressions import Given
+from tests.planner.asked import select
 
 _COLUMNS = {
     "i": ("integer", SqlType.INTEGER, ["-7", "-1", "0", "1", "2", "3", "5", "66", "2147480000"]),
@@ -166,7 +166,7 @@ class _Engines:
         return [k for (k,) in found]
 
     def kept(self, where: str, parameters: Mapping[int, Value | None] | None = None) -> list[list[int]]:
-        tree = parse(f"SELECT 1 FROM r WHERE {where}").args["where"].this
+        tree = select(f"SELECT 1 FROM r WHERE {where}").args["where"].this
         given = Given(parameters=parameters or {}, today=date(2011, 6, 30), utc=True)
         condition = row_condition(tree, Scope(_TABLE, "r"), given)
         postgres = RowSql(_TABLE, POSTGRES).holds(condition)

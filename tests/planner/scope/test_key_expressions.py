@@ -7,10 +7,9 @@ import psycopg
 import pytest
 
 from planner.catalog.model import SqlType
-from planner.parser.tree import parse
 from planner.scope.key_expressions import images
 from planner.scope.key_values import NotExact, given
-from tests.planner.asked import asked, refusal
+from tests.planner.asked import asked, refusal, select
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +45,8 @@ def _expression(random_: random.Random, depth: int) -> str:
 
 def _ours(expression: str) -> list[int] | None:
     """For each hour the first of its group; None where refused."""
-    select = parse(f"SELECT {expression}")
-    found = images(select.expressions[0], [{"hour": given(hour, SqlType.INTEGER)} for hour in _HOURS])
+    tree = select(f"SELECT {expression}")
+    found = images(tree.expressions[0], [{"hour": given(hour, SqlType.INTEGER)} for hour in _HOURS])
     first: dict[object, int] = {}
     return [first.setdefault((one.kind, one.raw), hour) for hour, one in zip(_HOURS, found, strict=True)]
 

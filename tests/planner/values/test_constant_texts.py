@@ -10,13 +10,13 @@ import pytest
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import parse
 from planner.predicates.letter_case import spellings
 from planner.predicates.refusals import unlisted
 from planner.values.array_literals import members
 from planner.values.expressions import Given, fold
 from planner.values.like import like, parts
 from planner.values.model import nearest_real
+from tests.planner.asked import select
 
 _NODE = exp.Column(this=exp.to_identifier("x"))
 
@@ -62,7 +62,7 @@ def test_what_is_no_array_of_one_dimension(text: str) -> None:
 
 
 def _folded(expression: str, *, utc: bool) -> object:
-    return fold(parse(f"SELECT {expression}").expressions[0], Given(parameters={}, today=date(2011, 1, 1), utc=utc))
+    return fold(select(f"SELECT {expression}").expressions[0], Given(parameters={}, today=date(2011, 1, 1), utc=utc))
 
 
 _ZONED = [

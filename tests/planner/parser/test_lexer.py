@@ -1,0 +1,71 @@
+"""Tokens of an edited text: what is read again is what changed, and the tokens are those of the whole text."""
+
+import random
+
+import pytest
+
+from planner.errors import KeyholeError
+from planner.parser.lexer import Token, tokens, tokens_after_edits
+from planner.parser.source_map import Change, Origin, apart
+from tests.planner.spec import SPEC, pairs
+
+_NEW = (
+    "",
+    " ",
+    "x",
+    ".",
+    " AS ",
+    "'",
+    "''",
+    "E'a'",
+    '"q"',
+    'U&"x"',
+    "--c\n",
+    "/*",
+    "*/",
+    "5",
+    "..",
+    "1e",
+    "<",
+    "$$",
+    "$1",
+)
+_MORE = ("(", ")", " HAVING count(*) > 3", "uescape", "\n", "é", "as")
+
+
+def _all_at_once(text: str, *, start: int, past: int) -> tuple[Token, ...] | str:
+    try:
+        return tuple(token for token in tokens(" " * start + text[start:]) if token.start < past)
+    except KeyholeError as error:
+        return error.code
+
+
+def _after_edits(edited: Origin, before: tuple[Token, ...]) -> tuple[Token, ...] | str:
+    try:
+        return tokens_after_edits(edited.text, edited.kept, before)
+    except KeyholeError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tokens_after_edits_are_those_of_the_whole_text(seed: int) -> None:
+    """1,000 statements of the corpus, each with up to three random edits, half of them at the edges of words."""
+    drawn = random.Random(seed)
+    statements = [sql for path in sorted(SPEC.glob("*.sql")) for sql, _ in pairs(path.name) if "'a" not in sql]
+    checked = 0
+    for sql in drawn.choices(statements, k=1000):
+        before = tokens(sql)
+        before = before[drawn.randrange(min(3, len(before))) :]
+        places = [edge for token in before for edge in (token.start, token.end)]
+        if drawn.random() < 0.5:
+            places = list(range(before[0].start, before[-1].end + 1))
+        spans = [sorted(drawn.choices(places, k=2)) for _ in range(drawn.randrange(1, 4))]
+        changes = [Change(a, b if b - a < 30 else a, drawn.choice(_NEW + _MORE)) for a, b in spans]
+        if not apart(changes):
+            continue
+        edited = Origin(sql).edited(changes, rule="some")
+        start, _, origin = edited.kept[-1]
+        past = start + before[-1].end - origin
+        assert _after_edits(edited, before) == _all_at_once(edited.text, start=before[0].start, past=past)
+        checked += 1
+    assert checked > 500

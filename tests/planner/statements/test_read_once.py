@@ -1,0 +1,91 @@
+"""Every statement of the corpus is lexed twice at most, and parsed once and again for each rule that rewrites it."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlglot.parser import Parser
+from sqlglot.tokens import Tokenizer
+
+from planner.bind.question import ask
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.extract.outer_query import Asking
+from planner.parser import lexer
+from planner.scope import key_classes
+from planner.statements import classify as classifying
+from planner.statements.settings import accuracy
+from tests.planner.asked import TODAY
+from tests.planner.spec import SPEC, pairs
+from tests.worlds.people import people
+from tests.worlds.retail import retail
+from tests.worlds.stays import stays
+
+_CATALOGS: dict[str, Callable[[], Catalog]] = {"per_unit.sql": stays, "same_unit.sql": people}
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often text is lexed and parsed, by whomever, and how often rules rewrite it."""
+    found: Counter[str] = Counter()
+
+    def counted(function: Callable[..., Any], what: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            found[what] += 1
+            return function(*arguments, **named)
+
+        return call
+
+    lex, lex_again = lexer.tokens, lexer.tokens_after_edits
+    for module in [module for name, module in sys.modules.items() if name.startswith("planner.")]:
+        for name, value in list(vars(module).items()):
+            if value is lex:
+                monkeypatch.setattr(module, name, counted(lex, "lexed"))
+            if value is lex_again:
+                monkeypatch.setattr(module, name, counted(lex_again, "rewritten"))
+    monkeypatch.setattr(Tokenizer, "tokenize", counted(Tokenizer.tokenize, "lexed by the parser"))
+    monkeypatch.setattr(Parser, "_parse", counted(Parser._parse, "parsed"))
+    key_classes._pairs.cache_clear()
+    return found
+
+
+def _read(sql: str, catalog: Catalog) -> None:
+    try:
+        statement = classifying.classify(sql, catalog)
+        for question in statement.questions if isinstance(statement, Asking) else ():
+            wanted = accuracy({}, catalog.defaults)
+            ask(question, catalog, accuracy=wanted, parameters={1: 5}, today=TODAY, utc=True)
+    except KeyholeError:
+        pass
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in SPEC.glob("*.sql")))
+def test_text_is_read_once(name: str, counts: Counter[str]) -> None:
+    catalog = _CATALOGS.get(name, retail)()
+    stored = {question.name for question in catalog.stored_questions}
+    for sql, _ in pairs(name):
+        counts.clear()
+        try:
+            (part, *more) = classifying.split(sql)
+        except KeyholeError:
+            continue
+        if more:
+            continue
+        _read(part.text, catalog)
+        texts = 1 + sum(sql.count(one) for one in stored)  # a stored question is a text of its own
+        assert counts["lexed"] <= 1 + texts, sql
+        assert counts["parsed"] <= texts + counts["rewritten"], sql
+        assert counts["lexed by the parser"] == counts["parsed"], sql
+
+
+def test_a_statement_is_read_again_for_each_rule_that_rewrites_it(counts: Counter[str]) -> None:
+    sql = (
+        "SELECT w FROM (SELECT ward AS w, count(*) AS n FROM (SELECT * FROM visits WHERE age > 40) v GROUP BY ward) t "
+        "WHERE n > 3000"
+    )
+    statement = classifying.classify(sql, retail())
+    assert isinstance(statement, Asking)
+    assert statement.questions[0].rules == ("pull_up_subqueries", "push_down_thresholds")
+    assert counts == {"lexed": 1, "lexed by the parser": 3, "parsed": 3, "rewritten": 2}
