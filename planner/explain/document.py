@@ -29,7 +29,7 @@ from planner.question.model import Offsets
 from planner.question.plan import Plan
 
 
-def explain_json(plan: Plan, *, left: QuestionBalance | None) -> dict[str, Any]:
+def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, ...] = ()) -> dict[str, Any]:
     """The plan as a JSON document, for `EXPLAIN (FORMAT JSON)`, REST and the command line.
 
     A functional's sensitivity, shift and tolerance are in integer steps, each worth `unit_size` of the analyst's unit;
@@ -81,6 +81,8 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None) -> dict[str, Any]:
         "rollup": _rollup_json(plan),
         "warnings": list(plan.warnings),
     }
+    if rules:
+        document["rewritten_by"] = list(rules)
     if left is not None:
         document["data_version"] = left.version
         document["left"] = left.epsilon

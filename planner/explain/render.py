@@ -12,15 +12,16 @@ from planner.question.plan import Plan
 SQL_LINES = 14  # of EXPLAIN's one screen; the rest is in JSON
 
 
-def explain_text(plan: Plan, *, left: QuestionBalance | None) -> tuple[str, ...]:
+def explain_text(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The plan as lines for EXPLAIN.
 
     Guarantee: a function of plan and balances; nothing in it depends on data, and nothing is spent.
 
     Parameters:
         left: the balances of the question's keys, None where there is no ledger to ask.
+        rules: that have rewritten the statement.
     """
-    return tuple(_lines(plan, left))
+    return tuple(_lines(plan, left, rules))
 
 
 def bounding_notes(plan: Plan) -> Iterator[str]:
@@ -43,7 +44,7 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
         yield f"one ({table.unit_text}) counts at most {table.row_cap.rows} rows per group, chosen by a hash"
 
 
-def _lines(plan: Plan, left: QuestionBalance | None) -> Iterator[str]:
+def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:
     yield _heading(plan, left)
     yield from formula_lines(plan)
     yield from cost_lines(plan)
@@ -58,6 +59,8 @@ def _lines(plan: Plan, left: QuestionBalance | None) -> Iterator[str]:
         if left.waiting is not None:
             yield from left.waiting.lines()
     yield from noise_lines(plan)
+    if rules:
+        yield f"  Rewritten by: {', '.join(rules)}"
     for note in bounding_notes(plan):
         yield f"  Bounding: {note}"
     yield f"  Guarantee: {guarantee_sentence(plan)}"

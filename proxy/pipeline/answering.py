@@ -13,7 +13,6 @@ from planner.explain.document import explain_json
 from planner.explain.guarantee import guarantee_sentence
 from planner.explain.render import explain_text
 from planner.extract.outer_query import outer_sql
-from planner.parser.text_cache import SHORT_CHARACTERS, remembered
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded, EmbeddedVirtual
 from planner.statements import stored_parameters
@@ -35,6 +34,7 @@ from proxy.pipeline import affordable, approval
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, Request, StatementPart
+from proxy.pipeline.text_cache import SHORT_CHARACTERS, remembered
 from proxy.pipeline.virtual_rows import virtual_rows
 from proxy.service.service import Service
 
@@ -191,16 +191,17 @@ def read_part(text: str, offset: int, statement: Statement) -> StatementPart:
 def explained(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
     """EXPLAIN's lines for a question, with what is left for it; spends nothing and touches no data."""
     plan = pipeline.prepare(service, asked)
-    left = _left(service, plan, asked)
+    left, rules = _left(service, plan, asked), asked.question.rules
     if form == "json":
-        return (json.dumps([{"Keyhole": explain_json(plan, left=left)}], indent=2, ensure_ascii=False),)
-    return explain_text(plan, left=left)
+        document = explain_json(plan, left=left, rules=rules)
+        return (json.dumps([{"Keyhole": document}], indent=2, ensure_ascii=False),)
+    return explain_text(plan, left=left, rules=rules)
 
 
 def explained_document(service: Service, asked: Asked) -> dict[str, object]:
     """The plan of a question as a document, for REST and the command line."""
     plan = pipeline.prepare(service, asked)
-    return explain_json(plan, left=_left(service, plan, asked))
+    return explain_json(plan, left=_left(service, plan, asked), rules=asked.question.rules)
 
 
 def _left(service: Service, plan: Plan, asked: Asked) -> QuestionBalance:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from planner.errors import KeyholeError
 from planner.parser import lexer
-from planner.parser.text_cache import SHORT_CHARACTERS, remembered
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import pressed_out
+from proxy.pipeline.text_cache import SHORT_CHARACTERS, remembered
 from proxy.wire.backend import CommandComplete, Report
 from proxy.wire.frames import LOGIN_LIMIT_BYTES
 from proxy.wire.frontend import Flush, Query, Startup
