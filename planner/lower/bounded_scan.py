@@ -1,0 +1,215 @@
+"""The scan where a privacy unit has several rows: bounded totals of each unit in each key, summed per key.
+
+Guarantee: one unit is in at most G keys, and changes what is summed there by no more than its clipped total or, under
+a row cap, by its first rows in the order of md5. Which keys and rows count is decided before WHERE.
+"""
+
+from dataclasses import dataclass, replace
+
+from planner.catalog.model import RowCap
+from planner.lower.contribution_bounds import Bounding, not_null
+from planner.lower.domain import listed, restriction
+from planner.lower.functional import FunctionalSql
+from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
+from planner.lower.layout import group_by, indented, select, where
+from planner.lower.row import RowSql
+from planner.question.condition import ALWAYS
+from planner.question.model import Measure, Question
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedScan:
+    """The shape for privacy units of several rows: totals per unit and key, at most G keys a unit, clipped, summed."""
+
+    question: Question
+    row: RowSql
+    bounding: Bounding
+    functionals: tuple[FunctionalSql, ...]
+
+    @property
+    def relation(self) -> str:
+        """The step that holds the units' totals in the end."""
+        return "chosen" if self.bounding.chooses else "totals"
+
+    @property
+    def where_comes_first(self) -> bool:
+        """Whether WHERE is asked of rows as they are read: where all keys and rows of a unit count, none is missed."""
+        return not self.bounding.chooses and self.question.table.row_cap is None
+
+    @property
+    def counted(self) -> list[FunctionalSql]:
+        """The functionals over the rows that are read; each asks WHERE of a row unless it was asked before."""
+        asked = ALWAYS if self.where_comes_first else self.question.where
+        return [replace(functional, where=asked) for functional in self.functionals]
+
+    def steps(self) -> list[str]:
+        """The steps that end in one row per unit and key."""
+        cap = self.question.table.row_cap
+        rows = self._eligible()
+        if self.where_comes_first:
+            rows += where_tests(self.row, self.question.where)
+        steps = self._totals(rows) if cap is None else [*self._capped(rows, cap), *self._totals_of_capped(cap)]
+        return [*steps, *self._chosen()] if self.bounding.chooses else steps
+
+    def left(self) -> list[str]:
+        """What has yet to be asked of one row per unit and key."""
+        tests = group_tests(self.row, self.question)
+        if not self.bounding.chooses:
+            return tests
+        return [f"place <= {self.question.table.groups_per_unit}", *tests, *self._restricted()]
+
+    def lines(self) -> list[str]:
+        """The whole statement."""
+        keys = [f"k{i}" for i in range(len(self.question.keys.columns))]
+        sums = [
+            f.final(f"max(d{i})" if f.functional.measure is Measure.VALUES else f.sum_units(f"t{i}"))
+            for i, f in enumerate(self.counted)
+        ]
+        summed = "each unit's total clipped" if self.question.table.row_cap is None else "the units' totals"
+        differing = self._differing()
+        return [
+            "WITH",
+            *self.steps(),
+            *(line for _, lines in differing for line in (",", *lines)),
+            f"-- {summed}, summed per key",
+            *select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),
+            f"FROM {self.relation}",
+            *(f"LEFT JOIN {name} USING ({', '.join(keys)})" for name, _ in differing),
+            *where(self.left(), comment="of the public keys"),
+            group_by(len(keys)),
+        ]
+
+    def _differing(self) -> list[tuple[str, list[str]]]:
+        """By relation, the steps that count different values per key."""
+        told = [(i, f) for i, f in enumerate(self.counted) if f.functional.measure is Measure.VALUES]
+        cap = self.question.table.row_cap
+        if cap is None:
+            return [(f"differing{i}", self._drawn_values(i, f)) for i, f in told]
+        counts = [f"count(DISTINCT v{i}) AS d{i}" for i, _ in told]
+        return [("differing", self._counted_values("differing", "kept", counts, cap.rows))] if told else []
+
+    def _drawn_values(self, index: int, functional: FunctionalSql) -> list[str]:
+        """The values of each unit in each key that count, and how many different ones there are in each key."""
+        columns = self._group_columns()
+        aliases = [alias for alias, _ in self.bounding.groups]
+        (name,) = functional.functional.columns
+        order = self.bounding.order_of_values("v", column=self.question.table.column(name))
+        rows = [*self._eligible(), *where_tests(self.row, self.question.where)]
+        found = select([*columns, f"{functional.added()} AS v"])
+        place = f"row_number() OVER (PARTITION BY {', '.join(aliases)} ORDER BY {order}) AS place"
+        return [
+            f"-- the different values of each privacy unit in each key, in the order of md5; "
+            f"the first {functional.most_values} count",
+            f"values{index} AS (",
+            *indented(
+                [f"SELECT {', '.join(aliases)}, v, {place}", "FROM ("],
+                indented(
+                    found,
+                    [f"FROM {self.question.table.relation}"],
+                    where(rows),
+                    [group_by(len(columns) + 1)],
+                ),
+                [") AS found", "WHERE v IS NOT NULL"],
+            ),
+            "),",
+            *self._counted_values(
+                f"differing{index}", f"values{index}", [f"count(DISTINCT v) AS d{index}"], functional.most_values
+            ),
+        ]
+
+    def _counted_values(self, name: str, source: str, counts: list[str], most: int) -> list[str]:
+        keys = [f"k{i}" for i in range(len(self.question.keys.columns))]
+        limits = [f"{source}.place <= {most}"]
+        joined = f"FROM {source}"
+        if self.bounding.chooses:
+            aliases = ", ".join(alias for alias, _ in self.bounding.groups)
+            joined = f"FROM {source} JOIN chosen USING ({aliases})"
+            limits.append(f"chosen.place <= {self.question.table.groups_per_unit}")
+        return [
+            "-- how many different values each key has",
+            f"{name} AS (",
+            *indented(select(keys + counts), [joined], where(limits), [group_by(len(keys))]),
+            ")",
+        ]
+
+    def _group_columns(self) -> list[str]:
+        return [f"{self.row.column(column.name)} AS {alias}" for alias, column in self.bounding.groups]
+
+    def _eligible(self) -> list[str]:
+        """Rows with a privacy unit, whose key is in the public domain."""
+        names = self.question.keys.names
+        present = [not_null(self.row, column) for _, column in self.bounding.units if column.name not in names]
+        for i, (column, values) in enumerate(pair_keys(self.question)):
+            if self.bounding.chooses and not self.question.table.determines(column):
+                domain = restriction(self.row, column, self.bounding.domain(i))
+                present.append(domain or not_null(self.row, column))
+            else:
+                present += row_tests(self.row, column, values)
+        return present
+
+    @property
+    def _summed(self) -> list[tuple[int, FunctionalSql]]:
+        """Those that are totals of units, each with its place."""
+        return [(i, f) for i, f in enumerate(self.counted) if f.functional.measure is not Measure.VALUES]
+
+    def _totals(self, rows: list[str]) -> list[str]:
+        columns = self._group_columns()
+        sums = [f"{f.sum_rows(added=f.added(), present=f.present())} AS t{i}" for i, f in self._summed]
+        return [
+            "-- integer totals of each privacy unit in each key; rows without a unit or a public key are left out",
+            "totals AS (",
+            *indented(
+                select(columns + sums),
+                [f"FROM {self.question.table.relation}"],
+                where(rows),
+                [group_by(len(columns))],
+            ),
+            f"){',' if self.bounding.chooses else ''}",
+        ]
+
+    def _capped(self, rows: list[str], cap: RowCap) -> list[str]:
+        columns = self._group_columns()
+        partition = ", ".join(self.row.column(column.name) for _, column in self.bounding.groups)
+        unique = self.question.table.column(cap.unique)
+        order = self.bounding.order_of_rows(unique=unique)
+        place = f"row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS place"
+        return [
+            f"-- the rows of each privacy unit in each key, in the order of md5; the first {cap.rows} count",
+            "kept AS (",
+            *indented(
+                select([*columns, *(f"{f.added()} AS v{i}" for i, f in enumerate(self.counted)), place]),
+                [f"FROM {self.question.table.relation}"],
+                where([*rows, not_null(self.row, unique)]),
+            ),
+            "),",
+        ]
+
+    def _totals_of_capped(self, cap: RowCap) -> list[str]:
+        aliases = [alias for alias, _ in self.bounding.groups]
+        sums = [f"{f.sum_rows(added=f'v{i}', present=f'v{i}')} AS t{i}" for i, f in self._summed]
+        return [
+            "-- integer totals of each privacy unit in each key, over the rows that count",
+            "totals AS (",
+            *indented(select(aliases + sums), ["FROM kept"], where([f"place <= {cap.rows}"]), [group_by(len(aliases))]),
+            f"){',' if self.bounding.chooses else ''}",
+        ]
+
+    def _chosen(self) -> list[str]:
+        groups = self.question.table.groups_per_unit
+        units = ", ".join(alias for alias, _ in self.bounding.units)
+        order = self.bounding.order_of_keys()
+        return [
+            f"-- the keys of each privacy unit, in the order of md5; the first {groups} count",
+            "chosen AS (",
+            *indented([f"SELECT *, row_number() OVER (PARTITION BY {units} ORDER BY {order}) AS place", "FROM totals"]),
+            ")",
+        ]
+
+    def _restricted(self) -> list[str]:
+        """The question's own restriction of keys, after the choice."""
+        return [
+            condition
+            for i, (column, values) in enumerate(pair_keys(self.question))
+            if len(values) < len(self.bounding.domain(i))
+            and (condition := listed(self.row, f"k{i}", column, values)) is not None
+        ]

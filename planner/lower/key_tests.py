@@ -1,0 +1,43 @@
+"""When the public values of a grouping column are tested: once a row as the table is read, or once a group."""
+
+from planner.catalog.model import Column, Value
+from planner.lower.contribution_bounds import not_null
+from planner.lower.domain import LONGEST_LIST, gapless, listed, restriction
+from planner.lower.row import RowSql
+from planner.question.condition import ALWAYS, Condition
+from planner.question.model import Question
+
+
+def pair_keys(question: Question) -> list[tuple[Column, tuple[Value, ...]]]:
+    """Each grouping column with the public values that the question asks about."""
+    return list(zip(question.keys.columns, question.keys.values, strict=True))
+
+
+def row_tests(row: RowSql, column: Column, values: tuple[Value, ...]) -> list[str]:
+    """What the scan asks of a grouping column; nothing where the groups are tested."""
+    if _is_tested_later(column, values):
+        return []
+    return [restriction(row, column, values) or not_null(row, column)]
+
+
+def group_tests(row: RowSql, question: Question) -> list[str]:
+    """What is asked of grouping columns once rows are grouped; no NULL passes."""
+    return [
+        condition
+        for i, (column, values) in enumerate(pair_keys(question))
+        if _is_tested_later(column, values) and (condition := listed(row, f"k{i}", column, values)) is not None
+    ]
+
+
+def where_tests(row: RowSql, where: Condition) -> list[str]:
+    """What WHERE asks of a row; nothing where every row counts."""
+    return [] if where == ALWAYS else [row.holds(where)]
+
+
+def _is_tested_later(column: Column, values: tuple[Value, ...]) -> bool:
+    """Whether the values are tested once a group: the whole domain costs more per row than it saves.
+
+    A range is tested per row all the same where that may spare reading rows.
+    """
+    whole = column.domain is not None and len(values) == len(column.domain)
+    return whole and (not column.prunable if gapless(column, values) else len(values) <= LONGEST_LIST)
