@@ -42,6 +42,21 @@ _ALL: tuple[Mechanism, ...] = (
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType({mechanism.name: mechanism for mechanism in _ALL})
 DEFAULT = _ALL[0].name
+BOUNDED = (
+    Progressive.name,
+    Keyhole.name,
+    Tslm.name,
+    Ppwlm.name,
+    DppwlmBounded.name,
+    MimBaseline.name,
+    MimProgressive.name,
+    Mim.name,
+    Naive.name,
+    ProbeOnePhase.name,
+    Probe().name,
+    Probe(shares="equal").name,
+)
+"""The mechanisms that bound both error rates of every answer: what a policy allows unless it says otherwise."""
 LIMITED = frozenset({SparseVector.name, GeneralisedSparseVector.name})
 """The mechanisms that need, and alone use, `DecisionTask.most_positives`."""
 INFORMED = frozenset({Mim.name, MimProgressive.name})

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeAlias
 
+from mechanisms.registry import BOUNDED
 from planner.errors import KeyholeError
 
 Value: TypeAlias = str | int | bool | Decimal | date | datetime
@@ -231,7 +232,8 @@ class StoredQuestion:
 class Defaults:
     """Accuracy where the analyst set none. `tolerance` is text: '10%', '25', or 'count=25, age=2'.
 
-    `min_rows` is the group size m for which an AVG's tolerance is meant.
+    `min_rows` is the group size m for which an AVG's tolerance is meant. `mechanisms` may be chosen in the place of
+    `mechanism`.
     """
 
     fnr: float
@@ -239,6 +241,7 @@ class Defaults:
     tolerance: str
     min_rows: int
     mechanism: str
+    mechanisms: tuple[str, ...] = BOUNDED
 
 
 @dataclass(frozen=True, slots=True)

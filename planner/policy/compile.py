@@ -87,6 +87,7 @@ def compile_catalog(
             tolerance=accuracy.tolerance,
             min_rows=accuracy.min_rows,
             mechanism=accuracy.mechanism,
+            mechanisms=accuracy.mechanisms,
         ),
         budget=Budget(
             per_predicate=budget.epsilon_per_predicate,

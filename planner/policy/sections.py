@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from mechanisms.registry import DEFAULT, MECHANISMS
+from mechanisms.registry import BOUNDED, DEFAULT, MECHANISMS
 from planner.catalog.fault import Fault, nearest
 
 
@@ -53,6 +53,16 @@ def _mechanism(raw: object) -> str:
     raise Fault("KH002", "is not a mechanism", hint=nearest(str(raw), MECHANISMS))
 
 
+def _mechanisms(raw: object) -> tuple[str, ...]:
+    if not isinstance(raw, list | tuple) or not raw:
+        hint = f'Write the names that analysts may choose, such as ["{DEFAULT}"].'
+        raise Fault("KH002", "a list of mechanisms is expected", hint=hint)
+    names = tuple(_mechanism(name) for name in raw)
+    if len(set(names)) != len(names):
+        raise Fault("KH002", "a mechanism is named twice", hint="Name every mechanism once.")
+    return names
+
+
 def _tuple(raw: object) -> object:
     return tuple(raw) if isinstance(raw, list) else raw
 
@@ -67,6 +77,7 @@ Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_tuple)]
 Values: TypeAlias = Annotated[tuple[object, ...], BeforeValidator(_tuple)]
 Unit: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_unit)]
 MechanismName: TypeAlias = Annotated[str, BeforeValidator(_mechanism)]
+MechanismNames: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_mechanisms)]
 Secret: TypeAlias = Annotated[str, Field(repr=False)]
 
 
@@ -99,6 +110,7 @@ class AccuracySection(Section):
     tolerance: str = "10%"
     min_rows: Count = 50
     mechanism: MechanismName = DEFAULT
+    mechanisms: MechanismNames = BOUNDED
 
 
 class BudgetSection(Section):

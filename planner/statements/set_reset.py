@@ -76,7 +76,7 @@ def _check(name: str, value_text: str | None, catalog: Catalog) -> None:
     if name.startswith(stored_parameters.PREFIX):
         stored_parameters.check(name, value_text, catalog)
     else:
-        check(name, value_text)
+        check(name, value_text, catalog.defaults)
 
 
 def reset_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001

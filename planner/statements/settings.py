@@ -68,6 +68,16 @@ def _check_mechanism(value: str) -> None:
         raise _refused("keyhole.mechanism", value, f"one of {', '.join(MECHANISMS)}", f"'{DEFAULT}'")
 
 
+def _check_allowed(mechanism: str, defaults: Defaults) -> None:
+    if mechanism not in defaults.mechanisms:
+        raise KeyholeError(
+            "KH402",
+            f"the policy does not allow mechanism {mechanism}",
+            detail=f"It allows {', '.join(defaults.mechanisms)}; the owner may add others to [accuracy] mechanisms.",
+            hint=f"SET keyhole.mechanism = '{defaults.mechanism}';",
+        )
+
+
 def _check_max_epsilon(value: str) -> None:
     number = _number(value)
     if value.strip() and (number is None or not 0 < float(number) <= 1000):
@@ -156,8 +166,17 @@ def setting(name: str) -> Setting:
     return found
 
 
-def check(name: str, value: str | None) -> None:
-    """Refuse a bad value for a setting (KH402) or an unknown setting (KH403). None means the default."""
+def check(name: str, value: str | None, defaults: Defaults) -> None:
+    """Refuse a bad value for a setting (KH402) or an unknown setting (KH403). None means the default.
+
+    A mechanism that the policy does not allow is a bad value.
+    """
+    _check_value(name, value)
+    if value is not None and name.lower() == "keyhole.mechanism":
+        _check_allowed(value.strip().lower(), defaults)
+
+
+def _check_value(name: str, value: str | None) -> None:
     found = setting(name)
     if value is None:
         return
@@ -180,7 +199,7 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
     """
     for name, value in values.items():
         if value != "" and not name.startswith("keyhole.param."):  # which the stored questions check themselves
-            check(name, value)
+            check(name, value, defaults)
     tolerance = _read(values, "keyhole.tolerance", defaults)
     if tolerances(tolerance).default is None:
         usual = tolerances(defaults.tolerance).default
@@ -193,13 +212,13 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
         tolerance=tolerance,
         min_rows=int(Decimal(_read(values, "keyhole.min_rows", defaults))),
         mechanism=mechanism,
-        most_positives=_most_positives(_read(values, "keyhole.most_positives", defaults), mechanism),
-        public_knowledge=_public_knowledge(_read(values, "keyhole.public_knowledge", defaults), mechanism),
+        most_positives=_most_positives(_read(values, "keyhole.most_positives", defaults), mechanism, defaults),
+        public_knowledge=_public_knowledge(_read(values, "keyhole.public_knowledge", defaults), mechanism, defaults),
         reuse=reuse(values),
     )
 
 
-def _most_positives(text: str, mechanism: str) -> int | None:
+def _most_positives(text: str, mechanism: str, defaults: Defaults) -> int | None:
     limited = mechanism in LIMITED
     if limited and not text.strip():
         raise KeyholeError(
@@ -209,22 +228,23 @@ def _most_positives(text: str, mechanism: str) -> int | None:
             hint="SET keyhole.most_positives = 3;",
         )
     if text.strip() and not limited:
-        raise _useless("keyhole.most_positives", mechanism, "svt_generalised", users=LIMITED)
+        raise _useless("keyhole.most_positives", mechanism, "svt_generalised", users=LIMITED, defaults=defaults)
     return int(Decimal(text)) if text.strip() else None
 
 
-def _public_knowledge(text: str, mechanism: str) -> str:
+def _public_knowledge(text: str, mechanism: str, defaults: Defaults) -> str:
     if text.strip() and mechanism not in INFORMED:
-        raise _useless("keyhole.public_knowledge", mechanism, "mim", users=INFORMED)
+        raise _useless("keyhole.public_knowledge", mechanism, "mim", users=INFORMED, defaults=defaults)
     return text.strip()
 
 
-def _useless(name: str, mechanism: str, instead: str, *, users: frozenset[str]) -> KeyholeError:
+def _useless(name: str, mechanism: str, instead: str, *, users: frozenset[str], defaults: Defaults) -> KeyholeError:
+    other = f"  or  SET keyhole.mechanism = '{instead}';" if instead in defaults.mechanisms else ""
     return KeyholeError(
         "KH402",
         f"{name} is set, and mechanism {mechanism} has no use for it",
         detail=f"It is for {' and '.join(sorted(users))} alone.",
-        hint=f"RESET {name};  or  SET keyhole.mechanism = '{instead}';",
+        hint=f"RESET {name};{other}",
     )
 
 
@@ -233,12 +253,12 @@ def max_epsilon(values: Mapping[str, str | None]) -> float | None:
     value = values.get("keyhole.max_epsilon")
     if value is None or not value.strip():
         return None
-    check("keyhole.max_epsilon", value)
+    _check_value("keyhole.max_epsilon", value)
     return float(value)
 
 
 def reuse(values: Mapping[str, str | None]) -> bool:
     """Whether a session's questions may be decided on noise that earlier ones have left. Raises KH402."""
     value = values.get("keyhole.reuse") or "on"
-    check("keyhole.reuse", value)
+    _check_value("keyhole.reuse", value)
     return value.strip().lower() == "on"

@@ -10,7 +10,7 @@ from scipy import stats
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers
 from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import Calibration, DecisionTask, Unachievable
-from mechanisms.registry import DEFAULT, MECHANISMS, compare
+from mechanisms.registry import BOUNDED, DEFAULT, MECHANISMS, compare
 from mechanisms.threshold.joint_loss import all_at_once
 from mechanisms.threshold.one_shot import acceptance, rejection
 from tests.seeded_noise import SeededNoise
@@ -213,3 +213,16 @@ def test_reruns_charge_every_occurrence() -> None:
     for test in calibration.occurrences:
         assert rejection(test, 1) <= test.fnr
         assert acceptance(test, -test.tolerance) <= test.fpr
+
+
+def test_those_that_keep_both_bounds_say_so_in_their_calibration() -> None:
+    """Neither rate without a bound; whatever else is registered lacks one."""
+    task = task_of(count(0), 1)
+    bounded = set()
+    for name, mechanism in MECHANISMS.items():
+        made = mechanism.calibrate(task)
+        if made.fnr is not None and made.fpr is not None:
+            assert made.fnr <= task.fnr
+            assert made.fpr <= task.fpr
+            bounded.add(name)
+    assert bounded == set(BOUNDED)

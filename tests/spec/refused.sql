@@ -79,6 +79,8 @@ SET keyhole.fnr = -0.1
 --> KH402 keyhole.fnr
 SET keyhole.tolerance = 'lots'
 --> KH402 keyhole.tolerance
+SET keyhole.mechanism = 'svt'
+--> KH402 svt
 SET keyhole.speed = 1
 --> KH403 keyhole.speed
 RESET keyhole.speed

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
+from mechanisms.registry import MECHANISMS
 from planner.catalog.model import (
     Analyst,
     Budget,
@@ -112,6 +113,8 @@ BUSY = StoredQuestion(
     comment="busy",
 )
 DEFAULTS = Defaults(fnr=0.05, fpr=0.10, tolerance="10%", min_rows=50, mechanism="keyhole")
+EVERY_MECHANISM = replace(DEFAULTS, mechanisms=tuple(MECHANISMS))
+"""A policy's defaults that allow every mechanism, the ones without both bounds as well."""
 RETAIL = Catalog(
     tables=(SALES, VISITS, CAPPED_SALES),
     public_tables=(REGIONS,),

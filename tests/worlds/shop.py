@@ -40,6 +40,7 @@ fnr = 0.05
 fpr = 0.10
 tolerance = "5%"
 mechanism = "keyhole"  # one loss for every group, and far groups are certain
+mechanisms = ["keyhole", "progressive", "ppwlm", "mim_progressive", "probe", "svt", "svt_generalised"]
 
 [budget]
 epsilon_per_predicate = {per_predicate}

@@ -28,6 +28,7 @@ url = "duckdb://"
 
 [accuracy]
 mechanism = "keyhole"
+mechanisms = ["keyhole", "progressive", "tslm", "mim", "probe", "svt"]
 
 [budget]
 epsilon_per_predicate = 4.0

@@ -1,5 +1,6 @@
 """Accuracy and caps: what is missing, and which caps contradict one another or never come to matter."""
 
+import json
 from collections.abc import Iterator
 
 from planner.catalog.fault import Fault, Faults
@@ -9,12 +10,16 @@ from planner.policy.sections import BudgetSection, PolicyDocument, TableSection
 
 
 def find_accuracy_faults(policy: PolicyDocument) -> Faults:
-    """A tolerance that cannot be read."""
+    """A tolerance that cannot be read, a mechanism that nobody may choose."""
     try:
         tolerances(policy.accuracy.tolerance)
     except KeyholeError:
         hint = 'Write "10%" of each threshold, "25", or per functional "count=25, age=2".'
         yield ("accuracy", "tolerance"), Fault("KH002", "is not a tolerance", hint=hint)
+    chosen, allowed = policy.accuracy.mechanism, policy.accuracy.mechanisms
+    if chosen not in allowed:
+        hint = f"Choose one of them, or allow it: mechanisms = {json.dumps([*allowed, chosen])}"
+        yield ("accuracy", "mechanism"), Fault("KH002", "is not among accuracy.mechanisms", hint=hint)
 
 
 def find_budget_faults(policy: PolicyDocument) -> Faults:

@@ -171,3 +171,23 @@ def test_explain_costs_nothing_in_both_forms(house: House) -> None:
             }
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="KH102"):
             connection.execute(f"EXPLAIN ANALYZE {question}")
+
+
+def test_a_mechanism_that_the_policy_does_not_allow_decides_nothing(house: House) -> None:
+    """Refused where it is set, and at the question where it came in through a function of PostgreSQL's own."""
+    question = "SELECT store FROM sales GROUP BY store HAVING count(*) > 500"
+    with house.connect() as connection, unchanged(house):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="KH402: the policy does not allow") as caught:
+            connection.execute("SET keyhole.mechanism = 'nlm'")
+        assert caught.value.diag.statement_position
+        connection.execute("SELECT set_config('keyhole.mechanism', 'nlm', false)")
+        for asked in (question, f"EXPLAIN {question}"):
+            with pytest.raises(
+                psycopg.errors.InvalidParameterValue, match="KH402: the policy does not allow"
+            ) as caught:
+                connection.execute(asked)
+        hint = caught.value.diag.message_hint
+        assert hint == "SET keyhole.mechanism = 'keyhole';"
+        connection.execute(hint)
+        lines = connection.execute(f"EXPLAIN {question}").fetchall()
+        assert any("ProBE" in line for (line,) in lines)

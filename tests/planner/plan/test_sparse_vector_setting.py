@@ -16,8 +16,9 @@ from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.statements.settings import accuracy
 from tests.planner.asked import asked
-from tests.worlds.retail import DEFAULTS
+from tests.worlds.retail import EVERY_MECHANISM, retail
 
+FREE = replace(retail(), defaults=EVERY_MECHANISM)
 COUNT = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 100"
 TWO = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 100 AND count(*) FILTER (WHERE age > 65) > 40"
 UNITS = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 100 OR avg(age) > 60"
@@ -29,6 +30,7 @@ def with_settings(sql: str, settings: dict[str, str]) -> Plan:
     mechanism, most_positives, public_knowledge, tolerance = (settings.get(name, "") for name in names)
     question = asked(
         sql,
+        catalog=FREE,
         mechanism=mechanism,
         most_positives=most_positives,
         public_knowledge=public_knowledge,
@@ -38,7 +40,7 @@ def with_settings(sql: str, settings: dict[str, str]) -> Plan:
 
 
 def planned(sql: str = COUNT, *, mechanism: str = "svt", most_positives: str = "3") -> Plan:
-    question = asked(sql, mechanism=mechanism, most_positives=most_positives)
+    question = asked(sql, catalog=FREE, mechanism=mechanism, most_positives=most_positives)
     return plan(question, dialect=DUCKDB)
 
 
@@ -83,8 +85,8 @@ def test_what_does_not_fit_is_refused_with_hints_that_work(sql: str, settings: d
 
 def test_an_unset_limit_is_none_whatever_its_spelling() -> None:
     for value in (None, "", "  "):
-        assert accuracy({"keyhole.most_positives": value}, DEFAULTS).most_positives is None
-    found = accuracy({"keyhole.mechanism": "SVT", "keyhole.most_positives": " 3.0 "}, DEFAULTS)
+        assert accuracy({"keyhole.most_positives": value}, EVERY_MECHANISM).most_positives is None
+    found = accuracy({"keyhole.mechanism": "SVT", "keyhole.most_positives": " 3.0 "}, EVERY_MECHANISM)
     assert (found.mechanism, found.most_positives) == ("svt", 3)
 
 

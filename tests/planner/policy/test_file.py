@@ -87,6 +87,12 @@ REFUSED: list[tuple[str, str, str, str, str]] = [
     ("[views.crowded]", "[accuracy]\nfnr = 0.5\n[views.crowded]", "KH002", "accuracy.fnr", "less than 0.5"),
     ("[views.crowded]", "[accuracy]\ntolerance = 'lots'\n[views.crowded]", "KH002", "accuracy.tolerance", "10%"),
     ("[views.crowded]", "[accuracy]\nmechanism = 'magic'\n[views.crowded]", "KH002", "mechanism", "keyhole"),
+    ("[views.crowded]", "[accuracy]\nmechanisms = []\n[views.crowded]", "KH002", "accuracy.mechanisms", "progressive"),
+    ("[views.crowded]", "[accuracy]\nmechanisms = 'svt'\n[views.crowded]", "KH002", "accuracy.mechanisms", "list"),
+    ("[views.crowded]", "[accuracy]\nmechanisms = ['keyhoel']\n[views.crowded]", "KH002", "mechanisms", "keyhole?"),
+    ("[views.crowded]", "[accuracy]\nmechanisms = ['mim', 'mim']\n[views.crowded]", "KH002", "mechanisms", "once"),
+    ("[views.crowded]", "[accuracy]\nmechanisms = ['svt']\n[views.crowded]", "KH002", "accuracy.mechanism", "allow it"),
+    ("[views.crowded]", "[accuracy]\nmechanism = 'nlm'\n[views.crowded]", "KH002", "accuracy.mechanism", '"nlm"]'),
     ("[source]", "[sorce]\nurl = 'x'\n[source]", "KH002", "sorce", "source?"),
     ("[budget]", "[budget", "KH001", "keyhole.toml", "syntax"),
 ]

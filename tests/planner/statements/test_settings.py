@@ -1,12 +1,14 @@
 """Settings: good values give the accuracy, bad ones are refused by name."""
 
+from dataclasses import replace
+
 import pytest
 
 from mechanisms.registry import LIMITED
 from planner.catalog.model import Defaults
 from planner.errors import KeyholeError
 from planner.statements.settings import MECHANISMS, SETTINGS, accuracy, check, max_epsilon
-from tests.worlds.retail import DEFAULTS
+from tests.worlds.retail import DEFAULTS, EVERY_MECHANISM
 
 
 def test_defaults_are_the_policys() -> None:
@@ -29,7 +31,7 @@ def test_values_are_read() -> None:
         "keyhole.mechanism": "NLM",
         "keyhole.max_epsilon": "0.5",
     }
-    found = accuracy(values, DEFAULTS)
+    found = accuracy(values, EVERY_MECHANISM)
     assert (found.fnr, found.fpr, found.tolerance, found.min_rows, found.mechanism) == (0.2, 0.001, "25", 10, "nlm")
     assert max_epsilon(values) == 0.5
     assert max_epsilon({}) is None
@@ -70,7 +72,7 @@ def test_values_are_read() -> None:
 )
 def test_bad_values_are_refused(name: str, value: str) -> None:
     with pytest.raises(KeyholeError, match="KH402") as refusal:
-        check(name, value)
+        check(name, value, DEFAULTS)
     assert name in refusal.value.message
     with pytest.raises(KeyholeError, match="KH402"):
         accuracy({name: value}, DEFAULTS)
@@ -79,13 +81,33 @@ def test_bad_values_are_refused(name: str, value: str) -> None:
 
 def test_unknown_settings_are_refused() -> None:
     with pytest.raises(KeyholeError, match="KH403"):
-        check("keyhole.speed", "1")
+        check("keyhole.speed", "1", DEFAULTS)
     with pytest.raises(KeyholeError, match="KH403"):
         accuracy({"keyhole.speed": "1"}, DEFAULTS)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_every_mechanism_may_be_named(mechanism: str) -> None:
+def test_every_mechanism_that_the_policy_allows_may_be_named(mechanism: str) -> None:
     limit = "3" if mechanism in LIMITED else None
-    found = accuracy({"keyhole.mechanism": mechanism, "keyhole.most_positives": limit}, DEFAULTS)
+    named = {"keyhole.mechanism": mechanism, "keyhole.most_positives": limit}
+    found = accuracy(named, EVERY_MECHANISM)
     assert (found.mechanism, found.most_positives) == (mechanism, 3 if limit else None)
+    others = replace(EVERY_MECHANISM, mechanisms=tuple(other for other in MECHANISMS if other != mechanism))
+    for refuse in (lambda: accuracy(named, others), lambda: check("keyhole.mechanism", mechanism.upper(), others)):
+        with pytest.raises(KeyholeError, match=f"KH402: the policy does not allow mechanism {mechanism}$"):
+            refuse()
+
+
+@pytest.mark.parametrize("mechanism", ["nlm", "dppwlm", "probe_gradual", "probe_ent", "svt", "svt_generalised"])
+def test_what_lacks_a_bound_is_not_allowed_by_default(mechanism: str) -> None:
+    with pytest.raises(KeyholeError, match="KH402") as refusal:
+        check("keyhole.mechanism", mechanism, DEFAULTS)
+    assert refusal.value.hint == "SET keyhole.mechanism = 'keyhole';"
+
+
+def test_hints_name_no_mechanism_that_is_not_allowed() -> None:
+    few = replace(DEFAULTS, mechanisms=("progressive", "keyhole"))
+    for name, value in (("keyhole.most_positives", "3"), ("keyhole.public_knowledge", "24 far by 90, 28 near by 75")):
+        with pytest.raises(KeyholeError, match="has no use for it") as refusal:
+            accuracy({name: value}, few)
+        assert refusal.value.hint == f"RESET {name};"
