@@ -16,7 +16,7 @@ from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula
 
 Verdicts: TypeAlias = npt.NDArray[np.int8]
 
-_MOST_TERMS = 8
+_MOST_TERMS = 8  # pairs of terms are compared for every key: beyond, the coarser answer is cheaper
 
 
 def settled(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> Verdicts:

@@ -15,9 +15,9 @@ from itertools import product
 
 from mechanisms.formula import AnyOf, Cut, Formula, cuts
 
-MOST_LITERALS = 12
-_MOST_SETS = 256
-_MOST_PRODUCTS = 4096
+MOST_LITERALS = 12  # beyond, sets of literals are too many to enumerate in a question's time
+_MOST_SETS = 256  # terms or clauses: each is a row of the programme that shares are found by
+_MOST_PRODUCTS = 4096  # unions made at one node, before those that others cover are left out
 
 
 @dataclass(frozen=True, slots=True)

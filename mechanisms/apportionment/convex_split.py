@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-_TIE_BREAK = 1e-3
-_GROWTH = 40.0
-_INWARD = 1.05
-_FIRST_SHARPNESS = 10.0
-_MOST_STEPS = 120
+_TIE_BREAK = 1e-3  # the weight of the sum beside the largest objective: enough to settle ties, too little to move it
+_GROWTH = 40.0  # of the barrier's sharpness from stage to stage: fewer stages against more Newton steps in each
+_INWARD = 1.05  # the start leaves every row a twentieth of room, for a barrier is infinite on the boundary
+_FIRST_SHARPNESS = 10.0  # blunt enough for the first stage to be solved from any start
+_MOST_STEPS = 120  # an end to what rounding could keep going; some twenty are usual
 _LARGEST = 700.0  # beyond, exp would be infinite; no share is near it
 
 

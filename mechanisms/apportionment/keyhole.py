@@ -23,11 +23,11 @@ from mechanisms.protocol import Exposure
 LossCurve = Callable[[int, float, float], tuple[float, float, float]]
 """`loss(functional, fnr share, fpr share)`: epsilon and its slopes (<= 0) in the logarithms of the two shares."""
 
-_ROUNDS = 5
-_WORTHWHILE = 5e-4
-_MOST_ROWS = 60
-_MOST_REPEATED = 4
-_NEARBY = (0.5, 0.8, 0.93, 0.98, 1.02, 1.08, 1.25, 2.0)
+_ROUNDS = 5  # linearised programmes at most; about three are usual for typical questions
+_WORTHWHILE = 5e-4  # a further round must save so much of the loss
+_MOST_ROWS = 60  # programmes of a tree at most; 7 to 8 are usual (docs/benchmarks.md)
+_MOST_REPEATED = 4  # repeated functionals whose neighbouring constraints are added beforehand, each some tree bounds
+_NEARBY = (0.5, 0.8, 0.93, 0.98, 1.02, 1.08, 1.25, 2.0)  # moves a repeated share, to find what binds next
 
 _Leaves: TypeAlias = tuple[tuple[int, int], ...]  # functionals, and how often each
 

@@ -28,12 +28,12 @@ from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 FALSE_ALARM = 1e-6
 """The probability that `audit` flags a private subject, over all its comparisons."""
 
-_DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
-_MIDDLE = (0.5,)
-_COST_OF_A_QUESTION = 16
-_RUN_KEYS = 3
-_CROWD = 6
-_NEARLY, _FAR_FALSE, _FAR = 2, 40, 60
+_DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)  # from just true to just false beyond the tolerance: all may reveal most
+_MIDDLE = (0.5,)  # for mechanisms that are slow to draw
+_COST_OF_A_QUESTION = 16  # draws of single keys that one draw of a whole question stands for
+_RUN_KEYS = 3  # the one that moves and two for data-dependent choices to turn on
+_CROWD = 6  # keys that one unit is in: five that move together and one against them
+_NEARLY, _FAR_FALSE, _FAR = 2, 40, 60  # just false, far false, how far: uncertain ones are few
 _KEYS_INDEPENDENT = frozenset(
     (
         "keyhole",

@@ -13,8 +13,8 @@ from mechanisms.protocol import Epsilons
 LEVELS = 4
 """How many events `bounds` measures in each direction."""
 
-_CUTS = 24
-_MOST_CLAIMS = 32
+_CUTS = 24  # events tried for each claim, by growing probability
+_MOST_CLAIMS = 32  # of the claimed losses, spread evenly: each is another set of events to look at
 
 
 @dataclass(frozen=True, slots=True)

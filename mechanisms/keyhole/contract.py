@@ -29,8 +29,8 @@ from mechanisms.threshold.three_zone import PROMISED
 TREE_NOTE = "Too many literals to enumerate: the rates are split over the tree as typed, which may cost more."
 EMPTY_PROMISE_NOTE = "Within the tolerances the formula always holds: the false-positive promise is empty."
 
-_RESOLVED = 4
-_MOST_ATTEMPTS = 40
+_RESOLVED = 4  # attempts that apportion anew with the tests' true weights; later ones shrink shares, which always ends
+_MOST_ATTEMPTS = 40  # shrinking converges in a few; beyond, an interval is narrower than its tolerances
 _ROUNDED = 1e-9
 """What a bound on a loss gives away to rounding, many times what a sum of 64 products can lose."""
 

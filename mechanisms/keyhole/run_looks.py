@@ -24,7 +24,7 @@ from mechanisms.three_valued import Verdicts, mattering, settled
 from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import at_least
 
-_KEYS_AT_ONCE = 1 << 15
+_KEYS_AT_ONCE = 1 << 15  # bounds memory
 
 Paths = Sequence[NoisePath | None]
 

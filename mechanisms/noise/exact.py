@@ -19,13 +19,13 @@ from mechanisms.certified import Probability, exponential, logistic, rational
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Unachievable
 
-LEAST_RATE = Fraction(1, 1 << 48)
-GREATEST_RATE = Fraction(1 << 6)
+LEAST_RATE = Fraction(1, 1 << 48)  # noise of this rate stays far within 64-bit integers
+GREATEST_RATE = Fraction(1 << 6)  # beyond, noise is zero but for less than one draw in 1e27
 
-_DRAWS_AT_ONCE = 1 << 16
-_FIRST_BITS = 8
-_FURTHER_BITS = 64
-_CARRY_EXPONENT = 8
+_DRAWS_AT_ONCE = 1 << 16  # bounds memory
+_FIRST_BITS = 8  # random bits spent on every coin: one draw in 256 needs the further ones
+_FURTHER_BITS = 64  # a machine word; a coin that it does not settle has probability 2**-64
+_CARRY_EXPONENT = 8  # digits are drawn until the rest is worth exp(-8): fewer coins against more carries
 
 
 @dataclass(frozen=True, slots=True)

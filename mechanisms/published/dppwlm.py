@@ -46,16 +46,16 @@ from mechanisms.published.min_entropy import min_entropy_bracket, min_entropy_by
 from mechanisms.published.ppwlm import FIRST_EPSILON, LOOKS, calibrate_ppwlm, check_looks, ppwlm_test, published_look
 from mechanisms.published.share_carryover import ZonesOf, missing, returning, worst_of_any_rule
 
-FINE_STEPS = 3
+FINE_STEPS = 3  # as published: fine steps between two coarse ones
 NOTE = (
     "Error shares of skipped levels are carried over, as published: the rates asked for are aimed at, not guaranteed "
     "(a rate of 5% may become 7% at four levels)."
 )
 
-_SLACK = 1e-3
-_MOST_REDUCTIONS = 12
-_MOST_VERTICES = 20_000
-_MOST_KEYS = 20_000
+_SLACK = 1e-3  # shrinks a little further than proportion says, so that the next attempt holds
+_MOST_REDUCTIONS = 12  # attempts; each is a whole computation of the worst choice of levels
+_MOST_VERTICES = 20_000  # of the entropy's polytope; beyond, its bracket is compared instead
+_MOST_KEYS = 20_000  # larger questions are scaled down to so many for the bracket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

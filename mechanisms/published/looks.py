@@ -30,7 +30,7 @@ from mechanisms.three_valued import Verdicts, mattering, settled
 from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import acceptance, at_least, rejection
 
-NEVER = 1 << 62
+NEVER = 1 << 62  # a boundary beyond every aggregate and its noise
 
 ErrorRate: TypeAlias = Callable[[FunctionalTest, int], float]
 

@@ -35,8 +35,8 @@ from mechanisms.published.ppwlm import published_look
 from mechanisms.published.tslm import refuse_zero_tolerance, tslm_test
 from mechanisms.threshold.one_shot import at_least, rounded_up
 
-_UNINFORMED = Fraction(1, 4)
-_GREATEST_SHARE_OF_LAST = Fraction(1, 2)
+_UNINFORMED = Fraction(1, 4)  # of the last rate: where the first look stands when nothing is publicly known
+_GREATEST_SHARE_OF_LAST = Fraction(1, 2)  # the first look stays well below the last
 
 
 class MimBaseline:

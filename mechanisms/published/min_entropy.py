@@ -27,9 +27,9 @@ import numpy.typing as npt
 Values = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
-MOST_KEYS = 24
-_MOST_VERTICES = 1 << 22
-_ROUNDING = 1e-12
+MOST_KEYS = 24  # the recursion is exponential in the keys
+_MOST_VERTICES = 1 << 22  # bounds time and memory: one float each
+_ROUNDING = 1e-12  # more than sums of floats of order one lose
 
 
 @dataclass(frozen=True, slots=True)

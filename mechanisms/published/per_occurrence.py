@@ -18,7 +18,7 @@ from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise
 from mechanisms.published.tslm import refuse_zero_tolerance, tslm_test
 from mechanisms.threshold.one_shot import acceptance, at_least, rejection
 
-_FAR = 1 << 60
+_FAR = 1 << 60  # keeps distances within 64-bit integers
 
 
 def calibrate_occurrences(

@@ -30,8 +30,8 @@ from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look,
 from mechanisms.published.looks import meet_contract_in_looks
 from mechanisms.threshold.one_shot import at_least, rounded_up
 
-LOOKS = 4
-FIRST_EPSILON = 1e-5
+LOOKS = 4  # as published: m
+FIRST_EPSILON = 1e-5  # as published: where the levels begin
 
 
 class Ppwlm:

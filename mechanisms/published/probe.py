@@ -55,7 +55,7 @@ from mechanisms.published.per_occurrence import (
 from mechanisms.published.tslm import tslm_test
 from mechanisms.threshold.one_shot import at_least, rejection
 
-FIRST_PHASE = Fraction(1, 2)
+FIRST_PHASE = Fraction(1, 2)  # the first phase's part of the rates, as published
 PHASES_RESERVED = 5
 """How many times the first phase's loss is reserved where no `most_epsilon` is given."""
 

@@ -52,7 +52,7 @@ from mechanisms.threshold.one_shot import rounded_up
 
 NOTE = "Levels and shares follow from noisy values, as published: the rates asked for are aimed at, not guaranteed."
 
-_LEAST_FIRST_RATE = LEAST_RATE * (1 << 8)
+_LEAST_FIRST_RATE = LEAST_RATE * (1 << 8)  # room for rates below the first within the sampler's range
 
 
 class ProbeEnt:

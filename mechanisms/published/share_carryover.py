@@ -36,8 +36,8 @@ from mechanisms.protocol import Look
 Values = npt.NDArray[np.float64]
 Node = tuple[int, int]
 
-CELLS = 256
-_MARGIN = 1e-9
+CELLS = 256  # of the grid on which carried shares are computed: finer ones are tighter and slower
+_MARGIN = 1e-9  # relative: more than rounding loses on the way
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,11 +43,11 @@ from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
 from mechanisms.threshold.one_shot import at_least, rounded_up
 
-_SAFETY = 1.0 - 1e-9
-_HALVINGS = 200
-_MOST_WIDENINGS = 30
-_FARTHEST = 1 << 61
-_FINENESS = 16
+_SAFETY = 1.0 - 1e-9  # of each rate; covers what floating point loses
+_HALVINGS = 200  # an end to the bisection, which stops at a relative 1e-12
+_MOST_WIDENINGS = 30  # each doubles what is added to the rate: the last doubles the rate itself
+_FARTHEST = 1 << 61  # keeps weighted distances and their noise within 64-bit integers
+_FINENESS = 16  # steps of the widest tolerance's scale: finer weights against larger integers
 
 
 class SparseVector:

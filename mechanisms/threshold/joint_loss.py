@@ -12,7 +12,7 @@ import numpy as np
 from mechanisms.protocol import Epsilons, Exposure
 from mechanisms.threshold.one_shot import at_least
 
-_ULP = 2.0**-52
+_ULP = 2.0**-52  # a float's relative spacing: what each addition may lose
 
 
 def all_at_once(functionals: int) -> tuple[Exposure, ...]:

@@ -17,10 +17,10 @@ from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import FunctionalTest, Unachievable
 
-_RATE_BITS = 30
-_TIE_BITS = 32
-_SAFETY = 1.0 - 1e-12
-_MOST_WIDENINGS = 60
+_RATE_BITS = 30  # of a rate: exact as a float, quick to exponentiate, and too large by 2e-9 at most
+_TIE_BITS = 32  # of a tie: rounding it up moves at most 2**-32 of the boundary's mass
+_SAFETY = 1.0 - 1e-12  # of each share; covers what floating point loses
+_MOST_WIDENINGS = 60  # each doubles what is added to the rate: the thirty-first doubles the rate itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from mechanisms.threshold.three_zone import SCHEDULE, Schedule, affordable, exac
 
 Rates = tuple[Fraction, ...]
 
-_WIDEST = 0.8
-_FRUGAL = (1.0, 0.25, 0.0625)
-_MOST_WIDENING = float(1 << 20)
-_HALVINGS = 3
-_BISECTIONS = 4
-_LEAST_GROWTH = Fraction(1025, 1024)
-_WORTH_A_LOOK = Fraction(9, 8)
+_WIDEST = 0.8  # of the shares, to early looks at most: the last needs the rest
+_FRUGAL = (1.0, 0.25, 0.0625)  # of the usual early shares, tried in this order until the contract holds
+_MOST_WIDENING = float(1 << 20)  # an end to widening where usual shares are tiny
+_HALVINGS = 3  # leave an eighth between the widest shares found and too wide ones
+_BISECTIONS = 4  # leave a sixteenth of the interval between the optimum and the union bound
+_LEAST_GROWTH = Fraction(1025, 1024)  # from one rate of a path to the next: less would reveal next to nothing
+_WORTH_A_LOOK = Fraction(9, 8)  # a further look must be at least that much finer than the path's last
 _ALL_EARLY = sum(SCHEDULE.shares)
 
 

@@ -29,13 +29,13 @@ from mechanisms.threshold.one_shot import (
     rounded_up,
 )
 
-_TIE_BITS = 32
-_BISECTIONS = 4
-_CLEAR = 0.02
-_SMOOTH = Fraction(1, 16)
-_TINIEST = 1e-300
-_GUESSES = 3
-_SURCHARGE = 0.05
+_TIE_BITS = 32  # of a tie, as for one look
+_BISECTIONS = 4  # leave a sixteenth of the interval between the optimum and the union bound
+_CLEAR = 0.02  # of the interval: how far a step must be from where the shares are just met to go unworked
+_SMOOTH = Fraction(1, 16)  # up to this rate the noise is so wide that excess falls evenly in the rate
+_TINIEST = 1e-300  # keeps a logarithm finite
+_GUESSES = 3  # of the boundary by how its tail falls, before it is bracketed
+_SURCHARGE = 0.05  # of the last rate: what early looks may cost where the contract is loose
 PROMISED = 1.0 - 0.5 * MARGIN
 """Of each share, what `missed` and `wrong` say at most: the margin left covers what sums of shares lose to rounding."""
 _SOLVED = 1e-9
