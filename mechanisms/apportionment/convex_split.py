@@ -4,6 +4,8 @@ Over `v = ln(share)`, minimise the largest of `offset_k - weights_k . v` subject
 objective this is proportional fairness; several objectives come from functionals that no record affects
 together. A log barrier and damped Newton steps: at most two dozen variables, so a solution takes about a
 millisecond.
+
+Proof: docs/proofs/apportionment.md.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The equal split: every occurrence of a literal gets the same share."""
+"""The equal split: every occurrence of a literal gets the same share.
+
+Proof: docs/proofs/apportionment.md, "The published rules".
+"""
 
 
 def naive_shares(*, bound: float, occurrences: int) -> tuple[float, ...]:

@@ -1,4 +1,7 @@
-"""ProBE's apportionment, Theorem 4.5: shares in proportion to sensitivity over threshold shift."""
+"""ProBE's apportionment, Theorem 4.5: shares in proportion to sensitivity over threshold shift.
+
+Proof: docs/proofs/apportionment.md, "The published rules".
+"""
 
 from collections.abc import Sequence
 

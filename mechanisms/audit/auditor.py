@@ -8,8 +8,7 @@ proof, which only docs/proofs/ gives.
 Ex-post losses are audited too: an event made of transcripts that claim a loss of `e` at most must not be more
 than `exp(e)` times as probable on either database.
 
-Proof of the bound: Clopper-Pearson intervals hold together by the union bound, and `P(E) <=
-exp(epsilon) P'(E)` for every event of an `epsilon`-private mechanism.
+Proof: docs/proofs/audit.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

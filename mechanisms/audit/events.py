@@ -1,4 +1,7 @@
-"""The events that tell two databases apart best, chosen on half of the draws and measured on the other."""
+"""The events that tell two databases apart best, chosen on half of the draws and measured on the other.
+
+Proof: docs/proofs/audit.md.
+"""
 
 import math
 from collections.abc import Sequence

@@ -5,7 +5,7 @@
 `EstimateFPs` (eq. 22-23) is meant for the same purpose and is no bound: it takes the probability of a high noisy value
 given a negative for that of a negative given a high noisy value.
 
-References: ProBE section 5.
+References: ProBE section 5. Proof: docs/proofs/audit.md.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,6 +2,8 @@
 
 The randomised tie is one coin per functional and key that moves the cut-off by one further unit, so the cut-offs of
 several literals keep the order of their thresholds under every outcome.
+
+Proof: docs/proofs/optimal_test.md.
 """
 
 from collections.abc import Callable

@@ -27,6 +27,8 @@ rates are promises.
 | settled | E of the decided predicates |
 
 References: MIDE section 5.3.3, algorithms 3 and 4, equation 5.9, theorem 5.6.
+
+Proofs: docs/proofs/carried_shares.md, docs/proofs/gradual_release.md, docs/proofs/short_cuts.md.
 """
 
 import math

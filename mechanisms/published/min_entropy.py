@@ -16,6 +16,8 @@ alone: beyond, the two values have changed places and moved further apart.
 | slack | s |
 
 References: MIDE section 5.4, algorithm 5, lemmas A.1 and A.2.
+
+Proof: docs/proofs/min_entropy.md.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,8 @@
 """Published baselines run every occurrence of a literal as a sub-query of its own, with fresh noise each time.
 
 They know nothing of shared noise or joint loss: the worst case is the plain sum over occurrences.
+
+Proof: docs/proofs/apportionment.md, "The published rules"; docs/proofs/probe.md.
 """
 
 from collections.abc import Callable, Sequence

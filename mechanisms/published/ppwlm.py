@@ -18,6 +18,8 @@ The published refusal at `eps_m > eps_max` is the ledger's: the worst case is re
 | shift | alpha_j |
 
 References: MIDE section 5.3.2, algorithm 2, theorem 5.5.
+
+Proofs: docs/proofs/gradual_release.md, docs/proofs/apportionment.md, docs/proofs/short_cuts.md.
 """
 
 import math

@@ -21,7 +21,9 @@ are None. The loss holds: levels are functions of noisy values already revealed,
 | remaining | beta_rem |
 | most_epsilon | eps_max |
 
-References: ProBE section 5.3 and appendix C, algorithm 5; MIDE algorithms 3 and 4; docs/proofs/probe.md.
+References: ProBE section 5.3 and appendix C, algorithm 5; MIDE algorithms 3 and 4.
+
+Proof of the loss: docs/proofs/probe.md.
 """
 
 from collections.abc import Callable
