@@ -158,10 +158,3 @@ def test_every_command_and_flag_is_documented_once() -> None:
         **dict(commands_of(group)),
     }
     assert all(len(flags) == len(set(flags)) for flags in documented.values())
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
-def test_the_documents_that_are_linked_exist(path: Path) -> None:
-    for link in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
-        if "://" not in link:
-            assert (path.parent / link).resolve().exists(), link

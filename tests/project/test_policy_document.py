@@ -74,9 +74,3 @@ def test_every_mechanism_can_be_a_default() -> None:
         assert AccuracySection(mechanism=name).mechanism == name
     with pytest.raises(ValidationError, match="is not a mechanism"):
         AccuracySection(mechanism="laplace")
-
-
-def test_the_documents_that_are_linked_exist() -> None:
-    text = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^)]+)\)", text):
-        assert (ROOT / "docs" / link).resolve().is_file(), link
