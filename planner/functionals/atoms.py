@@ -1,11 +1,11 @@
 """A formula of comparisons to functionals, atoms and integer literals with their tolerances."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import floor
 
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts, relaxed
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, relaxed
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.catalog.model import Table
@@ -150,7 +150,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
     at = comparison.at / size
     if comparison.own is not None:
         if not comparison.own.numbers:
-            return Guarded(AnyOf(()), (), comparison.text, comparison.position)
+            return Guarded(FALSE, (), comparison.text, comparison.position)
         taken, at = offsets(
             comparison.own, comparison.operator, size=size, left=comparison.left, position=comparison.position
         )
@@ -159,7 +159,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
     values = _absences(comparison, made, collected.table)
     constant = _constant_count(made, literals(0, comparison.operator, at, tolerance=0))
     if constant is not None:
-        collected.warnings[f"{text} is {'true' if constant == AllOf(()) else 'false'} for every group"] = None
+        collected.warnings[f"{text} is {'true' if constant == TRUE else 'false'} for every group"] = None
         return Guarded(constant, values, text, comparison.position, remedy=_remedy(comparison, collected))
     terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
     taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
@@ -216,7 +216,7 @@ def _constant_count(made: Functional, formula: Formula) -> Formula | None:
     largest = made.offsets.largest if made.offsets else 0
     if made.measure is Measure.TOTAL or not isinstance(formula, Cut) or formula.cut + largest >= 0:
         return None
-    return AllOf(()) if formula.above else AnyOf(())
+    return TRUE if formula.above else FALSE
 
 
 def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: _Collected) -> int:
@@ -260,16 +260,18 @@ def _allowed(comparison: Comparison, amount: Amount, made: Functional, size: Fra
 
 def _simplified(formula: Formula) -> Formula:
     """The formula flattened, without constants and repetitions."""
-    if isinstance(formula, Cut):
-        return formula
-    kind, other = (AllOf, AnyOf) if isinstance(formula, AllOf) else (AnyOf, AllOf)
-    kept: dict[Formula, None] = {}
-    for child in map(_simplified, formula.children):
-        if child == other(()):
-            return child
-        for part in child.children if isinstance(child, kind) else (child,):
-            kept[part] = None
-    return next(iter(kept)) if len(kept) == 1 else kind(tuple(kept))
+
+    def joined(kind: type[AllOf] | type[AnyOf], settled: Formula, children: Sequence[Formula]) -> Formula:
+        if settled in children:
+            return settled
+        kept = {part: None for child in children for part in (child.children if isinstance(child, kind) else (child,))}
+        return next(iter(kept)) if len(kept) == 1 else kind(tuple(kept))
+
+    return formula.fold(
+        lambda literal: literal,
+        every=lambda children: joined(AllOf, FALSE, children),
+        some=lambda children: joined(AnyOf, TRUE, children),
+    )
 
 
 def label(index: int) -> str:
