@@ -23,7 +23,7 @@ from planner.question.condition import (
 from planner.question.condition_text import canonical
 from planner.question.model import Measure
 from planner.scope.names import Scope, referenced
-from planner.values.expressions import Given
+from planner.values.model import Given
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Measure
 from planner.values.decimals import decimal
-from planner.values.expressions import Constant, NotConstant, Number, Untyped, fold, number
+from planner.values.expressions import fold
+from planner.values.model import Constant, NotConstant, Number, Untyped, number
 
 CASTS = {
     "DECIMAL": Arithmetic.EXACT,

@@ -32,10 +32,9 @@ from planner.predicates.refusals import subquery_inside
 from planner.question.condition import ALWAYS
 from planner.question.model import Measure
 from planner.values.decimals import decimal
-from planner.values.expressions import NotConstant, Number, Untyped, fold, number
+from planner.values.expressions import fold
+from planner.values.model import NotConstant, Number, Untyped, number
 from planner.values.operators import COMPARISONS, FLIPPED, OPERATORS, OPPOSITE
-
-__all__ = ["FAILS", "HOLDS", "Comparison", "Every", "Having", "Outside", "Some", "having"]
 
 _HINT = "Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT."
 _FINEST = 30  # decimals of ROUND, either way: beyond every grid and bound that a policy can declare

@@ -24,7 +24,8 @@ from planner.parser.tree import name, position, written
 from planner.question.condition import ALWAYS
 from planner.scope.functional_dependencies import by_key
 from planner.scope.names import referenced
-from planner.values.expressions import Constant, Number, Untyped, fold, number
+from planner.values.expressions import fold
+from planner.values.model import Constant, Number, Untyped, number
 
 _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
 

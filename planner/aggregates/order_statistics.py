@@ -44,7 +44,8 @@ from planner.question.condition import (
 from planner.question.condition_text import spelled
 from planner.question.model import Measure
 from planner.scope.names import referenced
-from planner.values.expressions import Constant, NotConstant, Number, fold
+from planner.values.expressions import fold
+from planner.values.model import Constant, NotConstant, Number
 from planner.values.operators import OPPOSITE
 
 

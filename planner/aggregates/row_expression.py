@@ -20,7 +20,8 @@ from planner.parser.tree import bare, position, written
 from planner.predicates.condition import row_truth
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of
 from planner.scope.names import Scope, referenced
-from planner.values.expressions import Given, NotConstant, Number, Untyped, fold, number
+from planner.values.expressions import fold
+from planner.values.model import Given, NotConstant, Number, Untyped, number
 
 MOST_PARTS = 16  # of one aggregate, since CASE within CASE multiplies them; each one is a term that the SQL adds up
 

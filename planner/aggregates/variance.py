@@ -25,7 +25,8 @@ from planner.aggregates.row_expression import RowExpression, Values, row_express
 from planner.catalog.model import Column
 from planner.parser.tree import bare, position, written
 from planner.scope.names import referenced
-from planner.values.expressions import NotConstant, Number, Untyped, fold, number
+from planner.values.expressions import fold
+from planner.values.model import NotConstant, Number, Untyped, number
 from planner.values.operators import FLIPPED
 
 

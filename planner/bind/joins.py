@@ -22,7 +22,7 @@ from planner.parser.tree import bare, name, position
 from planner.predicates.condition import row_condition
 from planner.question.condition import Condition
 from planner.scope.names import JoinedTable, Scope, referenced
-from planner.values.expressions import Given
+from planner.values.model import Given
 
 
 @dataclass(frozen=True, slots=True)

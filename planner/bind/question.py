@@ -15,7 +15,8 @@ from planner.functionals.unit_rows import canonical_rows
 from planner.question.model import Accuracy, Question
 from planner.scope.embedded import Embedded
 from planner.scope.key_classes import told_apart
-from planner.values.expressions import Given, uses_clock
+from planner.values.expressions import uses_clock
+from planner.values.model import Given
 
 
 def ask(

@@ -13,7 +13,8 @@ from functools import reduce
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
-from planner.aggregates.having import Every, Having, Outside, Some, having
+from planner.aggregates.comparison import Every, Having, Outside, Some
+from planner.aggregates.having import having
 from planner.aggregates.key_thresholds import without_missing
 from planner.aggregates.refusals import unsupported
 from planner.bind.joins import row_conditions
@@ -36,7 +37,8 @@ from planner.question.condition_text import canonical
 from planner.scope.embedded import Embedded, leaves
 from planner.scope.functional_dependencies import by_key
 from planner.scope.names import Scope
-from planner.values.expressions import Given, uses_clock
+from planner.values.expressions import uses_clock
+from planner.values.model import Given
 
 
 @dataclass(frozen=True, slots=True)

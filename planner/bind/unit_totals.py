@@ -38,7 +38,7 @@ from planner.question.model import Functional, Measure, Term, UnitRows, UnitTota
 from planner.scope.embedded import Embedded, UnitQuery
 from planner.scope.names import Scope
 from planner.values.decimals import terminating
-from planner.values.expressions import Given
+from planner.values.model import Given
 
 _TYPES = {
     Arithmetic.INTEGER: (SqlType.INTEGER, "bigint"),

@@ -19,7 +19,8 @@ from planner.parser.tree import MOST_CHARACTERS, bare, name
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
 from planner.scope.names import Scope
-from planner.values.expressions import Given, uses_clock
+from planner.values.expressions import uses_clock
+from planner.values.model import Given
 from planner.values.sql_literals import constant
 
 MOST_VALUES = 1_000  # of one subquery: they become text of the question; a longer list stays a subquery

@@ -18,8 +18,15 @@ from planner.question.condition import NEVER, Compare, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.datetimes import moment
 from planner.values.decimals import terminating
-from planner.values.expressions import Constant, Number, Untyped, number, truth
-from planner.values.model import nearest_real, wrong
+from planner.values.expressions import truth
+from planner.values.model import (
+    Constant,
+    Number,
+    Untyped,
+    nearest_real,
+    number,
+    wrong,
+)
 from planner.values.operators import OPPOSITE
 
 _INT64 = 2**63  # the end of bigint

@@ -21,20 +21,6 @@ from planner.values.datetimes import (
 )
 from planner.values.model import Constant, Given, NotConstant, Number, Span, Untyped, number, wrong
 
-__all__ = [
-    "Constant",
-    "Given",
-    "NotConstant",
-    "Number",
-    "Span",
-    "Untyped",
-    "cast",
-    "fold",
-    "number",
-    "truth",
-    "uses_clock",
-]
-
 _MOST_BITS = 512  # of a fraction's parts, some 154 digits: folding stays cheap, and only numeric has more
 
 

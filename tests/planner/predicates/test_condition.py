@@ -12,7 +12,7 @@ from planner.errors import KeyholeError
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
 from planner.scope.names import Scope
-from planner.values.expressions import Given
+from planner.values.model import Given
 from tests.planner.asked import select
 
 _TABLE = Table(

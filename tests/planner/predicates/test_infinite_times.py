@@ -13,7 +13,7 @@ from planner.lower.row import RowSql
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
 from planner.scope.names import Scope
-from planner.values.expressions import Given
+from planner.values.model import Given
 from tests.planner.asked import select
 
 _TABLE = Table(

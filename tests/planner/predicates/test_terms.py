@@ -16,7 +16,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.predicates.condition import row_condition
 from planner.scope.names import Scope
-from planner.values.expressions import Given
+from planner.values.model import Given
 from tests.planner.asked import select
 
 _COLUMNS = {

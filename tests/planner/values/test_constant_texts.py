@@ -13,9 +13,9 @@ from planner.errors import KeyholeError
 from planner.predicates.letter_case import spellings
 from planner.predicates.refusals import unlisted
 from planner.values.array_literals import members
-from planner.values.expressions import Given, fold
+from planner.values.expressions import fold
 from planner.values.like import like, parts
-from planner.values.model import nearest_real
+from planner.values.model import Given, nearest_real
 from tests.planner.asked import select
 
 _NODE = exp.Column(this=exp.to_identifier("x"))
