@@ -47,7 +47,7 @@ class Normalised:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _FiredRule:
     """What one rule changes in a query; `grown` is by how much that repeats what the query says."""
 
     rule: Rule
@@ -83,7 +83,7 @@ def normalise(query: Parsed, catalog: Catalog, private: Callable[[exp.Expr], Pri
     return Normalised(query, origin if origin.edits else None)
 
 
-def _steps(query: Parsed, catalog: Catalog, private: Private, *, room: int) -> Iterator[_Step]:
+def _steps(query: Parsed, catalog: Catalog, private: Private, *, room: int) -> Iterator[_FiredRule]:
     """What the rules change where private tables are read, as far as there is room for what is repeated."""
     for node, table in private:
         source = node.parent
@@ -97,4 +97,4 @@ def _steps(query: Parsed, catalog: Catalog, private: Private, *, room: int) -> I
             # a list of pinned values repeats nothing
             grown = 0 if rule is inline_public_lists else max(growth(changes), 0)
             if grown <= room:
-                yield _Step(rule, changes, grown)
+                yield _FiredRule(rule, changes, grown)
