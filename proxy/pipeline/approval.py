@@ -4,7 +4,8 @@ from accountant.errors import LedgerError, NotApproved
 from accountant.model import Charge
 from planner.explain.balances import Waiting
 from proxy.pipeline import noise_reuse as reuse
-from proxy.pipeline.claim import Claim, unapproved
+from proxy.pipeline.claim import Claim
+from proxy.pipeline.refusals import approval_needed
 from proxy.service.service import Service, ledger_unavailable
 
 
@@ -20,7 +21,7 @@ def waiting(service: Service, claim: Claim) -> Waiting | None:
     charge = _compared(service, claim)
     if charge is None or charge.epsilon_nano <= above:
         return None
-    refusal = unapproved(NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above))
+    refusal = approval_needed(NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above))
     return Waiting(
         question=charge.question, message=refusal.message, detail=refusal.detail or "", hint=refusal.hint or ""
     )

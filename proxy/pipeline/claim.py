@@ -1,4 +1,4 @@
-"""From a plan to what the ledger charges, and from the ledger's refusal to words.
+"""From a plan to what the ledger charges.
 
 Every public key of the question is charged, with rows or without. A filter on further key columns (`WHERE month = ...
 GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget. Only columns of
@@ -12,20 +12,18 @@ from math import prod
 
 import numpy as np
 
-from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.limits import Limits
 from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent
 from mechanisms.protocol import Epsilons, Outcome
-from mechanisms.registry import DEFAULT
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog, Column, Lookup, Table, Value
-from planner.errors import KeyholeError
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
 from planner.question.condition_text import canonical
 from planner.question.model import Question
 from planner.question.plan import Plan
 from planner.statements.settings import max_epsilon
 from proxy.pipeline.messages import Asked
+from proxy.pipeline.refusals import too_dear
 from proxy.service.accounts import _limits_on, label, nano
 from proxy.service.service import Service
 
@@ -60,12 +58,7 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
     )
     worst = worst_amounts(plan)
     if worst.epsilon_nano > MOST_NANO_PER_CHARGE:
-        raise KeyholeError(
-            "KH302",
-            f"the question costs {plan.worst_case_epsilon:.2f} epsilon, more than any question may",
-            detail="So much would be no protection at all.",
-            hint="Widen keyhole.tolerance, or choose another keyhole.mechanism or a lower keyhole.most_positives.",
-        )
+        raise too_dear(plan)
     charge = Charge(
         question=identity(plan, catalog),
         analyst=asked.analyst.name,
@@ -152,57 +145,6 @@ def _amounts(plan: Plan, losses: NanoArray) -> Amounts:
     return Amounts(int(losses.max()), unit)
 
 
-def refused(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeError:
-    """The ledger's refusal in words, with what would fit. Depends on ledger, policy and question alone."""
-    needed, left = over.needed_nano / NANO, over.left_nano / NANO
-    keys = f"{over.short_keys} of {over.total_keys} groups"
-    amounts = f"(needs {needed:.2f}, left {left:.2f})"
-    code, message, detail = {
-        BalanceScope.PER_QUERY: (
-            "KH302",
-            f"the question costs {needed:.2f} epsilon, one question may cost {left:.2f}",
-            "A wider tolerance or higher error rates make a question cheaper.",
-        ),
-        BalanceScope.PER_PREDICATE: (
-            "KH301",
-            f"not enough budget for {keys} {amounts}",
-            "The budget of a group protects everyone in it; it does not grow back. New groups bring their own.",
-        ),
-        BalanceScope.PER_UNIT: (
-            "KH305",
-            f"not enough budget for the privacy unit {amounts}",
-            f"One unit ({plan.question.table.unit_text}) may lose so much over all questions together.",
-        ),
-        BalanceScope.PER_TABLE: (
-            "KH309",
-            f"not enough budget for the table {amounts}",
-            f"All questions on {plan.question.table.ledger.table} together may cost so much.",
-        ),
-        BalanceScope.ANALYST_PER_PREDICATE: (
-            "KH306",
-            f"your own cap is reached for {keys} {amounts}",
-            "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
-        ),
-        BalanceScope.ANALYST_PER_UNIT: (
-            "KH306",
-            f"your own cap for the privacy unit is reached {amounts}",
-            "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
-        ),
-    }[over.scope]
-    return KeyholeError(code, message, detail=detail, hint=hint)
-
-
-def unapproved(waiting: NotApproved) -> KeyholeError:
-    """The refusal of a question that is dear enough to need the owner's word, with what the owner runs."""
-    needed, above = waiting.needed_nano / NANO, waiting.above_nano / NANO
-    return KeyholeError(
-        "KH308",
-        f"the question waits for the owner's approval: it costs {needed:.2f} epsilon, more than {above:g}",
-        detail=f"The question's id is {waiting.question}. Nothing is spent.",
-        hint=f"Ask the data owner to run: keyhole approve {waiting.question}",
-    )
-
-
 def _own_cap(given: Limits, epsilon: float | None) -> Limits:
     """The caps with the session's own `keyhole.max_epsilon` on one question."""
     if epsilon is None:
@@ -271,14 +213,3 @@ def _in_cell_order(losses: NanoArray, question: Question, cells: Cells) -> NanoA
     arranged = shaped.transpose(order)
     index = tuple(slice(None) if name in names else None for name, _ in cells.columns)
     return np.ascontiguousarray(np.broadcast_to(arranged[index], cells.shape)).reshape(-1)
-
-
-def denied(plan: Plan) -> KeyholeError:
-    """The refusal of a mechanism that looked at the data and then stopped: a function of noisy values, and paid."""
-    return KeyholeError(
-        "KH307",
-        f"the mechanism {plan.calibration.mechanism} stopped without an answer",
-        detail="To keep to its bounds on losses and wrong keys it would have had to look closer than it may. What it "
-        "had looked at until then is spent; asking again tells the same for nothing.",
-        hint=f"SET keyhole.mechanism = '{DEFAULT}';",
-    )

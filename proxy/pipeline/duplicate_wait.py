@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from threading import Event
 
 from accountant.verbs.in_flight import Repeated
-from planner.errors import KeyholeError
 from planner.question.plan import Plan
 from proxy.pipeline import ledger_verbs
 from proxy.pipeline.claim import Claim, claim_now
 from proxy.pipeline.messages import Answer, Asked
+from proxy.pipeline.refusals import still_being_answered
 from proxy.service.service import Service
 
 _LEAST_S, _MOST_S = 0.005, 0.25  # a question takes some 20 ms, a slow one four looks a second at the ledger
@@ -85,16 +85,7 @@ class Patience:
             return
         left_s = self._timeout_s - self._passed_s
         if left_s <= 0 and self._is_late:
-            raise _still_asked()
+            raise still_being_answered()
         self._is_late = left_s <= 0
         self._withdrawn.wait(max(0.0, min(max(self._passed_s / _PART, _LEAST_S), _MOST_S, left_s)))
         self._asked.check_wanted()
-
-
-def _still_asked() -> KeyholeError:
-    return KeyholeError(
-        "KH501",
-        "the same question, which you asked before, is still being answered",
-        detail="This one waited for its answer as long as a question may. It has spent nothing.",
-        hint="Ask again later: once it is answered, the same question costs nothing.",
-    )

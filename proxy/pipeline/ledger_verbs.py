@@ -12,15 +12,15 @@ from datetime import timedelta
 from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
 from accountant.model import NANO, Charge, Reservation, Spent, StoredAnswer
 from mechanisms.protocol import Outcome
-from planner.errors import KeyholeError
 from planner.explain.guarantee import FIXED_BEFORE, shared_noise_sentence
 from planner.question.plan import Plan
 from proxy.pipeline import affordable
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
-from proxy.pipeline.claim import Claim, denied, refused, spent, unapproved
+from proxy.pipeline.claim import Claim, spent
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.pipeline.noise_reuse import Memory, OnPaths, told
+from proxy.pipeline.refusals import approval_needed, mechanism_stopped, over_budget, reading_not_written
 from proxy.service.accounts import nano
 from proxy.service.service import Service, ledger_unavailable
 
@@ -33,9 +33,9 @@ def _ledger(service: Service, claim: Claim) -> Iterator[None]:
         yield
     except OverBudget as over:
         left = affordable.left(service, claim)
-        refusal = refused(over, plan=claim.plan, hint=affordable.hint(left.would_fit))
+        refusal = over_budget(over, plan=claim.plan, hint=affordable.hint(left.would_fit))
     except NotApproved as waiting:
-        refusal = unapproved(waiting)
+        refusal = approval_needed(waiting)
     except LedgerError:
         refusal = ledger_unavailable()
     else:
@@ -107,21 +107,10 @@ def _read(service: Service, on_paths: OnPaths, outcome: Outcome) -> Answer:
     except (OverBudget, NotApproved, PathTaken):
         raise
     except LedgerError:
-        raise _not_read() from None
+        raise reading_not_written() from None
     noise = _capitalised(shared_noise_sentence(on_paths.noise(read=True)))
     as_charged = _as_charged(claim.plan, claim.charge)
     return answer_of(as_charged, released, version=claim.version, reused=False, noise=noise, stored=reservation.id)
-
-
-def _not_read() -> KeyholeError:
-    """What an analyst reads when the ledger fails while noise is read, and nothing is reserved any more."""
-    return KeyholeError(
-        "KH502",
-        "the ledger is not available",
-        detail="No answer is released without a durable entry. Nothing is reserved; what reading costs a cap of "
-        "your own may be counted.",
-        hint="Ask again later, or tell the data owner.",
-    )
 
 
 def answer_of(
@@ -129,7 +118,7 @@ def answer_of(
 ) -> Answer:
     """The answer with what was released. Raises KH307 where the mechanism stopped without one."""
     if isinstance(released, Denial):
-        raise denied(plan)
+        raise mechanism_stopped(plan)
     return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise, stored=stored)
 
 
@@ -178,9 +167,9 @@ def _reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
                 return _reserve_anew(service, claim)
             left = affordable.left(service, claim)
             hint = ANEW if claim.plan.worst_case_epsilon <= left.epsilon else affordable.hint(left.would_fit)
-            raise refused(over, plan=on_paths.claim.plan, hint=hint) from None
+            raise over_budget(over, plan=on_paths.claim.plan, hint=hint) from None
         except NotApproved as waiting:
-            raise unapproved(waiting) from None
+            raise approval_needed(waiting) from None
         except LedgerError:
             raise ledger_unavailable() from None
         else:

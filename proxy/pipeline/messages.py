@@ -24,6 +24,7 @@ from planner.scope.embedded import Embedded
 from planner.statements import settings
 from planner.statements.classify import Executing, classify, split
 from proxy.concurrency.cancellable_work import cancelled
+from proxy.pipeline.refusals import not_a_bare_question, not_one_statement
 
 KEY_SET_FORMAT = 1  # of an answer's bytes in the ledger
 _WORD = re.compile(r"[A-Za-z]+")
@@ -69,7 +70,7 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
     """The question that a text is, for callers without a shadow to run anything around it. Raises KH1xx."""
     statements = split(sql)
     if len(statements) != 1:
-        raise KeyholeError("KH108", "one question is expected", hint="Send one SELECT keys ... HAVING ... statement.")
+        raise not_one_statement()
     text, offset = statements[0].text, statements[0].offset
     try:
         match classify(text, catalog):
@@ -79,12 +80,7 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
                 return question.moved(offset=offset)
     except KeyholeError as error:
         raise error.moved(offset=offset) from None
-    raise KeyholeError(
-        "KH106",
-        "this is not a question by itself",
-        detail="Without the PostgreSQL endpoint only the keys of one question are returned, in the key domain's order.",
-        hint="Ask SELECT keys FROM table GROUP BY keys HAVING ..., or use the PostgreSQL endpoint.",
-    )
+    raise not_a_bare_question()
 
 
 def _behind_its_totals(text: str, question: Embedded) -> bool:

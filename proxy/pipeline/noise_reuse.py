@@ -22,7 +22,6 @@ from mechanisms.protocol import Epsilons, FunctionalTest, Noise, NoisePath, Outc
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import at_least
-from planner.errors import KeyholeError
 from planner.explain.balances import SharedNoise
 from planner.functionals.per_key_offsets import without_offsets
 from planner.plan.identity import path_identities
@@ -30,6 +29,7 @@ from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.pipeline.claim import Claim, amounts, worst_amounts
 from proxy.pipeline.key_paths import KeyPath, UnknownPath, from_bytes
+from proxy.pipeline.refusals import data_changed
 from proxy.service.data_versions import lasting
 from proxy.service.service import Service, ledger_unavailable
 
@@ -211,12 +211,7 @@ def check_same_data(on_paths: OnPaths | None, version: str) -> None:
     """Refuse to refine noise on values that were read when the data version had changed: noise of the old values says
     something else about the new ones. Depends on the clock and the owner's word alone. Raises KH501."""
     if on_paths is not None and version != on_paths.claim.version:
-        raise KeyholeError(
-            "KH501",
-            "the data version changed while the question was answered",
-            detail="Noise of earlier questions is refined on the same data alone. What was reserved stays spent.",
-            hint="Ask again: it is another question now.",
-        )
+        raise data_changed()
 
 
 def decided(plan: Plan, on_paths: OnPaths | None, values: Integers, *, noise: Noise) -> Outcome:

@@ -1,0 +1,129 @@
+"""What the pipeline refuses, in words.
+
+They follow from the question, the policy, the ledger and the clock; `mechanism_stopped` alone from noisy values, once
+these were paid for.
+"""
+
+from accountant.errors import BalanceScope, NotApproved, OverBudget
+from accountant.model import NANO
+from mechanisms.registry import DEFAULT
+from planner.errors import KeyholeError
+from planner.question.plan import Plan
+
+
+def not_one_statement() -> KeyholeError:
+    """A text of several statements, or of none, where one question is expected."""
+    return KeyholeError("KH108", "one question is expected", hint="Send one SELECT keys ... HAVING ... statement.")
+
+
+def not_a_bare_question() -> KeyholeError:
+    """A question with something around it, where no shadow runs that."""
+    return KeyholeError(
+        "KH106",
+        "this is not a question by itself",
+        detail="Without the PostgreSQL endpoint only the keys of one question are returned, in the key domain's order.",
+        hint="Ask SELECT keys FROM table GROUP BY keys HAVING ..., or use the PostgreSQL endpoint.",
+    )
+
+
+def too_dear(plan: Plan) -> KeyholeError:
+    """A question that costs more than the ledger can hold."""
+    return KeyholeError(
+        "KH302",
+        f"the question costs {plan.worst_case_epsilon:.2f} epsilon, more than any question may",
+        detail="So much would be no protection at all.",
+        hint="Widen keyhole.tolerance, or choose another keyhole.mechanism or a lower keyhole.most_positives.",
+    )
+
+
+def over_budget(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeError:
+    """The ledger's refusal in words, with what would fit. Depends on ledger, policy and question alone."""
+    needed, left = over.needed_nano / NANO, over.left_nano / NANO
+    keys = f"{over.short_keys} of {over.total_keys} groups"
+    amounts = f"(needs {needed:.2f}, left {left:.2f})"
+    code, message, detail = {
+        BalanceScope.PER_QUERY: (
+            "KH302",
+            f"the question costs {needed:.2f} epsilon, one question may cost {left:.2f}",
+            "A wider tolerance or higher error rates make a question cheaper.",
+        ),
+        BalanceScope.PER_PREDICATE: (
+            "KH301",
+            f"not enough budget for {keys} {amounts}",
+            "The budget of a group protects everyone in it; it does not grow back. New groups bring their own.",
+        ),
+        BalanceScope.PER_UNIT: (
+            "KH305",
+            f"not enough budget for the privacy unit {amounts}",
+            f"One unit ({plan.question.table.unit_text}) may lose so much over all questions together.",
+        ),
+        BalanceScope.PER_TABLE: (
+            "KH309",
+            f"not enough budget for the table {amounts}",
+            f"All questions on {plan.question.table.ledger.table} together may cost so much.",
+        ),
+        BalanceScope.ANALYST_PER_PREDICATE: (
+            "KH306",
+            f"your own cap is reached for {keys} {amounts}",
+            "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
+        ),
+        BalanceScope.ANALYST_PER_UNIT: (
+            "KH306",
+            f"your own cap for the privacy unit is reached {amounts}",
+            "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
+        ),
+    }[over.scope]
+    return KeyholeError(code, message, detail=detail, hint=hint)
+
+
+def approval_needed(waiting: NotApproved) -> KeyholeError:
+    """The refusal of a question that is dear enough to need the owner's word, with what the owner runs."""
+    needed, above = waiting.needed_nano / NANO, waiting.above_nano / NANO
+    return KeyholeError(
+        "KH308",
+        f"the question waits for the owner's approval: it costs {needed:.2f} epsilon, more than {above:g}",
+        detail=f"The question's id is {waiting.question}. Nothing is spent.",
+        hint=f"Ask the data owner to run: keyhole approve {waiting.question}",
+    )
+
+
+def still_being_answered() -> KeyholeError:
+    """The same question that its analyst has under way, and that took too long."""
+    return KeyholeError(
+        "KH501",
+        "the same question, which you asked before, is still being answered",
+        detail="This one waited for its answer as long as a question may. It has spent nothing.",
+        hint="Ask again later: once it is answered, the same question costs nothing.",
+    )
+
+
+def reading_not_written() -> KeyholeError:
+    """What an analyst reads when the ledger fails while noise is read, and nothing is reserved any more."""
+    return KeyholeError(
+        "KH502",
+        "the ledger is not available",
+        detail="No answer is released without a durable entry. Nothing is reserved; what reading costs a cap of "
+        "your own may be counted.",
+        hint="Ask again later, or tell the data owner.",
+    )
+
+
+def data_changed() -> KeyholeError:
+    """Noise of earlier questions, and data that are others by now."""
+    return KeyholeError(
+        "KH501",
+        "the data version changed while the question was answered",
+        detail="Noise of earlier questions is refined on the same data alone. What was reserved stays spent.",
+        hint="Ask again: it is another question now.",
+    )
+
+
+def mechanism_stopped(plan: Plan) -> KeyholeError:
+    """The refusal of a mechanism that looked at the data and then stopped: a function of noisy values, and paid."""
+    return KeyholeError(
+        "KH307",
+        f"the mechanism {plan.calibration.mechanism} stopped without an answer",
+        detail="To keep to its bounds on losses and wrong keys it would have had to look closer than it may. What it "
+        "had looked at until then is spent; asking again tells the same for nothing.",
+        hint=f"SET keyhole.mechanism = '{DEFAULT}';",
+    )
