@@ -193,7 +193,7 @@ def _longest(service: Service) -> timedelta:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Result:
+class RunResult:
     """What a run leaves: what is released, what it cost, and noise paths for later questions, by identity."""
 
     released: KeySet | Denial
@@ -201,17 +201,17 @@ class Result:
     paths: Mapping[str, bytes]
 
     @staticmethod
-    def of(paid: Paid, outcome: Outcome, memory: Memory, *, version: str) -> "Result":
+    def of(paid: Paid, outcome: Outcome, memory: Memory, *, version: str) -> "RunResult":
         """What the outcome means. Noise is kept only where `version`, that of now, is still the reserved one."""
         plan = paid.claim.plan
-        return Result(
+        return RunResult(
             released=Denial() if outcome.denied else KeySet.of(plan, outcome.passed),
             lost=charging.spent(paid.claim, outcome),
             paths=reuse.left_paths(plan, paid.on_paths, outcome, memory) if version == paid.claim.version else {},
         )
 
 
-def commit(service: Service, reservation: Reservation, result: Result) -> None:
+def commit(service: Service, reservation: Reservation, result: RunResult) -> None:
     """Replace the worst case by what the run cost and keep what is released and the noise paths, in one transaction.
 
     Raises KH502 when the ledger is gone: the answer is withheld then, and the reservation stays spent.
@@ -228,7 +228,7 @@ def commit(service: Service, reservation: Reservation, result: Result) -> None:
     raise ledger_unavailable()
 
 
-def new_answer(paid: Paid, result: Result) -> Answer:
+def new_answer(paid: Paid, result: RunResult) -> Answer:
     """The answer that was just committed. Raises KH307 where the mechanism stopped without one."""
     return answer_of(
         paid.as_charged,

@@ -10,11 +10,11 @@ from proxy.pipeline.claim import identity
 from proxy.pipeline.messages import Answer, Asked
 from proxy.service.service import Service
 
-Answering = Callable[[Service, Plan, Asked], Answer]
+AnswerStage = Callable[[Service, Plan, Asked], Answer]
 _PAID = ("KH307", "KH5", "KH9")
 
 
-def observed(answer: Answering) -> Answering:
+def observed(answer: AnswerStage) -> AnswerStage:
     """`answer`, which counts and logs how each question ended and changes nothing."""
 
     @wraps(answer)

@@ -53,7 +53,7 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
         version = noise_reuse.version_after_reading(service, claim, paid.on_paths)
         with service.stage(Stage.DECIDE):
             outcome = noise_reuse.decided(paid.claim.plan, paid.on_paths, true_aggregates.values, noise=service.noise)
-        result = ledger_verbs.Result.of(paid, outcome, memory, version=version)
+        result = ledger_verbs.RunResult.of(paid, outcome, memory, version=version)
         with service.stage(Stage.COMMIT):
             ledger_verbs.commit(service, paid.reservation, result)
     return ledger_verbs.new_answer(paid, result)

@@ -9,10 +9,12 @@ from planner.statements.settings import SETTINGS
 from proxy.report import budget
 from proxy.service.service import Service
 
-Row = tuple[str | None, ...]
+VirtualRow = tuple[str | None, ...]
 
 
-def virtual_rows(service: Service, name: str, *, analyst: str, settings: Mapping[str, str | None]) -> tuple[Row, ...]:
+def virtual_rows(
+    service: Service, name: str, *, analyst: str, settings: Mapping[str, str | None]
+) -> tuple[VirtualRow, ...]:
     """The rows that `analyst` may see of `keyhole.name`, in the relation's column order."""
     match name:
         case "budget":
@@ -32,7 +34,7 @@ def virtual_rows(service: Service, name: str, *, analyst: str, settings: Mapping
             raise ValueError("no such relation")
 
 
-def _queries(service: Service, analyst: str) -> tuple[Row, ...]:
+def _queries(service: Service, analyst: str) -> tuple[VirtualRow, ...]:
     return tuple(
         (
             asked.at.isoformat(sep=" "),

@@ -15,7 +15,7 @@ from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
 from proxy.rest.problems import HttpRefusal
-from proxy.rest.rate_limit import MOST_NAMES, Rates
+from proxy.rest.rate_limit import MOST_NAMES, RateLimit
 from proxy.security.networks import network
 
 log = structlog.get_logger("keyhole.rest")
@@ -31,10 +31,10 @@ class Gate:
 
     def __init__(self, limits: RestSection) -> None:
         self._limits = limits
-        self._addresses = Rates(limits.requests_per_minute_per_address)
-        self._analysts = Rates(limits.requests_per_minute)
-        self._failures = Rates(limits.failed_logins_per_minute)
-        self._all_failures = Rates(limits.failed_logins_per_minute * ALL_ADDRESSES)
+        self._addresses = RateLimit(limits.requests_per_minute_per_address)
+        self._analysts = RateLimit(limits.requests_per_minute)
+        self._failures = RateLimit(limits.failed_logins_per_minute)
+        self._all_failures = RateLimit(limits.failed_logins_per_minute * ALL_ADDRESSES)
         self._welcome: OrderedDict[str, None] = OrderedDict()
         self._working: Counter[str] = Counter()
         self._short: set[str] = set()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 MOST_NAMES = 10_000  # some megabytes; whoever has more addresses than that is not held up by limits per address
 
 
-class Rates:
+class RateLimit:
     """At most `per_minute` at once for each name, and as many again in every minute after that.
 
     Guarantee: memory stays bounded; beyond `most_names` the name that came longest ago is forgotten, which is one whose

@@ -25,7 +25,7 @@ from proxy.observe.telemetry import Telemetry
 from proxy.rest import strict_json as rest_json
 from proxy.rest.app import create_app
 from proxy.rest.gate import Gate, authenticated
-from proxy.rest.rate_limit import Rates
+from proxy.rest.rate_limit import RateLimit
 from proxy.security.networks import network
 from proxy.service.service import Service
 from tests.proxy.rest.test_app import ADA, refused, send
@@ -68,7 +68,7 @@ def test_in_no_stretch_of_time_more_come_than_the_rate_allows(
     comings: list[tuple[str, float]], per_minute: int
 ) -> None:
     clock = Clock()
-    rates = Rates(per_minute, clock=clock)
+    rates = RateLimit(per_minute, clock=clock)
     admitted: dict[str, list[float]] = {"a": [], "b": [], "c": []}
     for name, later in comings:
         clock.now += later
@@ -82,7 +82,7 @@ def test_in_no_stretch_of_time_more_come_than_the_rate_allows(
 
 def test_whoever_waits_as_long_as_told_is_let_in() -> None:
     clock = Clock()
-    rates = Rates(7, clock=clock)
+    rates = RateLimit(7, clock=clock)
     for _ in range(50):
         while wait := rates.take("a"):
             clock.now += wait
@@ -90,7 +90,7 @@ def test_whoever_waits_as_long_as_told_is_let_in() -> None:
 
 
 def test_memory_is_bounded_however_many_come() -> None:
-    rates = Rates(3, most_names=100)
+    rates = RateLimit(3, most_names=100)
     for number in range(1000):
         rates.take(str(number))
     assert len(rates) == 100
