@@ -177,6 +177,16 @@ def test_a_folder_can_be_read_in_one_look(name: str) -> None:
     assert crowded == {}
 
 
+PLACED = re.compile(r"`(\w+)` in\s+`([\w/]+\.py)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_what_a_page_says_to_be_in_a_file_is_defined_there(page: Path) -> None:
+    for name, path in PLACED.findall(page.read_text(encoding="utf-8")):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(rf"^(class|def) {name}\b|^{name}\b.*=", text, re.M), f"{name} in {path}"
+
+
 NOUNS = re.compile(r"`([a-z]{3,}(?:_[a-z]{3,})+)`")  # two words at least: one letter and an index is mathematics
 DEEP_PAGES = [
     path for path in PAGES if path.parent.name in ("decisions", "proofs") or path.stem in ("architecture", "mechanisms")
