@@ -21,7 +21,7 @@ _MOST_PRODUCTS = 4096  # unions made at one node, before those that others cover
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Contribution:
     """One functional's contribution to a term or clause.
 
     `scenarios` lists the extreme true values as tuples of distances, one distance per side of the interval; the
@@ -51,7 +51,7 @@ class Part:
 class Constraint:
     """Functionals whose error probabilities must sum to no more than the contract's rate."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Contribution, ...]
 
     def probability(self, rate: Callable[[int, int], float]) -> float:
         """The union bound over the functionals, given `rate(functional, distance)`."""
@@ -144,9 +144,9 @@ def _term(members: Sequence[Cut]) -> Constraint | None:
             width = min(cut.cut for cut in below) - max(cut.cut for cut in above)
             if width <= 0:
                 return None
-            parts.append(Part(functional=functional, scenarios=((1, width), (width, 1))))
+            parts.append(Contribution(functional=functional, scenarios=((1, width), (width, 1))))
         else:
-            parts.append(Part(functional=functional, scenarios=((1,),)))
+            parts.append(Contribution(functional=functional, scenarios=((1,),)))
     return Constraint(tuple(parts))
 
 
@@ -161,11 +161,11 @@ def _clause(members: Sequence[Cut]) -> Constraint | None:
             if least > greatest:
                 return None
             ends = ((greatest - rise, fall - greatest), (least - rise, fall - least))
-            parts.append(Part(functional=functional, scenarios=ends))
+            parts.append(Contribution(functional=functional, scenarios=ends))
         elif greatest is not None:
-            parts.append(Part(functional=functional, scenarios=((greatest - rise,),)))
+            parts.append(Contribution(functional=functional, scenarios=((greatest - rise,),)))
         elif least is not None:
-            parts.append(Part(functional=functional, scenarios=((fall - least,),)))
+            parts.append(Contribution(functional=functional, scenarios=((fall - least,),)))
     return Constraint(tuple(parts))
 
 

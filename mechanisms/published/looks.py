@@ -34,7 +34,7 @@ NEVER = 1 << 62  # a boundary beyond every aggregate and its noise
 
 ErrorRate: TypeAlias = Callable[[FunctionalTest, int], float]
 
-_NOTHING = Fraction(0)
+_NOTHING = Fraction(0)  # a rate at which nothing was revealed yet
 
 
 def missed(test: FunctionalTest, distance: int) -> float:

@@ -58,6 +58,7 @@ class Schedule:
         return 1.0 - sum(self.shares)
 
 
+# parts of the last rate: more looks gain little and draw more noise; found by the search that `SCHEDULE` names
 _RATES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
 SCHEDULE = Schedule(rates=_RATES, shares=tuple(float(rate) / 20 for rate in _RATES))

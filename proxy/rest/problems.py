@@ -16,6 +16,7 @@ from proxy.rest.models import Problem
 PROBLEM = "application/problem+json"
 MOST_BODY_BYTES = 1_000_000  # the longest text with every character escaped, by six bytes each, and room for parameters
 _MOST_NAME_CHARACTERS = 100  # of a field that there is not: its name is the client's
+# what reading any request may end with
 READING = (401, 408, 413, 429, 431, 500, 503)
 ASKING = (400, 403, 422, *READING)
 _STATUSES = {

@@ -235,7 +235,7 @@ def unexplained_numbers(path: Path) -> Iterator[str]:
                 yield f"{shown(path)}:{node.lineno}"
 
 
-@pytest.mark.parametrize("name", ["accountant", "planner"])
+@pytest.mark.parametrize("name", house.HOUSES)
 def test_a_number_says_what_it_trades(name: str) -> None:
     """Every numeric constant of a module has a line: what it bounds or trades, and how it was found."""
     assert [found for path in modules(ROOT / name) for found in unexplained_numbers(path)] == []
@@ -257,3 +257,13 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
             target = (page.parent / link).resolve() if link else page
             assert target.exists(), link
             assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
+
+
+def test_no_two_classes_have_one_name() -> None:
+    """A reader who meets a name knows which class is meant; a leading underscore keeps one to its file."""
+    places: dict[str, list[str]] = {}
+    for path in (path for name in house.HOUSES for path in modules(ROOT / name)):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(shown(path))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
