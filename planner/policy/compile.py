@@ -29,11 +29,12 @@ from planner.catalog.model import (
 from planner.catalog.pins import PinnedDomain, Pins
 from planner.catalog.sql_types import SourceColumn as SourceColumn
 from planner.catalog.sql_types import sql_type
-from planner.policy.compile_column import REPIN, absent, compiled_columns, key_domain, typed_column
+from planner.policy.compile_column import compiled_columns, key_domain, typed_column
 from planner.policy.file import Policy
 from planner.policy.rules.names import FILES, NAME_PART
 from planner.policy.rules.tables import unit_root
 from planner.policy.sections import TableSection
+from planner.policy.source_faults import REPIN, absent_column, unpinned_table
 from planner.policy.stored_questions import numbered
 
 UNIT_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)
@@ -54,53 +55,13 @@ def compile_catalog(
             fault = Fault("KH006", "the source has no such table", hint=nearest(name, schema))
             raise policy.refuse(("tables", name), fault)
     tables = _rooted(policy, [_table(policy, name, schema[name], pins, directory) for name in policy.private_tables])
-    budget, accuracy = policy.budget, policy.accuracy
     return Catalog(
         tables=tables,
         public_tables=public,
-        stored_questions=tuple(
-            StoredQuestion(
-                name=name,
-                sql=numbered(view.sql, view.parameters),
-                comment=view.comment,
-                parameters=tuple(
-                    StoredParameter(parameter, Decimal(str(value)) if isinstance(value, float) else value)
-                    for parameter, value in view.parameters.items()
-                ),
-            )
-            for name, view in policy.views.items()
-        ),
-        analysts=tuple(
-            Analyst(
-                name=name,
-                verifier=analyst.password,
-                token_hash=analyst.token_sha256,
-                per_predicate=analyst.epsilon_per_predicate,
-                per_unit=analyst.epsilon_per_unit,
-                certificate_name=analyst.certificate_name,
-            )
-            for name, analyst in policy.analysts.items()
-        ),
-        defaults=Defaults(
-            fnr=accuracy.fnr,
-            fpr=accuracy.fpr,
-            tolerance=accuracy.tolerance,
-            min_rows=accuracy.min_rows,
-            mechanism=accuracy.mechanism,
-            mechanisms=accuracy.mechanisms,
-        ),
-        budget=Budget(
-            per_predicate=budget.epsilon_per_predicate,
-            per_unit=budget.epsilon_per_unit,
-            per_query=budget.epsilon_per_query,
-            per_table=budget.epsilon_per_table,
-            approval_above=budget.approval_above_epsilon,
-            tables=tuple(
-                TableCaps(name, per_table=table.epsilon_per_table, approval_above=table.approval_above_epsilon)
-                for name, table in policy.private_tables.items()
-                if (table.epsilon_per_table, table.approval_above_epsilon) != (None, None)
-            ),
-        ),
+        stored_questions=_stored_questions(policy),
+        analysts=_analysts(policy),
+        defaults=_defaults(policy),
+        budget=_budget(policy),
         database=policy.server.database,
         max_keys=policy.limits.max_keys,
         statement_timeout_ms=policy.limits.statement_timeout_ms,
@@ -135,16 +96,73 @@ def key_domains(
     return tuple(found)
 
 
+def _stored_questions(policy: Policy) -> tuple[StoredQuestion, ...]:
+    return tuple(
+        StoredQuestion(
+            name=name,
+            sql=numbered(view.sql, view.parameters),
+            comment=view.comment,
+            parameters=tuple(
+                StoredParameter(parameter, Decimal(str(value)) if isinstance(value, float) else value)
+                for parameter, value in view.parameters.items()
+            ),
+        )
+        for name, view in policy.views.items()
+    )
+
+
+def _analysts(policy: Policy) -> tuple[Analyst, ...]:
+    return tuple(
+        Analyst(
+            name=name,
+            verifier=analyst.password,
+            token_hash=analyst.token_sha256,
+            per_predicate=analyst.epsilon_per_predicate,
+            per_unit=analyst.epsilon_per_unit,
+            certificate_name=analyst.certificate_name,
+        )
+        for name, analyst in policy.analysts.items()
+    )
+
+
+def _defaults(policy: Policy) -> Defaults:
+    accuracy = policy.accuracy
+    return Defaults(
+        fnr=accuracy.fnr,
+        fpr=accuracy.fpr,
+        tolerance=accuracy.tolerance,
+        min_rows=accuracy.min_rows,
+        mechanism=accuracy.mechanism,
+        mechanisms=accuracy.mechanisms,
+    )
+
+
+def _budget(policy: Policy) -> Budget:
+    budget = policy.budget
+    return Budget(
+        per_predicate=budget.epsilon_per_predicate,
+        per_unit=budget.epsilon_per_unit,
+        per_query=budget.epsilon_per_query,
+        per_table=budget.epsilon_per_table,
+        approval_above=budget.approval_above_epsilon,
+        tables=tuple(
+            TableCaps(name, per_table=table.epsilon_per_table, approval_above=table.approval_above_epsilon)
+            for name, table in policy.private_tables.items()
+            if (table.epsilon_per_table, table.approval_above_epsilon) != (None, None)
+        ),
+    )
+
+
 def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tuple[SourceColumn, ...]]) -> PublicTable:
     section, place = policy.tables[name], ("tables", name)
     pinned = pins.table(name)
     if pinned is None:
-        raise policy.refuse(place, Fault("KH007", "is not pinned yet", hint="Run keyhole check: it copies the table."))
+        raise policy.refuse(place, unpinned_table())
     if name in schema and schema[name] != pinned.columns:
         raise policy.refuse(place, Fault("KH007", "has other columns than were pinned", hint=REPIN))
     for column in section.columns:
         if column not in {known.name for known in pinned.columns}:
-            raise policy.refuse((*place, "columns", column), absent(column, pinned.columns))
+            raise policy.refuse((*place, "columns", column), absent_column(column, pinned.columns))
     columns = tuple(
         Column(
             name=column.name,
@@ -233,7 +251,7 @@ def _named_columns(
         named.append(("max_rows_per_group", section.max_rows_per_group.unique))
     for key, column in named:
         if column not in known:
-            raise policy.refuse((*place, key), absent(column, source))
+            raise policy.refuse((*place, key), absent_column(column, source))
     for name in derived & {column.name for column in source}:
         hint = "Give the derived column a name of its own."
         fault = Fault("KH010", "the source has a column of that name already", hint=hint)

@@ -7,14 +7,14 @@ from decimal import Decimal
 
 from planner.catalog.derived_columns import derived_type, parse_derivation, possible
 from planner.catalog.domains import KEY_TYPES, counted, domain_digest, encoded, listed, taken
-from planner.catalog.fault import Fault, nearest
+from planner.catalog.fault import Fault
 from planner.catalog.model import Column, Derivation, SqlType, Value
 from planner.catalog.pins import PinnedDomain, Pins
 from planner.catalog.sql_types import SourceColumn, sql_type, zoned
 from planner.policy.file import Policy
 from planner.policy.sections import ColumnSection, KeySection
+from planner.policy.source_faults import REPIN, absent_column, nondeterministic_column, unpinned_table, zoned_column
 
-REPIN = "Run keyhole check to see the difference, and keyhole check --confirm to let it take effect."
 _MEASURE_TYPES = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 
 
@@ -65,24 +65,24 @@ def typed_column(
     derivation = None
     if column.expression is None:
         if name not in declared_types:
-            raise policy.refuse(place, absent(name, source))
+            raise policy.refuse(place, absent_column(name, source))
         if any(known.nondeterministic for known in source if known.name == name):
-            raise policy.refuse(place, _nondeterministic(name))
+            raise policy.refuse(place, nondeterministic_column(name))
         declared = declared_types[name]
         kind = sql_type(declared)
     else:
         where = (*place, "expression")
         derivation = parse_derivation(column.expression)
         if derivation.column not in declared_types:
-            raise policy.refuse(where, absent(derivation.column, source))
+            raise policy.refuse(where, absent_column(derivation.column, source))
         base = declared_types[derivation.column]
         if zoned(base):
-            raise policy.refuse(where, _zoned(derivation.column))
+            raise policy.refuse(where, zoned_column(derivation.column))
         parsed = derivation
         kind = policy.at(where, lambda: derived_type(parsed, sql_type(base)))
         declared = _declared(kind)
     if zoned(declared):
-        raise policy.refuse(place, _zoned(name))
+        raise policy.refuse(place, zoned_column(name))
     if column.type is not None:
         return derivation, *_overridden(policy, (*place, "type"), column.type, kind, derivation)
     return derivation, kind, declared
@@ -150,8 +150,7 @@ def _from_public(values_from: str, kind: SqlType, pins: Pins) -> tuple[Value, ..
     name, _, column = values_from.partition(".")
     table = pins.table(name)
     if table is None:
-        hint = "Run keyhole check: it copies the table."
-        raise Fault("KH007", f"public table {name} is not pinned yet", hint=hint)
+        raise unpinned_table(f"public table {name} is not pinned yet")
     values = table.values(column)
     if table.kind(column) is not kind:
         problem = f"{values_from} is of type {table.kind(column).value}, the key column of type {kind.value}"
@@ -166,21 +165,3 @@ def check_pinned(policy: Policy, place: tuple[str, ...], digest: str, pinned: Pi
         raise policy.refuse((*place, "key"), Fault("KH007", "is not pinned yet", hint=hint))
     if pinned.digest != digest:
         raise policy.refuse((*place, "key"), Fault("KH007", "is not the domain that was pinned", hint=REPIN))
-
-
-def absent(name: str, source: tuple[SourceColumn, ...]) -> Fault:
-    """KH006: the source has no such column; the nearest of its names as a hint."""
-    hint = nearest(name, [column.name for column in source])
-    return Fault("KH006", f'the source has no column "{name}" there', hint=hint)
-
-
-def _zoned(name: str) -> Fault:
-    hint = f"Expose a view of the source that gives {name} AT TIME ZONE 'UTC': a timestamp without time zone."
-    problem = f'column "{name}" is a timestamp with time zone: its days and months depend on a session setting'
-    return Fault("KH006", problem, hint=hint)
-
-
-def _nondeterministic(name: str) -> Fault:
-    hint = f'Expose a view of the source that gives {name} COLLATE "C".'
-    problem = f'column "{name}" has a nondeterministic collation: the source would merge groups whose keys differ'
-    return Fault("KH006", problem, hint=hint)
