@@ -16,27 +16,20 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.model import Table
 from planner.catalog.refresh import parse_refresh
 from planner.lower.contribution_bounds import Bounding, not_null
-from planner.lower.dialects.grid import INT8
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.layout import group_by, indented, select, where
-from planner.lower.measure import row_value
+from planner.lower.rollup_build import COUNT, MOST, build_rollup, stored_measures
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import answer, relation, unit_columns
 from planner.question.condition import ALWAYS
 from planner.question.model import Measure, Question, UnitRows
 from planner.question.plan import Rollup
-from planner.values.sql_literals import identifier, integer
 
 _RELATION = "rolled"
-_COUNT = "keyhole_rows"
-_PLACE = "keyhole_place"
-_MEASURE = "keyhole_measure_"
-_MOST = 2**31 - 1  # the end of integer, in which a rollup keeps counts; larger ones are only known to be large
-_NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 
 
 def rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> Rollup | None:
@@ -73,13 +66,13 @@ def _kept(question: Question) -> bool:
 
 
 def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:
-    build = "\n".join(_build(Bounding(row, _whole(question))))
+    build = "\n".join(build_rollup(Bounding(row, _whole(question))))
     name = question.table.name
     return Rollup(
         table=name,
         name=sha256(f"{row.dialect.name}\n{name}\n{build}".encode()).hexdigest()[:24],
         build=build,
-        indexed=_COUNT,
+        indexed=COUNT,
         sql="\n".join(lines),
     )
 
@@ -96,84 +89,6 @@ def _whole(question: Question) -> KeySpace:
     return KeySpace(columns=columns, values=tuple(column.domain or () for column in columns))
 
 
-def _build(bounding: Bounding) -> list[str]:
-    """The statement whose rows the rollup holds."""
-    row, table = bounding.row, bounding.row.table
-    cap = table.row_cap
-    groups = [column for _, column in bounding.groups]
-    measures, stored = _measures(row), _stored(table)
-    columns = [f"{value} AS {name}" for name, value in measures.values()]
-    columns += [f"{row.column(column.name)} AS {identifier(column.name)}" for column in stored]
-    present = [not_null(row, column) for _, column in bounding.units]
-    present += [restriction(row, c, c.domain or ()) or not_null(row, c) for c in bounding.keys.columns]
-    counted: list[str] = []
-    if cap is not None:
-        unique = table.column(cap.unique)
-        present.append(not_null(row, unique))
-        partition = ", ".join(row.column(column.name) for column in groups)
-        order = bounding.order_of_rows(unique=unique)
-        columns.append(f"row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS {_PLACE}")
-        counted = [f"{_PLACE} <= {cap.rows}"]
-    paired = [f"{identifier(column.name)} AS {alias}" for alias, column in bounding.groups]
-    matched = [f"eligible.{identifier(column.name)} = pairs.{alias}" for alias, column in bounding.groups]
-    steps = [
-        "WITH",
-        "-- rows with a privacy unit and a public key",
-        "eligible AS (",
-        *indented(select(columns), [f"FROM {table.relation}"], where(present)),
-        "),",
-        "-- how many rows each privacy unit has in each key",
-        "pairs AS (",
-        *indented(
-            select([*paired, f"CAST(LEAST(count(*), {_MOST}) AS integer) AS {_COUNT}"]),
-            ["FROM eligible"],
-            where(counted),
-            [group_by(len(paired))],
-        ),
-        ")" + ("," if bounding.chooses else ""),
-    ]
-    if bounding.chooses:
-        units = ", ".join(alias for alias, _ in bounding.units)
-        ranked = f"row_number() OVER (PARTITION BY {units} ORDER BY {bounding.order_of_keys()}) AS {_PLACE}"
-        steps += [
-            f"-- the keys of each privacy unit, in the order of md5; the first {table.groups_per_unit} count",
-            "ranked AS (",
-            *indented([f"SELECT *, {ranked}", "FROM pairs"]),
-            "),",
-            f"chosen AS (SELECT * FROM ranked WHERE {_PLACE} <= {table.groups_per_unit})",
-        ]
-    kept = [f"eligible.{name}" for name, _ in measures.values()]
-    kept += [f"eligible.{identifier(column.name)}" for column in stored]
-    return [
-        *steps,
-        "-- the rows that count",
-        *select([f"pairs.{_COUNT}", *kept]),
-        f"FROM eligible JOIN {'chosen AS pairs' if bounding.chooses else 'pairs'} ON {' AND '.join(matched)}",
-        *where([f"eligible.{condition}" for condition in counted]),
-        f"ORDER BY pairs.{_COUNT}",
-    ]
-
-
-def _measures(row: RowSql) -> dict[str, tuple[str, str]]:
-    """Of each measure, the column that holds its clipped and rounded value, and that value as an integer."""
-    found = {}
-    for i, column in enumerate(row.table.columns):
-        if column.bounds is None or column.sql_type not in _NUMBERS or column.grid is None:
-            continue
-        value = row_value(row, column)
-        largest = max(abs(value.low), abs(value.high))
-        if largest < INT8:
-            scaled = value.sql if value.steps == 1 else f"({value.sql}) * {integer(value.steps)}"
-            found[column.name] = (f"{_MEASURE}{i}", f"CAST({scaled} AS {row.dialect.whole_type(largest)})")
-    return found
-
-
-def _stored(table: Table) -> list[Column]:
-    """What a rollup holds of a row; columns of a fixed width come first, where a row store finds them fastest."""
-    usable = [column for column in table.columns if column.sql_type != SqlType.OTHER]
-    return sorted(usable, key=lambda column: column.sql_type in (SqlType.TEXT, SqlType.NUMERIC))
-
-
 @dataclass(frozen=True, slots=True)
 class _Rolled:
     """The rows that count as a relation: what is asked of them, and what they add to."""
@@ -186,7 +101,7 @@ class _Rolled:
     def of(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> "_Rolled":
         """The question's functionals, filter and own restriction of keys."""
         table = _rolled(question.table)
-        measures = {column: name for column, (name, _) in _measures(row).items()}
+        measures = {column: name for column, (name, _) in stored_measures(row).items()}
         bounded = RowSql(table=table, dialect=row.dialect, measures=measures)
         asked = [] if question.where == ALWAYS else [bounded.holds(question.where)]
         for column, values in zip(question.keys.columns, question.keys.values, strict=True):
@@ -235,19 +150,19 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
             *_step("scan", keys + totals, _RELATION, asked, len(keys)),
             "SELECT * FROM scan",
         ]
-    limit = min([*limits, _MOST - 1])
+    limit = min([*limits, MOST - 1])
     return [
         f"-- units with at most {limit} rows in a key: no choice among them is clipped",
         *_step(
             "light",
             keys + [f"{total} AS f{i}" for i, total in enumerate(sums)],
             _RELATION,
-            [f"{_COUNT} <= {limit}", *asked],
+            [f"{COUNT} <= {limit}", *asked],
             len(keys),
             closing="),",
         ),
         "-- integer totals of each other privacy unit in each key",
-        *rolled.totals([f"{_COUNT} > {limit}"], closing="),"),
+        *rolled.totals([f"{COUNT} > {limit}"], closing="),"),
         "-- each total clipped, summed per key",
         *_step(
             "heavy",

@@ -1,0 +1,104 @@
+"""The statement whose rows a rollup holds: the rows that count, each with how many its unit has in its key.
+
+Guarantee: nothing in it depends on a question but its table and its grouping columns. Measures are stored clipped and
+rounded.
+"""
+
+from planner.catalog.model import Column, SqlType, Table
+from planner.lower.contribution_bounds import Bounding, not_null
+from planner.lower.dialects.grid import INT8
+from planner.lower.domain import restriction
+from planner.lower.layout import group_by, indented, select, where
+from planner.lower.measure import row_value
+from planner.lower.row import RowSql
+from planner.values.sql_literals import identifier, integer
+
+COUNT = "keyhole_rows"
+MOST = 2**31 - 1  # the end of integer, in which a rollup keeps counts; larger ones are only known to be large
+_PLACE = "keyhole_place"
+_MEASURE = "keyhole_measure_"
+_NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
+
+
+def build_rollup(bounding: Bounding) -> list[str]:
+    """The statement whose rows the rollup holds."""
+    row, table = bounding.row, bounding.row.table
+    cap = table.row_cap
+    groups = [column for _, column in bounding.groups]
+    measures, stored = stored_measures(row), _stored_columns(table)
+    columns = [f"{value} AS {name}" for name, value in measures.values()]
+    columns += [f"{row.column(column.name)} AS {identifier(column.name)}" for column in stored]
+    present = [not_null(row, column) for _, column in bounding.units]
+    present += [restriction(row, c, c.domain or ()) or not_null(row, c) for c in bounding.keys.columns]
+    counted: list[str] = []
+    if cap is not None:
+        unique = table.column(cap.unique)
+        present.append(not_null(row, unique))
+        partition = ", ".join(row.column(column.name) for column in groups)
+        order = bounding.order_of_rows(unique=unique)
+        columns.append(f"row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS {_PLACE}")
+        counted = [f"{_PLACE} <= {cap.rows}"]
+    paired = [f"{identifier(column.name)} AS {alias}" for alias, column in bounding.groups]
+    matched = [f"eligible.{identifier(column.name)} = pairs.{alias}" for alias, column in bounding.groups]
+    steps = [
+        "WITH",
+        "-- rows with a privacy unit and a public key",
+        "eligible AS (",
+        *indented(select(columns), [f"FROM {table.relation}"], where(present)),
+        "),",
+        "-- how many rows each privacy unit has in each key",
+        "pairs AS (",
+        *indented(
+            select([*paired, f"CAST(LEAST(count(*), {MOST}) AS integer) AS {COUNT}"]),
+            ["FROM eligible"],
+            where(counted),
+            [group_by(len(paired))],
+        ),
+        ")" + ("," if bounding.chooses else ""),
+    ]
+    if bounding.chooses:
+        steps += _choose_keys(bounding)
+    kept = [f"eligible.{name}" for name, _ in measures.values()]
+    kept += [f"eligible.{identifier(column.name)}" for column in stored]
+    return [
+        *steps,
+        "-- the rows that count",
+        *select([f"pairs.{COUNT}", *kept]),
+        f"FROM eligible JOIN {'chosen AS pairs' if bounding.chooses else 'pairs'} ON {' AND '.join(matched)}",
+        *where([f"eligible.{condition}" for condition in counted]),
+        f"ORDER BY pairs.{COUNT}",
+    ]
+
+
+def stored_measures(row: RowSql) -> dict[str, tuple[str, str]]:
+    """Of each measure, the column that holds its clipped and rounded value, and that value as an integer."""
+    found = {}
+    for i, column in enumerate(row.table.columns):
+        if column.bounds is None or column.sql_type not in _NUMBERS or column.grid is None:
+            continue
+        value = row_value(row, column)
+        largest = max(abs(value.low), abs(value.high))
+        if largest < INT8:
+            scaled = value.sql if value.steps == 1 else f"({value.sql}) * {integer(value.steps)}"
+            found[column.name] = (f"{_MEASURE}{i}", f"CAST({scaled} AS {row.dialect.whole_type(largest)})")
+    return found
+
+
+def _choose_keys(bounding: Bounding) -> list[str]:
+    """The steps that keep at most G keys of each unit."""
+    groups = bounding.row.table.groups_per_unit
+    units = ", ".join(alias for alias, _ in bounding.units)
+    ranked = f"row_number() OVER (PARTITION BY {units} ORDER BY {bounding.order_of_keys()}) AS {_PLACE}"
+    return [
+        f"-- the keys of each privacy unit, in the order of md5; the first {groups} count",
+        "ranked AS (",
+        *indented([f"SELECT *, {ranked}", "FROM pairs"]),
+        "),",
+        f"chosen AS (SELECT * FROM ranked WHERE {_PLACE} <= {groups})",
+    ]
+
+
+def _stored_columns(table: Table) -> list[Column]:
+    """What a rollup holds of a row; columns of a fixed width come first, where a row store finds them fastest."""
+    usable = [column for column in table.columns if column.sql_type != SqlType.OTHER]
+    return sorted(usable, key=lambda column: column.sql_type in (SqlType.TEXT, SqlType.NUMERIC))
