@@ -37,13 +37,13 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
     if not any(token.names and token.value in names for token in tokens):
         return None
     query = parse(text, tokens)
-    _check_query(query.tree, tokens)
-    private = {id(node) for node, _ in _private(query.tree, catalog)}
+    _check_query(query)
+    private = {id(node) for node, _ in _private(query, catalog)}
     if private:
-        _check_ctes(query.tree, names)
+        _check_ctes(query, names)
     normalised: Normalised | None = None
     try:
-        normalised = normalise(query, catalog, lambda tree: _private(tree, catalog))
+        normalised = normalise(query, catalog, lambda query: _private(query, catalog))
         return _embedded(normalised, catalog, names, unread=_none)
     except KeyholeError:
         idle = private & idle_tables(query.tree)
@@ -57,27 +57,29 @@ def _none(_: exp.Expr) -> frozenset[int]:
     return frozenset()
 
 
-def _private(tree: exp.Expr, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
+def _private(query: Parsed, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
     """The private tables that a statement reads, in order."""
-    found = [(node, what) for node in tree.find_all(exp.Table) if isinstance(what := _meant(node, catalog), Table)]
+    found = [(node, what) for node in query.tables if isinstance(what := _meant(node, catalog), Table)]
     return sorted(found, key=lambda pair: _start(pair[0]))
 
 
-def _check_query(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
-    if not isinstance(tree, exp.Query | exp.Values):
-        raise not_allowed("this form of query is not allowed", position=tokens[0].start + 1)
-    for node in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into):
+def _check_query(query: Parsed) -> None:
+    if not isinstance(query.tree, exp.Query | exp.Values):
+        raise not_allowed("this form of query is not allowed", position=query.tokens[0].start + 1)
+    if not query.says("insert", "update", "delete", "merge", "create", "into"):
+        return
+    for node in query.tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into):
         raise not_allowed(f"{type(node).__name__.upper()} is not allowed", position=position(node))
 
 
 def _embedded(read: Normalised, catalog: Catalog, names: frozenset[str], *, unread: _Unread) -> Asking | None:
     """The query taken apart; the private tables that `unread` finds are empty ones."""
     tree = read.query.tree
-    found = [(node, what) for node in tree.find_all(exp.Table) if (what := _meant(node, catalog)) is not None]
+    found = [(node, what) for node in read.query.tables if (what := _meant(node, catalog)) is not None]
     if not found:
         return None
     try:
-        _check_ctes(tree, names)
+        _check_ctes(read.query, names)
         found.sort(key=lambda pair: _start(pair[0]))
         asking = _taken_apart(read.query, catalog, found, unread=unread(tree))
     except KeyholeError as error:
@@ -127,8 +129,8 @@ def _start(node: exp.Table) -> int:
     return offset(node.args.get("catalog") or node.args.get("db") or node.this)
 
 
-def _check_ctes(tree: exp.Expr, names: frozenset[str]) -> None:
-    for cte in tree.find_all(exp.CTE):
+def _check_ctes(query: Parsed, names: frozenset[str]) -> None:
+    for cte in query.tree.find_all(exp.CTE) if query.says("with") else ():
         alias = cte.args["alias"].this
         if name(alias) in names:
             raise KeyholeError(

@@ -55,13 +55,13 @@ class _FiredRule:
     grown: int
 
 
-def normalise(query: Parsed, catalog: Catalog, private: Callable[[exp.Expr], Private]) -> Normalised:
+def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Private]) -> Normalised:
     """The query after every rule that applies, one after the other; it is read once more for each that does.
 
     Guarantee: PostgreSQL gives the same rows for both.
 
     Parameters:
-        private: finds the private tables of a tree.
+        private: finds the private tables that a query reads.
 
     Raises KH101 where a size is shown around a question.
     """
@@ -72,7 +72,7 @@ def normalise(query: Parsed, catalog: Catalog, private: Callable[[exp.Expr], Pri
         if reading < 0:
             break
         try:
-            step = next(_steps(query, catalog, private(query.tree), room=room), None)
+            step = next(_steps(query, catalog, private(query), room=room), None)
         except KeyholeError as error:
             raise origin.placed(error) from None
         if step is None:

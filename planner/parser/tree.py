@@ -21,7 +21,7 @@ _AROUND_QUESTION = ("with_", "order", "limit", "offset")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A query as it was read: its text, tokens and tree. Positions in both are offsets into the text.
+    """A query as it was read: its text, tokens and tree, and the tables in that. Positions are offsets into the text.
 
     What stands before the first token belongs to a statement around the query, as EXPLAIN's own words do.
     """
@@ -29,6 +29,12 @@ class Parsed:
     text: str
     tokens: tuple[Token, ...]
     tree: exp.Expr
+    tables: tuple[exp.Table, ...]
+
+    def says(self, *words: str) -> bool:
+        """Whether one of these lower-case words stands in it, as a keyword or in quotes: without, no tree has a node
+        that is written with it."""
+        return any(token.value.lower() in words for token in self.tokens)
 
 
 def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
@@ -39,7 +45,8 @@ def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
     if len(text) > MOST_CHARACTERS:
         raise KeyholeError("KH100", f"the statement has more than {MOST_CHARACTERS:,} characters")
     start = tokens[0].start if tokens else 0
-    return Parsed(text, tokens, _tree(" " * start + text[start:], tokens))
+    tree = _tree(" " * start + text[start:], tokens)
+    return Parsed(text, tokens, tree, tuple(tree.find_all(exp.Table)))
 
 
 def _tree(text: str, tokens: tuple[Token, ...]) -> exp.Expr:
@@ -57,7 +64,8 @@ def _tree(text: str, tokens: tuple[Token, ...]) -> exp.Expr:
     if not trees or trees[0] is None:
         raise KeyholeError("KH100", "the statement cannot be parsed", hint=_unparsed(text))
     tree = trees[0] if len(trees) == 1 else exp.Block(expressions=trees)
-    for call in list(tree.find_all(exp.Anonymous)):
+    every = any(token.value.lower() == "every" for token in tokens)
+    for call in list(tree.find_all(exp.Anonymous)) if every else ():
         if str(call.this).lower() == "every" and len(call.expressions) == 1:
             call.replace(exp.LogicalAnd(this=call.expressions[0]))  # the standard's name of bool_and
     if _PERCENT.search(text):  # the parser spells patterns of dates with these

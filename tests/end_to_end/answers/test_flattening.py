@@ -11,7 +11,7 @@ from sqlglot import exp
 from planner.catalog.model import Table
 from planner.extract.normalise import Normalised, normalise
 from planner.parser.lexer import tokens
-from planner.parser.tree import name, parse
+from planner.parser.tree import Parsed, name, parse
 from tests.effort import rounds
 from tests.worlds.retail import retail
 
@@ -50,9 +50,9 @@ def server(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-def _private(tree: exp.Expr) -> list[tuple[exp.Table, Table]]:
+def _private(query: Parsed) -> list[tuple[exp.Table, Table]]:
     tables = {table.name: table for table in retail().tables}
-    return [(node, tables[name(node.this)]) for node in tree.find_all(exp.Table) if name(node.this) in tables]
+    return [(node, tables[name(node.this)]) for node in query.tables if name(node.this) in tables]
 
 
 def _normalised(sql: str) -> Normalised:

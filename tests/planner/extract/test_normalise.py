@@ -8,7 +8,7 @@ from planner.errors import KeyholeError
 from planner.extract.normalise import MOST_TIMES, normalise
 from planner.parser.lexer import tokens
 from planner.parser.source_map import MOST_ADDED, Change, Origin, apart
-from planner.parser.tree import name, parse
+from planner.parser.tree import Parsed, name, parse
 from planner.statements.classify import classify
 from proxy.pipeline.messages import bare_question
 from tests.planner.asked import asked, refusal, select
@@ -78,9 +78,9 @@ def test_the_corpus_is_large() -> None:
     assert sum(outcome.startswith("[") for outcome in outcomes) >= 30
 
 
-def _private(tree: exp.Expr) -> list[tuple[exp.Table, Table]]:
+def _private(query: Parsed) -> list[tuple[exp.Table, Table]]:
     tables = {table.name: table for table in retail().tables}
-    return [(node, tables[name(node.this)]) for node in tree.find_all(exp.Table) if name(node.this) in tables]
+    return [(node, tables[name(node.this)]) for node in query.tables if name(node.this) in tables]
 
 
 def _flat(sql: str) -> str:
