@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from deploy.demo.build import install
 from planner.errors import CATALOGUE, KeyholeError
+from planner.extract.normalise import RULES
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.statements.settings import MECHANISMS, SETTINGS
 from proxy.cli import check as checking
@@ -121,9 +122,11 @@ def test_every_setting_is_documented_once() -> None:
     assert all(f"`{name}`" in mechanisms for name in MECHANISMS)
 
 
-def test_every_relation_of_a_session_is_documented_once() -> None:
+def test_every_relation_of_a_session_and_every_rule_is_documented_once() -> None:
     named = [(f"{VIRTUAL_SCHEMA}.{relation.name}",) for relation in VIRTUAL_RELATIONS]
-    assert rows(chapter(ASKING, "psql and other clients")) == named
+    listed = rows(chapter(ASKING, "psql and other clients"))
+    assert [names for names in listed if names[0].startswith(f"{VIRTUAL_SCHEMA}.")] == named
+    assert [names for names in listed if names not in named] == [(rule.__name__,) for rule in RULES]
 
 
 def test_every_rest_request_is_documented_once(service: Service) -> None:
