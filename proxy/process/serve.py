@@ -54,28 +54,13 @@ def run(
         port=section.port if port is None else port,
         rest_port=section.rest_port if rest_port is None else rest_port,
     ) as accepting:
-        several = section.workers if workers is None else workers
-        if several > 1:
+        count = section.workers if workers is None else workers
+        if count > 1:
             from proxy.process.supervisor import supervise
 
-            supervise(policy, accepting=accepting, metrics=metrics, workers=several, signals=signals)
-            return
-        service = Service.over(policy, telemetry=Telemetry(log=structlog.get_logger()))
-        strangers = Strangers(login_secret(policy))
-        signals.hold()
-        with signals.excusing():
-            first = first_generation(service, policy)
-            asyncio.run(
-                _until_told(
-                    first,
-                    policy=policy,
-                    accepting=accepting,
-                    tls=tls,
-                    metrics=metrics,
-                    strangers=strangers,
-                    signals=signals,
-                )
-            )
+            supervise(policy, accepting=accepting, metrics=metrics, workers=count, signals=signals)
+        else:
+            _serve_alone(policy, accepting=accepting, tls=tls, metrics=metrics, signals=signals)
 
 
 @contextmanager
@@ -114,6 +99,27 @@ def in_background(
         finally:
             stop.set()
             thread.join()
+
+
+def _serve_alone(
+    policy: Policy, *, accepting: Sockets, tls: Tls | None, metrics: ListenAddress | None, signals: Signals
+) -> None:
+    service = Service.over(policy, telemetry=Telemetry(log=structlog.get_logger()))
+    strangers = Strangers(login_secret(policy))
+    signals.hold()
+    with signals.excusing():
+        first = first_generation(service, policy)
+        asyncio.run(
+            _until_told(
+                first,
+                policy=policy,
+                accepting=accepting,
+                tls=tls,
+                metrics=metrics,
+                strangers=strangers,
+                signals=signals,
+            )
+        )
 
 
 async def _until_told(

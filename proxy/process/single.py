@@ -1,22 +1,23 @@
-"""Keyhole up and running: the shadow, the PostgreSQL endpoint and REST over one open policy, on one event loop."""
+"""One process that serves: the PostgreSQL endpoint, REST and the operator's port, on one event loop.
+
+It is the whole Keyhole, or one of several workers; where shadows and sockets come from is the caller's matter.
+"""
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import uvicorn
-
-from planner.errors import KeyholeError
 from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.endpoint.cancel_requests import Siblings
-from proxy.endpoint.server import BACKLOG, Endpoint, accept_no_more
+from proxy.endpoint.server import Endpoint
 from proxy.observe.telemetry import Telemetry
 from proxy.process.addresses import Addresses, ListenAddress, Sockets, bound
 from proxy.process.generations import Generations
+from proxy.process.http_server import serve_http
 from proxy.process.operations import operations, readings
-from proxy.rest import uvicorn_server as rest_server
+from proxy.rest import uvicorn_server
 from proxy.rest.app import create_app
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
@@ -26,7 +27,7 @@ from proxy.service.service import Serving
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A Keyhole that serves."""
+    """A process that serves."""
 
     addresses: Addresses
     endpoint: Endpoint
@@ -81,40 +82,13 @@ async def running(
         await (stopping or endpoint.stop())
 
 
-class HttpServer(uvicorn.Server):
-    """uvicorn without signal handlers of its own: ending is decided here, and leaves no client waiting.
-
-    It takes one connection at a time: the first process to wake takes not all that wait, and where a process has no
-    more file descriptors asyncio says so once and not for every place in the queue.
-    """
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        config.backlog = 1
-        super().__init__(config)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, with a queue as long as that of PostgreSQL's port."""
-        await super().startup(sockets)
-        for one in sockets or ():
-            one.listen(BACKLOG)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to whoever runs the server."""
-        yield
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, and end those there are, each after its request."""
-        for server in self.servers:
-            await accept_no_more(server.sockets)
-        await super().shutdown(sockets)
-
-
 @asynccontextmanager
 async def _rest(
     serving: Serving, ready: Readiness, *, accepting: socket.socket, limits: RestSection, tls: Tls | None
 ) -> AsyncIterator[None]:
-    async with _http(rest_server.config(create_app(serving, limits, ready), limits, tls=tls), accepting=accepting):
+    async with serve_http(
+        uvicorn_server.config(create_app(serving, limits, ready), limits, tls=tls), accepting=accepting
+    ):
         yield
 
 
@@ -124,21 +98,5 @@ async def _metrics(seen: Telemetry, ready: Readiness, *, place: ListenAddress | 
         yield None
         return
     with bound(place) as taken:
-        async with _http(operations(seen, ready), accepting=taken):
+        async with serve_http(operations(seen, ready), accepting=taken):
             yield taken.getsockname()[1]
-
-
-@asynccontextmanager
-async def _http(config: uvicorn.Config, *, accepting: socket.socket) -> AsyncIterator[None]:
-    """Serve HTTP on a bound socket while the block runs; requests that run at its end are answered. Raises KH406."""
-    server = HttpServer(config)
-    serving = asyncio.create_task(server.serve(sockets=[accepting]))
-    try:
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.01)
-        if not server.started:
-            raise KeyholeError("KH406", "an HTTP server could not be started")
-        yield
-    finally:
-        server.should_exit = True
-        await serving

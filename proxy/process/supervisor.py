@@ -6,12 +6,10 @@ the others. A pipe tells a worker what to do; its end tells it that the parent i
 """
 
 import asyncio
-import multiprocessing
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import structlog
@@ -19,27 +17,14 @@ import structlog
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from proxy.concurrency.signals import Signals, unheard_by_children
+from proxy.concurrency.signals import Signals
 from proxy.observe.logs import fault, to_standard_error
 from proxy.process.addresses import Addresses, ListenAddress, Sockets
 from proxy.process.announcements import announce, say_goodbye
 from proxy.process.generations import oldest_of_few, prepared_shadow
 from proxy.process.reload import InForce, NotTaken, each_time, log_refusal, unless_cancelled
-from proxy.process.worker import (
-    Failed,
-    GenerationLeft,
-    Open,
-    Opened,
-    Order,
-    Ready,
-    Reload,
-    Shown,
-    Stop,
-    Take,
-    Task,
-    Word,
-    work,
-)
+from proxy.process.worker_messages import Failed, Ready, Reload, Shown, Stop, Take, Task
+from proxy.process.worker_process import WorkerProcess
 from proxy.security.mock_users import Strangers
 from proxy.service.login_secret import login_secret
 from proxy.service.pins import pinned_catalog
@@ -56,7 +41,6 @@ STEADY_S = 60.0
 """A worker that lived so long did not die of how it starts: the next pause is the first one again."""
 VOTE_S = 300.0
 """A worker that has not opened a generation by then is taken to have failed: it may be stopped."""
-_DIED: dict[str, object] = {"why": "a worker died while it opened it"}
 _LATE: dict[str, object] = {"why": "a worker did not open it in time"}
 
 
@@ -70,7 +54,7 @@ def supervise(
     strangers = Strangers(login_secret(policy))
     signals.hold()
     with signals.excusing(), tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
-        supervisor = _Supervisor(
+        supervisor = Supervisor(
             policy,
             catalog,
             accepting=accepting,
@@ -100,81 +84,7 @@ def _made(number: int, policy: Policy, catalog: Catalog, *, workers: int) -> _Ma
         return _Made(Shown(number, policy, catalog.digest, shadow), opened.pop_all().close)
 
 
-class _Worker:
-    """A worker's process, as its parent sees it. `ready` is what becomes of its start; `uses` are the generations
-    whose shadows it may have sessions on. `left` is called whenever these become fewer."""
-
-    def __init__(self, task: Task, *, left: Callable[[], None]) -> None:
-        context = multiprocessing.get_context("spawn")  # no threads and no event loop of the parent's come along
-        self._pipe, theirs = context.Pipe()
-        self._process: SpawnProcess = context.Process(target=work, args=(task, theirs), daemon=True)
-        with unheard_by_children():
-            self._process.start()
-        theirs.close()
-        self._left = left
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._pipe.fileno(), self._hear)
-        self._vote: asyncio.Future[dict[str, object] | None] = self._loop.create_future()
-        self._asked = 0
-        self.ready: asyncio.Future[Ready | Failed] = self._loop.create_future()
-        self.uses = {task.shown.number}
-
-    def tell(self, order: Order) -> None:
-        """Tell it, if it still hears."""
-        with suppress(OSError):
-            self._pipe.send(order)
-
-    async def opened(self, shown: Shown) -> dict[str, object] | None:
-        """Have it open a generation; why it cannot, if so. One that dies before it has ever served is of no account."""
-        self._vote, self._asked = self._loop.create_future(), shown.number
-        if self._pipe.closed:  # it is ending, or has ended
-            self._vote.set_result(None)
-        else:
-            self.uses.add(shown.number)
-            self.tell(Open(shown))
-        return await self._vote
-
-    async def ended(self) -> int | None:
-        """Wait until the process is gone; its exit status."""
-        await _readable(self._process.sentinel)
-        self._process.join()
-        if not self._pipe.closed:
-            self._hung_up()
-        return self._process.exitcode
-
-    def _hear(self) -> None:
-        try:
-            word: Word = self._pipe.recv()
-        except (EOFError, OSError):
-            self._hung_up()
-            return
-        match word:
-            case Ready() | Failed():
-                if not self.ready.done():  # it may fail at its very end
-                    self.ready.set_result(word)
-            case Opened(number=number, why=why):
-                if number == self._asked and not self._vote.done():
-                    self._vote.set_result(why)
-            case GenerationLeft(number=number):
-                self.uses.discard(number)
-                self._left()
-
-    def _hung_up(self) -> None:
-        self._loop.remove_reader(self._pipe.fileno())
-        self._pipe.close()
-        if not self._vote.done():
-            self._vote.set_result(_DIED if self._has_served else None)
-        if not self.ready.done():
-            self.ready.set_result(Failed("KH406", "a worker could not be started"))
-        self.uses.clear()
-        self._left()
-
-    @property
-    def _has_served(self) -> bool:
-        return self.ready.done() and isinstance(self.ready.result(), Ready)
-
-
-class _Supervisor:
+class Supervisor:
     """The parent's event loop, and the shadows of all generations that a worker may use."""
 
     def __init__(
@@ -200,7 +110,7 @@ class _Supervisor:
         self._opening: set[int] = set()
         self._now = InForce.of(policy, catalog.digest)
         self._last_number = 1
-        self._workers: dict[int, _Worker] = {}
+        self._workers: dict[int, WorkerProcess] = {}
         self._changing = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
         self._told = asyncio.Event()
@@ -250,7 +160,7 @@ class _Supervisor:
             folder=self._folder,
             strangers=self._strangers,
         )
-        self._workers[number] = _Worker(task, left=self._close_unused)
+        self._workers[number] = WorkerProcess(task, left=self._close_unused)
 
     async def _keep(self, number: int) -> None:
         """Start a worker anew whenever it ends, after pauses that grow, until everything ends."""
@@ -330,7 +240,7 @@ class _Supervisor:
                 worker.tell(Take(number, oldest=oldest_of_few(self._made)))
         self._close_unused()
 
-    def _give_up(self, number: int, asked: tuple[_Worker, ...]) -> None:
+    def _give_up(self, number: int, asked: tuple[WorkerProcess, ...]) -> None:
         """Nobody is to have a generation that was opened."""
         for worker in asked:
             worker.tell(Take(number, oldest=None))
@@ -363,13 +273,3 @@ def _insisted(report: Ready | Failed) -> Addresses:
     if isinstance(report, Failed):
         raise KeyholeError(report.code, report.message)
     return report.addresses
-
-
-async def _readable(descriptor: int) -> None:
-    """Wait until a descriptor has something to read, or has ended."""
-    loop, there = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(descriptor, there.set)
-    try:
-        await there.wait()
-    finally:
-        loop.remove_reader(descriptor)

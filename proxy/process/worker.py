@@ -9,9 +9,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import structlog
 
@@ -22,15 +20,26 @@ from proxy.concurrency.signals import heard_by_parent_alone
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.observe.logs import fault, to_standard_error
 from proxy.observe.telemetry import Telemetry
-from proxy.process.addresses import Addresses, ListenAddress, Sockets
 from proxy.process.generations import Generation, Generations, closed
 from proxy.process.reload import RestartNeeded, Taking, insist_on_source, log_refusal, unless_cancelled, why
 from proxy.process.single import running
-from proxy.security.mock_users import Strangers
+from proxy.process.worker_messages import (
+    Failed,
+    GenerationLeft,
+    Open,
+    Opened,
+    Order,
+    Ready,
+    Reload,
+    Shown,
+    Stop,
+    Take,
+    Task,
+    Word,
+)
 from proxy.security.tls import Tls
 from proxy.service.pins import pinned_catalog
 from proxy.service.service import Service
-from proxy.shadow.address import ShadowAddress
 
 log = structlog.get_logger("keyhole.workers")
 
@@ -42,92 +51,6 @@ _DIVIDED = (
     "concurrent_requests_per_analyst",
     "connections",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A generation as the parent made it: its number, the accepted policy (whatever its file says now), the digest of
-    its catalog, and the shadow that shows that."""
-
-    number: int
-    policy: Policy
-    digest: str
-    shadow: ShadowAddress
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a worker is started with."""
-
-    worker: int
-    workers: int
-    shown: Shown
-    accepting: Sockets
-    metrics: ListenAddress | None
-    folder: Path
-    strangers: Strangers
-
-
-@dataclass(frozen=True, slots=True)
-class Reload:
-    """To a worker: go on with another policy over the same shadow."""
-
-    policy: Policy
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """To a worker: open another generation beside the one that answers, and say whether that went well."""
-
-    shown: Shown
-
-
-@dataclass(frozen=True, slots=True)
-class Take:
-    """To a worker: let the generation that was opened answer, as all have opened it, and end the sessions on those
-    before `oldest`; or (None) close it again."""
-
-    number: int
-    oldest: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """To a worker: end, as gracefully as one process alone would."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """From a worker: it serves."""
-
-    addresses: Addresses
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """From a worker: it could not start."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """From a worker: the generation is open, or (with `why`, as it is logged) cannot be opened."""
-
-    number: int
-    why: dict[str, object] | None
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationLeft:
-    """From a worker: nobody here uses that generation's shadow any more."""
-
-    number: int
-
-
-Order = Reload | Open | Take | Stop
-Word = Ready | Failed | Opened | GenerationLeft
 
 
 class _Parent:

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 
 from planner.policy.sections import RestSection
 from proxy.endpoint.server import Endpoint, accept_no_more
-from proxy.process.single import HttpServer
+from proxy.process.http_server import HttpServer
 from proxy.rest import uvicorn_server as rest_server
 from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress

@@ -14,8 +14,9 @@ import pytest
 from planner.policy.file import Policy
 from proxy.process.addresses import Sockets, sockets
 from proxy.process.reload import NotTaken
-from proxy.process.supervisor import _made, _Supervisor, _Worker
-from proxy.process.worker import Failed, Ready, Shown, Stop, Task
+from proxy.process.supervisor import Supervisor, _made
+from proxy.process.worker_messages import Failed, Ready, Shown, Stop, Task
+from proxy.process.worker_process import WorkerProcess
 from proxy.security.mock_users import Strangers
 from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
@@ -45,7 +46,7 @@ async def test_a_worker_that_cannot_start_has_no_vote(policy: Policy, accepting:
     task = Task(
         worker=0, workers=1, shown=shown, accepting=accepting, metrics=None, folder=tmp_path, strangers=Strangers()
     )
-    worker = _Worker(task, left=lambda: None)
+    worker = WorkerProcess(task, left=lambda: None)
     async with asyncio.timeout(PATIENCE_S):
         assert isinstance(await worker.ready, Failed)
         while not worker._pipe.closed:
@@ -60,7 +61,7 @@ async def test_what_is_taken_runs_although_all_workers_die_meanwhile(policy: Pol
     with Service.over(policy) as service:
         catalog = service.catalog
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
-        supervisor = _Supervisor(
+        supervisor = Supervisor(
             policy,
             replace(catalog, digest="of other pins"),
             accepting=accepting,
@@ -89,7 +90,7 @@ async def test_a_worker_that_stands_still_keeps_nobody_from_reloading(policy: Po
     with Service.over(policy) as service:
         catalog = service.catalog
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
-        supervisor = _Supervisor(
+        supervisor = Supervisor(
             policy,
             catalog,
             accepting=accepting,

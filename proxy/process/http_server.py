@@ -1,0 +1,58 @@
+"""uvicorn run by Keyhole: on sockets that are bound already, and ended by whoever began it instead of by signals."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+
+from planner.errors import KeyholeError
+from proxy.endpoint.server import BACKLOG, accept_no_more
+
+_STARTED_EVERY_S = 0.01  # how soon a start is noticed against looks at a flag: uvicorn offers nothing to wait for
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn whose end leaves no client waiting.
+
+    It takes one connection at a time: the first process to wake takes not all that wait, and where a process has no
+    more file descriptors asyncio says so once and not for every place in the queue.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        config.backlog = 1
+        super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, with a queue as long as that of PostgreSQL's port."""
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(BACKLOG)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to whoever runs the server."""
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and end those there are, each after its request."""
+        for server in self.servers:
+            await accept_no_more(server.sockets)
+        await super().shutdown(sockets)
+
+
+@asynccontextmanager
+async def serve_http(config: uvicorn.Config, *, accepting: socket.socket) -> AsyncIterator[None]:
+    """Serve HTTP on a bound socket while the block runs; requests that run at its end are answered. Raises KH406."""
+    server = HttpServer(config)
+    serving = asyncio.create_task(server.serve(sockets=[accepting]))
+    try:
+        while not server.started and not serving.done():
+            await asyncio.sleep(_STARTED_EVERY_S)
+        if not server.started:
+            raise KeyholeError("KH406", "an HTTP server could not be started")
+        yield
+    finally:
+        server.should_exit = True
+        await serving

@@ -1,0 +1,97 @@
+"""A worker's process as its parent sees it: started, told what to do, heard, waited for."""
+
+import asyncio
+import multiprocessing
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.context import SpawnProcess
+
+from proxy.concurrency.signals import unheard_by_children
+from proxy.process.worker import work
+from proxy.process.worker_messages import Failed, GenerationLeft, Open, Opened, Order, Ready, Shown, Task, Word
+
+_DIED: dict[str, object] = {"why": "a worker died while it opened it"}
+
+
+class WorkerProcess:
+    """A worker's process, as its parent sees it. `ready` is what becomes of its start; `uses` are the generations
+    whose shadows it may have sessions on. `left` is called whenever these become fewer."""
+
+    def __init__(self, task: Task, *, left: Callable[[], None]) -> None:
+        context = multiprocessing.get_context("spawn")  # no threads and no event loop of the parent's come along
+        self._pipe, theirs = context.Pipe()
+        self._process: SpawnProcess = context.Process(target=work, args=(task, theirs), daemon=True)
+        with unheard_by_children():
+            self._process.start()
+        theirs.close()
+        self._left = left
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._pipe.fileno(), self._hear)
+        self._vote: asyncio.Future[dict[str, object] | None] = self._loop.create_future()
+        self._asked = 0
+        self.ready: asyncio.Future[Ready | Failed] = self._loop.create_future()
+        self.uses = {task.shown.number}
+
+    def tell(self, order: Order) -> None:
+        """Tell it, if it still hears."""
+        with suppress(OSError):
+            self._pipe.send(order)
+
+    async def opened(self, shown: Shown) -> dict[str, object] | None:
+        """Have it open a generation; why it cannot, if so. One that dies before it has ever served is of no account."""
+        self._vote, self._asked = self._loop.create_future(), shown.number
+        if self._pipe.closed:  # it is ending, or has ended
+            self._vote.set_result(None)
+        else:
+            self.uses.add(shown.number)
+            self.tell(Open(shown))
+        return await self._vote
+
+    async def ended(self) -> int | None:
+        """Wait until the process is gone; its exit status."""
+        await _readable(self._process.sentinel)
+        self._process.join()
+        if not self._pipe.closed:
+            self._hung_up()
+        return self._process.exitcode
+
+    def _hear(self) -> None:
+        try:
+            word: Word = self._pipe.recv()
+        except (EOFError, OSError):
+            self._hung_up()
+            return
+        match word:
+            case Ready() | Failed():
+                if not self.ready.done():  # it may fail at its very end
+                    self.ready.set_result(word)
+            case Opened(number=number, why=why):
+                if number == self._asked and not self._vote.done():
+                    self._vote.set_result(why)
+            case GenerationLeft(number=number):
+                self.uses.discard(number)
+                self._left()
+
+    def _hung_up(self) -> None:
+        self._loop.remove_reader(self._pipe.fileno())
+        self._pipe.close()
+        if not self._vote.done():
+            self._vote.set_result(_DIED if self._has_served else None)
+        if not self.ready.done():
+            self.ready.set_result(Failed("KH406", "a worker could not be started"))
+        self.uses.clear()
+        self._left()
+
+    @property
+    def _has_served(self) -> bool:
+        return self.ready.done() and isinstance(self.ready.result(), Ready)
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait until a descriptor has something to read, or has ended."""
+    loop, there = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, there.set)
+    try:
+        await there.wait()
+    finally:
+        loop.remove_reader(descriptor)
