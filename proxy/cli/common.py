@@ -16,7 +16,8 @@ from accountant.ledger import Ledger
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.report.heat_map import HeatMap, printed
-from proxy.report.refusals import as_psql_prints, problem
+from proxy.report.refusals import as_psql_prints
+from proxy.rest.problems import problem
 from proxy.service.service import open_ledger
 
 PolicyPath = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.", envvar="KEYHOLE_POLICY")]

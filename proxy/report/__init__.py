@@ -1,6 +1,6 @@
-"""Balances, the log and refusals as people and programs read them: tables, heat maps, problem documents.
+"""Balances, the log, formulas and refusals as people read them: tables, trees, heat maps.
 
-May refuse: KH303, KH900.
+May refuse: KH900.
 May import: `service` and below.
 Read first: `budget.py`.
 """

@@ -1,47 +1,8 @@
-"""One refusal in two costumes: as psql prints it, and as a problem document (RFC 9457)."""
-
-from typing import Any
+"""A refusal as psql prints it, and what everything unforeseen is told as."""
 
 from planner.errors import KeyholeError
 
-_STATUS = {"KH0": 503, "KH1": 422, "KH2": 422, "KH3": 403, "KH4": 400, "KH5": 503, "KH9": 500}
-"""By how a code begins; those below are of their own."""
-_STATUS_OF = {
-    "KH102": 403,
-    "KH103": 403,
-    "KH303": 422,
-    "KH304": 422,
-    "KH401": 401,
-    "KH406": 503,
-    "KH411": 503,
-    "KH430": 429,
-    "KH431": 422,
-    "KH432": 409,
-}
 _BEFORE, _AFTER = 60, 30  # characters of a long line that are shown around a position: one line of a terminal
-
-
-def http_status(error: KeyholeError) -> int:
-    """The HTTP status that belongs to a catalogued refusal."""
-    return _STATUS_OF.get(error.code, _STATUS[error.code[:3]])
-
-
-def problem(error: KeyholeError, *, status: int | None = None) -> dict[str, Any]:
-    """A problem document of RFC 9457, with the code, SQLSTATE, hint and position beside the standard members.
-
-    Parameters:
-        status: the HTTP status, where HTTP itself has a more telling one than the code's.
-    """
-    document: dict[str, Any] = {
-        "type": f"urn:keyhole:error:{error.code}",
-        "title": error.message,
-        "status": http_status(error) if status is None else status,
-        "code": error.code,
-        "sqlstate": error.sqlstate,
-        "meaning": error.entry.meaning,
-    }
-    extra = {"detail": error.detail, "hint": error.hint, "position": error.position}
-    return document | {name: value for name, value in extra.items() if value is not None}
 
 
 def as_psql_prints(error: KeyholeError, *, sql: str | None) -> str:

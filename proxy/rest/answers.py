@@ -14,10 +14,9 @@ from starlette.responses import Response, StreamingResponse
 from accountant.errors import LedgerError
 from accountant.model import StoredAnswer
 from planner.catalog.model import Analyst
-from planner.errors import KeyholeError
 from proxy.pipeline.messages import Answer, KeySet, from_bytes
 from proxy.rest.page_cache import KeptKeys
-from proxy.rest.problems import HttpRefusal
+from proxy.rest.refusals import no_such_cursor, no_such_form
 from proxy.service.service import Service, ledger_unavailable
 
 JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
@@ -66,16 +65,11 @@ class PageCursor:
         """The cursor that a text is. Raises KH408."""
         match = _CURSOR.fullmatch(text)
         if match is None:
-            raise no_such_answer()
+            raise no_such_cursor()
         return PageCursor(match[1], int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.reservation}-{self.start}"
-
-
-def no_such_answer() -> KeyholeError:
-    """What every cursor gets that leads nowhere, or to an answer of somebody else."""
-    return HttpRefusal("KH408", "there is no such cursor", hint="Ask the question again.", status=404)
 
 
 def held(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
@@ -83,7 +77,7 @@ def held(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKe
     stored = _stored(service, cursor.reservation, analyst)
     keys = None if stored is None else kept.of(stored)
     if stored is None or keys is None or not 0 < cursor.start < len(keys.keys):
-        raise no_such_answer()
+        raise no_such_cursor()
     return Reply(head={"data_version": stored.charge.family.version}, keys=keys, stored=stored.reservation)
 
 
@@ -112,8 +106,7 @@ def form_of(accept: Sequence[str]) -> str:
     wanted = [(_weight(form, ranges), form) for form in FORMS]
     (weight, _), form = max(wanted, key=lambda one: one[0])
     if weight == 0:
-        hint = f"Accept one of {', '.join(FORMS)}."
-        raise HttpRefusal("KH408", "an answer has no such form", hint=hint, status=406)
+        raise no_such_form(FORMS)
     return form
 
 

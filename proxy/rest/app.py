@@ -1,8 +1,8 @@
 """The REST face of the pipeline: the same questions, refusals and ledger as the PostgreSQL endpoint.
 
 A request passes the shell (`middleware`: sizes, times, headers) and the gate (`gate`: who, how often, how many at
-once), is read (`strict_json`, `models`), asked once (`idempotency`) and answered (`answers`). Answers wait in worker
-threads, so a slow source does not stop the loop.
+once), is read (`strict_json`, `models`), asked once (`idempotency`) and answered (`answers`); a refusal is worded in
+`refusals` and told by `responses`. Answers wait in worker threads, so a slow source does not stop the loop.
 """
 
 from collections.abc import Callable, Coroutine, Iterator
@@ -29,23 +29,15 @@ from proxy.concurrency.fair_queue import alone
 from proxy.pipeline.answering import explained_document
 from proxy.report import budget
 from proxy.report.refusals import internal_error
-from proxy.rest import answers as rest_answers
-from proxy.rest import idempotency as rest_idempotency
-from proxy.rest import strict_json as rest_json
+from proxy.rest import answers, idempotency, strict_json
 from proxy.rest.answers import MOST_PAGE_KEYS, KeyRange, PageCursor
 from proxy.rest.gate import Gate
-from proxy.rest.middleware import LEAVING, Shell
+from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, Shell
 from proxy.rest.models import AnswerOut, Health, PageOut, QuestionIn
 from proxy.rest.page_cache import KeptKeys
-from proxy.rest.problems import (
-    ASKING,
-    MOST_BODY_BYTES,
-    READING,
-    UnreadableBody,
-    announced,
-    problem_response,
-    response_to,
-)
+from proxy.rest.problems import ASKING, READING
+from proxy.rest.refusals import no_such_analyst
+from proxy.rest.responses import UnreadableBody, announced, problem_response, response_to
 from proxy.service.readiness import Readiness, readiness
 from proxy.service.service import Service, Serving
 
@@ -53,8 +45,8 @@ _OPEN = ("/healthz", "/readyz", "/metrics")  # a balancer's and a scraper's: nob
 _OTHER_THREADS = 40  # for pages; of the others each request at work has one
 _PAGES = ("/docs", "/static-offline-docs")
 _STREAMS: dict[str, Any] = {
-    rest_answers.LINES: {"schema": {"type": "string", "description": "the answer without keys; then one key a line"}},
-    rest_answers.CSV: {"schema": {"type": "string", "description": "one key a line, under the columns' names"}},
+    answers.LINES: {"schema": {"type": "string", "description": "the answer without keys; then one key a line"}},
+    answers.CSV: {"schema": {"type": "string", "description": "one key a line, under the columns' names"}},
 }
 
 PageSize = Annotated[
@@ -64,7 +56,7 @@ Key = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        pattern=rest_idempotency.KEY_PATTERN,
+        pattern=idempotency.KEY_PATTERN,
         description="Asks once, however often it is sent: a UUID, the same when the same question is repeated.",
     ),
 ]
@@ -131,13 +123,13 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
         key: Key = None,
     ) -> Response:
         """Answer a question: the keys that pass, and what they promise. Spends budget unless it is a repetition."""
-        form = rest_answers.form_of(request.headers.getlist("accept"))
+        form = answers.form_of(request.headers.getlist("accept"))
         with serving.using() as service:
             keep_days = limits.idempotency_days
-            told = rest_idempotency.ask(service, body, _known(service, who), key=key, keep_days=keep_days)
+            told = idempotency.ask(service, body, _known(service, who), key=key, keep_days=keep_days)
         if isinstance(told.outcome, KeyholeError):
             return problem_response(told.outcome, headers=told.headers)
-        return rest_answers.response(told.outcome, form=form, cut=KeyRange(size=page_size), headers=told.headers)
+        return answers.response(told.outcome, form=form, cut=KeyRange(size=page_size), headers=told.headers)
 
     @app.get("/v1/answer", response_model=PageOut, responses=answered | announced(*READING, 400, 404, 406))
     def page(
@@ -147,11 +139,11 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
         page_size: PageSize = None,
     ) -> Response:
         """More keys of an answer, from where a cursor stands. Spends nothing."""
-        form = rest_answers.form_of(request.headers.getlist("accept"))
+        form = answers.form_of(request.headers.getlist("accept"))
         place = PageCursor.read(cursor)
         with serving.using() as service:
-            reply = rest_answers.held(service, place, _known(service, who), kept=kept)
-        return rest_answers.response(reply, form=form, cut=KeyRange(start=place.start, size=page_size), headers={})
+            reply = answers.held(service, place, _known(service, who), kept=kept)
+        return answers.response(reply, form=form, cut=KeyRange(start=place.start, size=page_size), headers={})
 
     @app.post("/v1/explain", responses=announced(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
@@ -186,7 +178,7 @@ class _StrictRequest(Request):
 
     async def json(self) -> Any:
         try:
-            return rest_json.read(await self.body())
+            return strict_json.read(await self.body())
         except KeyholeError as refusal:
             raise UnreadableBody(refusal) from None
 
@@ -214,7 +206,7 @@ def _known(service: Service, name: str) -> Analyst:
     """Who was let in, as the policy has them now. Raises KH401 where it has not, as it was read again meanwhile."""
     found = service.catalog.analyst(name)
     if found is None:
-        raise KeyholeError("KH401", "authentication failed")
+        raise no_such_analyst()
     return found
 
 

@@ -14,8 +14,8 @@ import structlog
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
-from proxy.rest.problems import HttpRefusal
 from proxy.rest.rate_limit import MOST_NAMES, RateLimit
+from proxy.rest.refusals import no_such_token, too_many_at_a_time, too_many_of_an_analyst, too_often
 from proxy.security.networks import network
 
 log = structlog.get_logger("keyhole.rest")
@@ -23,7 +23,6 @@ log = structlog.get_logger("keyhole.rest")
 EVERYBODY = ""
 SHORT_TOKEN = 32  # characters; what keyhole passwd makes has 43
 ALL_ADDRESSES = 10  # the failed logins of all addresses together, in those of one
-_TOGETHER_HINT = "Ask again in a moment."
 
 
 class Gate:
@@ -73,9 +72,9 @@ class Gate:
     def together_of(self, analyst: Analyst) -> Iterator[None]:
         """One of the requests of analysts that are worked on at a time, of this one and of all. Raises KH406, KH430."""
         if self._working[EVERYBODY] >= self._limits.concurrent_requests:
-            raise HttpRefusal("KH406", "too many requests at a time", wait_s=1, hint=_TOGETHER_HINT)
+            raise too_many_at_a_time()
         if self._working[analyst.name] >= self._limits.concurrent_requests_per_analyst:
-            raise HttpRefusal("KH430", "too many requests of this analyst at a time", wait_s=1, hint=_TOGETHER_HINT)
+            raise too_many_of_an_analyst()
         with self._counted(EVERYBODY), self._counted(analyst.name):
             yield
 
@@ -92,7 +91,7 @@ class Gate:
 
 def _wait(wait_s: int, message: str) -> None:
     if wait_s:
-        raise HttpRefusal("KH430", message, wait_s=wait_s, hint=f"Ask again in {wait_s} s.")
+        raise too_often(message, wait_s=wait_s)
 
 
 def authenticated(analysts: Sequence[Analyst], token: str) -> Analyst:
@@ -103,5 +102,5 @@ def authenticated(analysts: Sequence[Analyst], token: str) -> Analyst:
         if hmac.compare_digest((analyst.token_hash or "").lower(), digest) and token:
             found = analyst
     if found is None:
-        raise KeyholeError("KH401", "authentication failed", hint="Send: Authorization: Bearer TOKEN")
+        raise no_such_token()
     return found

@@ -30,10 +30,10 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.ledger_verbs import answer_again
 from proxy.pipeline.messages import Answer, Asked, KeySet
 from proxy.report.refusals import internal_error
-from proxy.rest import answers as rest_answers
+from proxy.rest import answers
 from proxy.rest.answers import Reply
 from proxy.rest.models import QuestionIn
-from proxy.rest.problems import HttpRefusal
+from proxy.rest.refusals import end_unknown, other_request, still_answered, too_many_keys
 from proxy.service.service import Service, ledger_unavailable
 
 log = structlog.get_logger("keyhole.rest")
@@ -42,7 +42,6 @@ _CHARACTERS = "[A-Za-z0-9._~:/+=-]{1,128}"
 KEY_PATTERN = f'^(?:"{_CHARACTERS}"|{_CHARACTERS})$'
 _MARGIN = timedelta(seconds=60)  # what an attempt may take before it reserves, beside waiting for the source
 _REPLAYED: Mapping[str, str] = MappingProxyType({"Idempotency-Replayed": "true"})
-_SOON_S = 1  # what Retry-After says while the first request is answered: most are answered by then
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,9 @@ def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None
             analyst.name, key.strip('"'), request=_request(body), lease=lease, keep=timedelta(days=keep_days)
         )
     except OtherRequest:
-        raise _other_request() from None
+        raise other_request() from None
     except TooManyKeys:
-        raise _too_many_keys() from None
+        raise too_many_keys() from None
     except LedgerError:
         raise ledger_unavailable() from None
     if isinstance(begun, Earlier):
@@ -92,7 +91,7 @@ def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attemp
     try:
         reply = Reply.of(_answer(service, body, analyst, today=attempt.begun_at.date(), attempt=attempt))
     except AttemptTaken:
-        raise _running() from None
+        raise still_answered() from None
     except Exception as error:
         refusal = error if isinstance(error, KeyholeError) else internal_error()
         with suppress(LedgerError):
@@ -114,8 +113,8 @@ def _outcome_of(service: Service, body: QuestionIn, analyst: Analyst, earlier: E
         case AttemptState.ANSWERED if earlier.answer is not None:
             return _answered_before(service, body, analyst, earlier, earlier.answer)
         case AttemptState.RUNNING:
-            raise _running()
-    raise _unknown(
+            raise still_answered()
+    raise end_unknown(
         "The first attempt may have spent: it died after it had reserved its worst case, and stored no answer."
     )
 
@@ -128,7 +127,7 @@ def _told_before(
     if earlier.answer is None:
         keys: KeySet | None = _constant_again(service, body, analyst, earlier, digest=document["keys"])
     else:
-        keys = rest_answers.stored_keys(service, earlier.answer, analyst)
+        keys = answers.stored_keys(service, earlier.answer, analyst)
     if keys is None:
         raise ledger_unavailable()
     return Reply(head=document["head"], keys=keys, stored=earlier.answer)
@@ -139,7 +138,7 @@ def _constant_again(service: Service, body: QuestionIn, analyst: Analyst, earlie
     _, plan = _planned(service, body, analyst, today=earlier.begun_at.date())
     keys = None if plan.question.functionals else KeySet.constant(plan)
     if keys is None or _digest(keys) != digest:
-        raise _unknown("The first attempt spent nothing, and was answered under another policy.")
+        raise end_unknown("The first attempt spent nothing, and was answered under another policy.")
     return keys
 
 
@@ -160,7 +159,7 @@ def _answered_before(
     except KeyholeError as refusal:
         return refusal
     if answer is None:
-        raise _unknown("The first attempt may have spent: it was answered under another policy, and was not told.")
+        raise end_unknown("The first attempt may have spent: it was answered under another policy, and was not told.")
     return Reply.of(answer)
 
 
@@ -189,30 +188,6 @@ def _refusal_of(document: Mapping[str, Any]) -> KeyholeError:
         detail=document["detail"],
         hint=document["hint"],
         position=document["position"],
-    )
-
-
-def _other_request() -> KeyholeError:
-    return KeyholeError(
-        "KH431", "this idempotency key belongs to another request", hint="Make a new key for every question."
-    )
-
-
-def _too_many_keys() -> KeyholeError:
-    return KeyholeError("KH430", "too many idempotency keys", hint="Ask without one, or wait until older ones expire.")
-
-
-def _running() -> KeyholeError:
-    message = "the first request under this idempotency key is still being answered"
-    return HttpRefusal("KH432", message, hint="Send it again in a moment.", wait_s=_SOON_S)
-
-
-def _unknown(detail: str) -> KeyholeError:
-    return KeyholeError(
-        "KH432",
-        "what the first request under this idempotency key came to is not known",
-        detail=detail,
-        hint="Ask under a new key: that is a new question.",
     )
 
 

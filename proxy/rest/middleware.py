@@ -19,6 +19,7 @@ from proxy.observe.telemetry import Finished
 log = structlog.get_logger("keyhole.rest")
 
 MOST_HEAD_BYTES = 16_384  # as much as h11 reads of a head by itself; browsers' and proxies' are far shorter
+MOST_BODY_BYTES = 1_000_000  # the longest text with every character escaped, by six bytes each, and room for parameters
 MOST_HEADERS = 100  # several times what browsers and proxies send
 DRAIN_S = 1.0  # how long the rest of a refused body is read, so that its sender gets to reading the refusal
 CODE = "code"  # in the state of the scope: what a refusal is called

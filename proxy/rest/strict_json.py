@@ -4,11 +4,10 @@ import json
 import re
 from typing import Any, Never
 
-from planner.errors import KeyholeError
+from proxy.rest.refusals import unreadable
 
 MOST_DEPTH = 32  # a request nests three levels; the parser recurses, and must not run out of stack
 MOST_TEXTS = 10_000  # and brackets: a question has a tenth of it, and each takes time to look at
-_HINT = "/docs has the fields and their types."
 # a string that never ends is taken to the end of the body, so that every byte is looked at once
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 
@@ -23,33 +22,29 @@ def read(body: bytes) -> Any:
         text = body.decode("utf-8")  # RFC 8259: nothing else between systems; a byte order mark is no JSON
         return json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise _refused("the body is not JSON") from None
+        raise unreadable("the body is not JSON") from None
 
 
 def _check_size(body: bytes) -> None:
     depth = 0
     for number, token in enumerate(_TOKENS.finditer(body), start=1):
         if number > MOST_TEXTS:
-            raise _refused(f"the body has more than {MOST_TEXTS:,} texts and brackets")
+            raise unreadable(f"the body has more than {MOST_TEXTS:,} texts and brackets")
         match token[0]:
             case b"[" | b"{":
                 depth += 1
             case b"]" | b"}":
                 depth -= 1
         if depth > MOST_DEPTH:
-            raise _refused(f"the body is nested deeper than {MOST_DEPTH} levels")
+            raise unreadable(f"the body is nested deeper than {MOST_DEPTH} levels")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise _refused("a name stands twice in one object of the body")
+        raise unreadable("a name stands twice in one object of the body")
     return members
 
 
 def _no_number(_: str) -> Never:
-    raise _refused("the body holds a number that JSON does not have")
-
-
-def _refused(message: str) -> KeyholeError:
-    return KeyholeError("KH408", message, hint=_HINT)
+    raise unreadable("the body holds a number that JSON does not have")

@@ -10,11 +10,10 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
-from proxy.report.refusals import problem
 from proxy.rest.middleware import MOST_HEAD_BYTES
-from proxy.rest.problems import PROBLEM
+from proxy.rest.problems import PROBLEM, problem
+from proxy.rest.refusals import no_http
 from proxy.rest.tls_listener import door
 from proxy.security.tls import Tls
 
@@ -121,10 +120,7 @@ class HttpConnection(H11Protocol):
         fault = sys.exc_info()[1]
         status = fault.error_status_hint if isinstance(fault, h11.RemoteProtocolError) else 400
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            refusal = KeyholeError(
-                "KH408", "the bytes are no HTTP request", hint="/docs has the requests; any HTTP client sends them."
-            )
-            body = json.dumps(problem(refusal, status=status)).encode()
+            body = json.dumps(problem(no_http(), status=status)).encode()
             headers = [
                 (b"content-type", PROBLEM.encode()),
                 (b"content-length", str(len(body)).encode()),

@@ -23,11 +23,10 @@ from planner.policy.sections import RestSection
 from planner.statements.settings import SETTINGS
 from proxy.cli import check as checking
 from proxy.process.serve import in_background
-from proxy.report.refusals import http_status
 from proxy.rest.app import create_app
-from proxy.rest.middleware import Shell
+from proxy.rest.middleware import MOST_BODY_BYTES, Shell
 from proxy.rest.models import MOST_SQL_CHARACTERS, QuestionIn
-from proxy.rest.problems import MOST_BODY_BYTES, PROBLEM
+from proxy.rest.problems import PROBLEM, http_status
 from proxy.service.service import Service
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 

@@ -1,0 +1,69 @@
+"""What REST answers a refusal with, and the refusals that its OpenAPI document announces."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
+
+from planner.errors import KeyholeError
+from proxy.rest.middleware import CODE
+from proxy.rest.models import Problem
+from proxy.rest.problems import MEANINGS, PROBLEM, problem
+from proxy.rest.refusals import HttpRefusal, malformed, unserved
+
+
+class UnreadableBody(HTTPException):
+    """A refusal of a body, in the one form that FastAPI passes on while it reads one."""
+
+    def __init__(self, refusal: KeyholeError) -> None:
+        super().__init__(400)
+        self.refusal = refusal
+
+
+def announced(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Refusals as OpenAPI has them."""
+    schema = Problem.model_json_schema()
+    return {
+        status: {"description": MEANINGS[status], "content": {PROBLEM: {"schema": schema}}}
+        for status in sorted(statuses)
+    }
+
+
+def response_to(error: Exception) -> JSONResponse | None:
+    """What a refusal is told as; None for what is unforeseen."""
+    match error:
+        case KeyholeError():
+            return problem_response(error)
+        case RequestValidationError():
+            return problem_response(malformed(error))
+        case UnreadableBody(refusal=refusal):
+            return problem_response(refusal)
+        case HTTPException():
+            return problem_response(unserved(error.status_code), headers=error.headers)
+    return None
+
+
+def problem_response(error: KeyholeError, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """A refusal as a problem document."""
+    document = problem(error, status=error.status if isinstance(error, HttpRefusal) else None)
+    own = dict(headers or {})
+    if error.code == "KH401":
+        own["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, HttpRefusal) and error.wait_s is not None:
+        own["Retry-After"] = str(error.wait_s)
+    return _ProblemResponse(document, status_code=document["status"], media_type=PROBLEM, headers=own)
+
+
+class _ProblemResponse(JSONResponse):
+    """Says its code where the shell finds it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})[CODE] = self.code
+        await super().__call__(scope, receive, send)
+
+    def render(self, content: Any) -> bytes:
+        self.code = content["code"]
+        return super().render(content)
