@@ -99,7 +99,7 @@ def simulate(
     given: Given = NOTHING_GIVEN,
     as_json: Json = False,
 ) -> None:
-    """Show what a question would cost under a policy that is not in use yet. Opens no source and no ledger."""
+    """Show what a question would cost before a policy is in use. Opens no source and no ledger."""
     with refusals(as_json=as_json, sql=sql):
         try:
             made = simulated(policy, sql, given=given, sizes=Sizes(units=units, keys=keys, rows=rows))
@@ -121,9 +121,3 @@ def _asked(service: Service, sql: str, given: Given, analyst: str | None) -> Ask
         today=datetime.now(UTC).date(),
         utc=True,
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Make the commands of this file commands of `app`."""
-    for command in (query, explain, simulate):
-        app.command()(command)

@@ -50,7 +50,7 @@ class Form(StrEnum):
 @app.command("list")
 def list_questions(
     policy: PolicyPath = DEFAULT_POLICY,
-    analyst: Annotated[str | None, typer.Option(help="One analyst's questions only.")] = None,
+    analyst: Annotated[str | None, typer.Option(help="The questions of one analyst only.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many, the newest.")] = 50,
     before: Annotated[
         str | None, typer.Option(metavar="ID", help="Only those reserved before this reservation: the next page.")
@@ -58,7 +58,7 @@ def list_questions(
     only_open: Annotated[bool, typer.Option("--open", help="Reserved and never committed only.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the questions, newest first: who asked what, the worst case, what it cost, what became of it."""
+    """List the questions, newest first. Who asked what, the worst case, what it cost, what became of it."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         start = None if before is None else _reservation(ledger, before)
         page = ledger.page(analyst=analyst, before=start, limit=limit, only_open=only_open)
@@ -82,7 +82,7 @@ def show(
     policy: PolicyPath = DEFAULT_POLICY,
     as_json: Json = False,
 ) -> None:
-    """Show a question in full, with the losses of its groups; every time it was asked, if given a question's id."""
+    """Show a question in full, with the losses of its groups. Every time it was asked, if given a question's id."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         questions = _asked(ledger, identity)
     if as_json:
@@ -109,7 +109,7 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read everything again: the chain, the stored answers, the balances. Ends with 1 on the first fault."""
+    """Read everything again, to the first fault. The chain, the stored answers, the balances; ends with 1 on one."""
     kept = None if expect is None else _kept(expect)
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         ledger.verify()
@@ -209,7 +209,7 @@ def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: 
 
 @app.command()
 def paths(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
-    """List the noise paths in the store: what later questions may read or sharpen."""
+    """List the stored noise paths. Later questions may read or sharpen them."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         sizes = ledger.owner.path_sizes()
     if as_json:

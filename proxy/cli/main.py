@@ -6,6 +6,7 @@ owner reads and copies.
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +31,7 @@ from proxy.cli.common import (
     write_svg,
 )
 from proxy.cli.init import from_source
+from proxy.cli.sections import Sections
 from proxy.report import budget as budgets
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.report.refusals import as_psql_prints, internal_error
@@ -37,8 +39,9 @@ from proxy.report.terminal import psql_table
 from proxy.service.service import Service
 
 app = typer.Typer(
+    cls=Sections,
     name="keyhole",
-    help="Which groups cross a threshold? Private answers to GROUP BY ... HAVING, over PostgreSQL's protocol.",
+    epilog="keyhole COMMAND --help says what a command takes; docs/asking.md and docs/operating.md have them all.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -63,10 +66,6 @@ def keyhole(
     """Which groups cross a threshold? Private answers to GROUP BY ... HAVING, over PostgreSQL's protocol."""
 
 
-ask.register(app)
-
-
-@app.command()
 def audit(
     samples: Annotated[
         int, typer.Option(min=1000, help="Draws from each database of each pair; 100000 finds finer faults.")
@@ -102,7 +101,6 @@ def audit(
         raise typer.Exit(1)
 
 
-@app.command()
 def budget(
     policy: PolicyPath = DEFAULT_POLICY,
     analyst: Own = None,
@@ -112,7 +110,7 @@ def budget(
     rows: Annotated[int, typer.Option(min=1, help="The most rows of a map in the terminal.")] = 40,
     as_json: Json = False,
 ) -> None:
-    """Show what is spent and what is left. Over everybody for the owner, or one analyst's own view with --as."""
+    """Show what is spent and what is left. Of everybody for the owner, or one analyst's own view with --as."""
     with refusals(as_json=as_json), Service.open(policy) as service:
         maps = budgets.maps(service, analyst, table=table) if heat or svg else ()
         title = f"Keyhole: percent of each group's budget that is spent{f', {analyst}' if analyst else ''}"
@@ -126,11 +124,6 @@ def budget(
             print_rich(*budgets.tables(service, analyst))
 
 
-owner.register(app)
-app.add_typer(ledger.app)
-
-
-@app.command()
 def init(
     source: Annotated[
         str, typer.Option("--source", help="postgresql://..., duckdb:///file.duckdb, or a .parquet or .csv file.")
@@ -141,7 +134,6 @@ def init(
         print(from_source(source, directory=Path.cwd()), end="")
 
 
-@app.command()
 def check(
     policy: PolicyPath = DEFAULT_POLICY,
     confirm: Annotated[bool, typer.Option("--confirm", help="Pin changed public tables and key domains.")] = False,
@@ -156,7 +148,6 @@ def check(
             print("\n".join(findings.lines()))
 
 
-@app.command()
 def refresh(
     table: Annotated[str, typer.Argument(help='A table with refresh = "explicit".')],
     policy: PolicyPath = DEFAULT_POLICY,
@@ -166,7 +157,6 @@ def refresh(
         print(f"{table}: data version {declare_new_data(policy, table)}")
 
 
-@app.command()
 def serve(
     policy: PolicyPath = DEFAULT_POLICY,
     host: Annotated[str | None, typer.Option(help="Address to bind; the policy's, or loopback.")] = None,
@@ -176,9 +166,12 @@ def serve(
     rest_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="REST port; the policy's if not given.")
     ] = None,
-    metrics_host: Annotated[str | None, typer.Option(help="Address of metrics and health; loopback.")] = None,
+    metrics_host: Annotated[
+        str | None, typer.Option(help="Address of metrics and health; the policy's, or loopback.")
+    ] = None,
     metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Their port; without one they are not served.")
+        int | None,
+        typer.Option(min=0, max=65535, help="Port of metrics and health; the policy's, or they are not served."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, max=64, help="Processes on the same ports; the policy's, or one.")
@@ -199,7 +192,6 @@ def serve(
         )
 
 
-@app.command()
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Stay up afterwards, so that psql can connect.")] = False,
 ) -> None:
@@ -208,6 +200,20 @@ def demo(
 
     with refusals(as_json=False):
         run(keep=keep)
+
+
+def _register(section: str, *commands: Callable[..., None] | typer.Typer) -> None:
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=section)
+        else:
+            app.command(rich_help_panel=section)(command)
+
+
+_register("Set up and serve", demo, init, check, refresh, owner.passwd, serve)
+_register("Ask", ask.query, ask.explain, ask.simulate, budget)
+_register("Decide, as the data owner", owner.grant, owner.revoke, owner.grants, owner.approve, owner.window)
+_register("Look after it, as the data owner", owner.odometer, audit, ledger.app)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -48,12 +48,12 @@ _SHARED = {
     Cap.TABLE: BalanceScope.PER_TABLE,
 }
 
-window = typer.Typer(name="window", help="Budget windows.", no_args_is_help=True)
+window = typer.Typer(name="window", help="Open a budget window: all balances start anew.", no_args_is_help=True)
 
 
 def grant(
     epsilon: Annotated[float, typer.Argument(help="By how much, in epsilon.")],
-    cap: Annotated[Cap, typer.Option("--cap", help="Which cap.")],
+    cap: Annotated[Cap, typer.Option("--cap", help="Which cap: of one group, of one privacy unit, of one table.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     table: Annotated[str | None, typer.Option(help="On this table only; required with --cap table.")] = None,
@@ -160,7 +160,7 @@ def approve(
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
 ) -> None:
-    """Let a question be asked although it costs more than approval_above_epsilon."""
+    """Let a question be asked that waits for the owner. It costs more than the policy's approval_above_epsilon."""
     question = identity.strip().lower()
     if not _FINGERPRINT.fullmatch(question):
         raise typer.BadParameter("the 64 characters of the refusal's DETAIL", param_hint="ID")
@@ -189,7 +189,7 @@ def open_window(
 
 
 def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
-    """Say what all answers so far can have told, in words for a report."""
+    """Say what all answers so far can have told. In words for a report."""
     with refusals(as_json=as_json):
         loaded = Policy.load(policy)
         with owners_ledger(policy) as ledger:
@@ -224,10 +224,3 @@ def _password() -> str:
     if not password:
         raise typer.BadParameter("an empty password")
     return password
-
-
-def register(app: typer.Typer) -> None:
-    """Make the commands of this file commands of `app`."""
-    for command in (grant, revoke, grants, approve, odometer, passwd):
-        app.command()(command)
-    app.add_typer(window)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 from typer.core import TyperGroup
+from typer.testing import CliRunner
 
 from deploy.demo.build import install
 from planner.errors import CATALOGUE, KeyholeError
@@ -161,3 +162,23 @@ def test_every_command_and_flag_is_documented_once() -> None:
         **dict(commands_of(group)),
     }
     assert all(len(flags) == len(set(flags)) for flags in documented.values())
+
+
+def commands_below(group: TyperGroup) -> Iterator[Any]:
+    for found in group.commands.values():
+        yield found
+        if isinstance(found, TyperGroup):
+            yield from commands_below(found)
+
+
+def test_the_help_says_in_a_line_what_each_command_does_and_in_words_what_it_takes() -> None:
+    """A line of 80 characters holds the longest name and the whole first sentence."""
+    group = typer.main.get_group(command)
+    for found in commands_below(group):
+        summary = found.get_short_help_str(80 - 6 - max(map(len, group.commands)))
+        assert summary
+        assert not summary.endswith("..."), found.name
+        assert all(taken.help for taken in found.params), found.name
+    told = CliRunner().invoke(command, ["--help"]).output
+    listed = [line.split()[0] for line in told.splitlines() if re.match(r"  \w+  +[A-Z]", line)]
+    assert sorted(listed) == sorted(group.commands)
