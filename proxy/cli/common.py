@@ -18,6 +18,7 @@ from planner.policy.file import Policy
 from proxy.report.heat_map import HeatMap, printed
 from proxy.report.refusals import as_psql_prints
 from proxy.rest.problems import problem
+from proxy.service.refusals import ledger_unreadable
 from proxy.service.service import open_ledger
 
 PolicyPath = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.", envvar="KEYHOLE_POLICY")]
@@ -49,17 +50,7 @@ def owners_ledger(policy: Path) -> Iterator[Ledger]:
         try:
             yield ledger
         except LedgerUnavailable as error:
-            raise broken_ledger(error) from None
-
-
-def broken_ledger(error: LedgerUnavailable) -> KeyholeError:
-    """What the owner reads when the ledger fails: the first fault, which never quotes data."""
-    return KeyholeError(
-        "KH009",
-        "the ledger cannot be read, or is not an unbroken ledger",
-        detail=f"{error}.",
-        hint="Compare with the newest hash and the backup that you keep elsewhere; see docs/operating.md.",
-    )
+            raise ledger_unreadable(error) from None
 
 
 def decided_by(name: str | None) -> str:

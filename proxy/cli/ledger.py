@@ -18,7 +18,6 @@ from proxy.cli.common import (
     Json,
     PolicyPath,
     Why,
-    broken_ledger,
     decided_by,
     new_file,
     owners_ledger,
@@ -31,6 +30,7 @@ from proxy.cli.common import (
 from proxy.report import ledger_files
 from proxy.report.ledger_tables import SHORT_ID, document, listed, losses_document, shown
 from proxy.report.terminal import psql_table, row_count
+from proxy.service.refusals import ledger_unreadable
 from proxy.service.service import ledger_url
 
 app = typer.Typer(
@@ -201,7 +201,7 @@ def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: 
         try:
             number, newest = ledger_files.backup_sqlite(url, new_file(file, hint="FILE"))
         except LedgerUnavailable as error:
-            raise broken_ledger(error) from None
+            raise ledger_unreadable(error) from None
         except OSError as error:
             raise unwritable(file, error, hint="FILE") from None
     print(f"{file}: {number:,} events, verified. Keep this elsewhere: {newest}:{number}")

@@ -15,7 +15,8 @@ from planner.statements import settings
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, groups_that_add_up, worst_amounts
 from proxy.pipeline.messages import Asked
-from proxy.service.service import Service, ledger_unavailable
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service
 
 
 def left(service: Service, claim: Claim) -> QuestionBalance:

@@ -6,7 +6,8 @@ from planner.explain.balances import Waiting
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim
 from proxy.pipeline.refusals import approval_needed
-from proxy.service.service import Service, ledger_unavailable
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service
 
 
 def waiting(service: Service, claim: Claim) -> Waiting | None:

@@ -22,7 +22,8 @@ from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.pipeline.noise_reuse import Memory, OnPaths, told
 from proxy.pipeline.refusals import approval_needed, mechanism_stopped, over_budget, reading_not_written
 from proxy.service.accounts import nano
-from proxy.service.service import Service, ledger_unavailable
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service
 
 ANEW = "SET keyhole.reuse = off;"
 

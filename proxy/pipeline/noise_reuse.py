@@ -31,7 +31,8 @@ from proxy.pipeline.claim import Claim, amounts, worst_amounts
 from proxy.pipeline.key_paths import KeyPath, UnknownPath, from_bytes
 from proxy.pipeline.refusals import data_changed
 from proxy.service.data_versions import lasting
-from proxy.service.service import Service, ledger_unavailable
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service
 
 _MOST_IN_FULL = 2
 """How much more of its own cap an analyst may lose to spare everybody's: no more than asking twice anew."""

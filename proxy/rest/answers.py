@@ -17,7 +17,8 @@ from planner.catalog.model import Analyst
 from proxy.pipeline.messages import Answer, KeySet, from_bytes
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.refusals import no_such_cursor, no_such_form
-from proxy.service.service import Service, ledger_unavailable
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service
 
 JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
 FORMS = (JSON, LINES, CSV)

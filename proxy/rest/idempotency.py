@@ -34,7 +34,8 @@ from proxy.rest import answers
 from proxy.rest.answers import Reply
 from proxy.rest.models import QuestionIn
 from proxy.rest.refusals import end_unknown, other_request, still_answered, too_many_keys
-from proxy.service.service import Service, ledger_unavailable
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service
 
 log = structlog.get_logger("keyhole.rest")
 

@@ -7,8 +7,8 @@ from uuid import uuid4
 from planner.catalog.model import Table
 from planner.catalog.pins import Pins
 from planner.catalog.refresh import parse_refresh
-from planner.errors import KeyholeError
 from proxy.service.pins import read_pins
+from proxy.service.refusals import never_refreshed
 
 _LIVE = "live "
 
@@ -32,8 +32,7 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
         return f"{_LIVE}{uuid4().hex}"
     declared = dict(pins.refreshes).get(table.name)
     if declared is None:
-        message = f'table "{table.name}" has no data version yet'
-        raise KeyholeError("KH007", message, hint="Run keyhole check, or keyhole refresh.")
+        raise never_refreshed(table.name)
     return declared.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
 
 

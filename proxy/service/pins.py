@@ -21,6 +21,7 @@ from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import compile_catalog, key_domains, relation
 from planner.policy.file import Policy
+from proxy.service.refusals import pins_differ, pins_edited
 
 MAX_PUBLIC_ROWS = 1_000_000  # of a public table: its rows are held in memory, pinned, and copied into the shadow
 _FORMAT = 1  # of the pin file
@@ -91,12 +92,8 @@ def pin(policy: Policy, source: PinSource, *, confirm: bool, now: datetime) -> P
     changes = differences(before, after)
     changed = [change for change in changes if change.kind == "changed"]
     if changed and not confirm:
-        raise KeyholeError(
-            "KH007",
-            f"{policy.path.name}: {', '.join(change.name for change in changed)} differs from what was pinned",
-            detail="; ".join(str(change) for change in changed),
-            hint="If the change is meant, let it take effect with keyhole check --confirm.",
-        )
+        names, detail = [change.name for change in changed], "; ".join(str(change) for change in changed)
+        raise pins_differ(policy.path.name, names, detail=detail)
     catalog = compile_catalog(policy, schema=schema, pins=after, directory=policy.directory)
     if after != before:
         write_pins(path, after)
@@ -184,8 +181,7 @@ def read_pins(path: Path) -> Pins:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, KeyholeError, Fault):
         pins = None
     if pins is None:
-        hint = "Restore the file, or delete it and run keyhole check."
-        raise KeyholeError("KH007", f"{path.name} is not what keyhole check wrote", hint=hint)
+        raise pins_edited(path.name)
     return pins
 
 

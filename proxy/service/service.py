@@ -16,7 +16,6 @@ from accountant.reports.report import BudgetReport
 from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import Noise
 from planner.catalog.model import Analyst, Catalog, Table
-from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.concurrency.lease import GivenUp, Usage
 from proxy.observe.telemetry import Stage, Telemetry
@@ -24,6 +23,7 @@ from proxy.service.accounts import limits
 from proxy.service.column_dependencies import dependencies
 from proxy.service.data_versions import Versions
 from proxy.service.pins import pinned_catalog, pins_path
+from proxy.service.refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded
 from proxy.sources.failures import SourceFailures
 from proxy.sources.shared import SharedSource
 
@@ -171,8 +171,7 @@ class Service:
             return self.catalog.analysts[0] if self.catalog.analysts else OWNER
         found = self.catalog.analyst(name)
         if found is None:
-            known = ", ".join(analyst.name for analyst in self.catalog.analysts) or "none"
-            raise KeyholeError("KH401", f'there is no analyst "{name}"', detail=f"The policy has: {known}.")
+            raise no_such_analyst(name, self.catalog)
         return found
 
     def balances(self, name: str | None) -> BudgetReport:
@@ -198,16 +197,6 @@ class Service:
             raise ledger_unavailable() from None
 
 
-def superseded() -> KeyholeError:
-    """What is told where an earlier policy's tables are asked about."""
-    return KeyholeError(
-        "KH411",
-        "the data owner has changed the tables",
-        detail="This session began before, and still shows the tables of then. Nothing was spent.",
-        hint="Connect again and ask there.",
-    )
-
-
 def open_ledger(policy: Policy, *, knowledge: Knowledge = nothing_known) -> Ledger:
     """The ledger that a policy names; a relative SQLite file lies beside the policy. `knowledge` is what is publicly
     known of the tables' columns. Raises KH009."""
@@ -215,12 +204,7 @@ def open_ledger(policy: Policy, *, knowledge: Knowledge = nothing_known) -> Ledg
     try:
         return Ledger.open(url, clock=lambda: datetime.now(UTC), knowledge=knowledge)
     except LedgerError as error:
-        raise KeyholeError(
-            "KH009",
-            "the ledger cannot be opened, or is not an unbroken ledger",
-            detail=f"{error}.",
-            hint="Check ledger.url in the policy, the file's permissions or the database's grants.",
-        ) from None
+        raise ledger_unopened(error) from None
 
 
 def ledger_url(policy: Policy) -> str:
@@ -230,13 +214,3 @@ def ledger_url(policy: Policy) -> str:
     if url.startswith(prefix) and not url.startswith("sqlite:////"):
         return f"{prefix}{(policy.directory / url.removeprefix(prefix)).resolve()}"
     return url
-
-
-def ledger_unavailable() -> KeyholeError:
-    """What an analyst reads when the ledger cannot be read or written."""
-    return KeyholeError(
-        "KH502",
-        "the ledger is not available",
-        detail="No answer is released without a durable entry. What was reserved stays spent.",
-        hint="Ask again later, or tell the data owner.",
-    )

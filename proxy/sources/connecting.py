@@ -11,6 +11,7 @@ import psycopg
 import structlog
 
 from planner.errors import KeyholeError
+from proxy.sources.refusals import postgres_full, postgres_late, postgres_unreachable, postgres_without_letters
 
 log = structlog.get_logger("keyhole.source")
 
@@ -67,36 +68,20 @@ def reach(url: str) -> None:
     except psycopg.Error as error:
         raise _refusal(error) from None
     if encoding == "SQL_ASCII":
-        raise KeyholeError(
-            "KH008",
-            "the PostgreSQL source does not say which letters its text has",
-            detail="The database's encoding is SQL_ASCII: its text is bytes of any encoding, or of several.",
-            hint="Dump it, create a database with ENCODING 'UTF8', and restore it there.",
-        )
+        raise postgres_without_letters()
 
 
 def not_reached(url: str) -> KeyholeError:
     """Why the pool has had no connection for `OPENING_S`. Raises it where the cause lasts."""
     reach(url)
-    return KeyholeError("KH008", "the PostgreSQL source gave no connection in time", hint="Try again.")
+    return postgres_late()
 
 
 def _refusal(error: psycopg.Error) -> KeyholeError:
     detail = " ".join(str(error).split())
     if _no_room(error):
-        return KeyholeError(
-            "KH008",
-            "the PostgreSQL source takes no more connections",
-            detail=detail,
-            hint="Raise the CONNECTION LIMIT of the reader's role, or the server's max_connections: "
-            'docs/operating.md says under "Several processes" how many Keyhole needs.',
-        )
-    return KeyholeError(
-        "KH008",
-        "the PostgreSQL source cannot be reached",
-        detail=detail,
-        hint="Check source.url in keyhole.toml, the network and the reader's password.",
-    )
+        return postgres_full(detail=detail)
+    return postgres_unreachable(detail=detail)
 
 
 def _no_room(error: psycopg.Error) -> bool:

@@ -14,7 +14,6 @@ import duckdb
 
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import SqlType
-from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
@@ -24,6 +23,7 @@ from proxy.sources.alignment import aligned
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.protocol import Row, TrueAggregates, answered, described
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
+from proxy.sources.refusals import duckdb_unopened
 from proxy.sources.rollups import MOST_ROWS, Rollups
 
 _SEALED = {
@@ -196,12 +196,7 @@ def _opened(
         connection.execute("SET GLOBAL enable_external_access = false")
         connection.execute("SET GLOBAL lock_configuration = true")
     except duckdb.Error as error:
-        raise KeyholeError(
-            "KH008",
-            f"the DuckDB database {database or 'in memory'} cannot be opened",
-            detail=str(error).split("\n")[0],
-            hint="Check source.url in keyhole.toml, and that no other process has the file open for writing.",
-        ) from None
+        raise duckdb_unopened(database, detail=str(error).split("\n")[0]) from None
     return connection
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from planner.errors import KeyholeError
+from proxy.sources.refusals import too_many_failures
 
 log = structlog.get_logger("keyhole.source")
 
@@ -41,12 +41,7 @@ class SourceFailures:
                 times.popleft()
             if len(times) < self._most:
                 return
-        raise KeyholeError(
-            "KH503",
-            "too many of your questions failed in the source",
-            detail=f"After {self._most} failures in an hour nothing more is asked of the source. Nothing was spent.",
-            hint="Tell the data owner, or ask again in an hour.",
-        )
+        raise too_many_failures(self._most)
 
     @contextmanager
     def held_until(self, timeout_ms: int, *, analyst: str) -> Iterator[None]:

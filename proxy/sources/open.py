@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from planner.errors import KeyholeError
 from proxy.sources.duckdb_source import DuckDBSource
 from proxy.sources.postgres_source import PostgresSource
 from proxy.sources.protocol import Source as Source
 from proxy.sources.protocol import TrueAggregates as TrueAggregates
+from proxy.sources.refusals import unknown_url
 from proxy.sources.rollups import MOST_ROWS
 
 _DUCKDB = "duckdb://"
@@ -54,11 +54,7 @@ def open_source(
             rollup_rows=rollup_rows,
             scratch=scratch,
         )
-    raise KeyholeError(
-        "KH008",
-        "source.url is neither a DuckDB nor a PostgreSQL one",
-        hint="Write duckdb:///file.duckdb, duckdb:// or postgresql://user@host/database.",
-    )
+    raise unknown_url()
 
 
 def database_file(url: str, *, directory: Path) -> Path | None:

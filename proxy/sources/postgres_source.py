@@ -16,8 +16,9 @@ from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import aligned
 from proxy.sources.connecting import OPENING_S, SourceConnection, not_reached, reach
 from proxy.sources.postgres_rollups import PostgresStore
-from proxy.sources.protocol import Row, TrueAggregates, answered, described, unreachable
+from proxy.sources.protocol import Row, TrueAggregates, answered, described
 from proxy.sources.public_tables import public_rows
+from proxy.sources.refusals import unreachable
 from proxy.sources.rollups import MOST_ROWS, Rollups
 
 _SETTINGS = {

@@ -14,6 +14,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
+from proxy.sources.refusals import could_not_answer, no_such_relation
 
 Row = tuple[Value | None, ...]
 _Result = TypeVar("_Result")
@@ -88,23 +89,9 @@ def answered(query: Callable[[], _Result]) -> _Result:
     try:
         return query()
     except Exception:
-        failure = KeyholeError(
-            "KH501",
-            "the source could not answer",
-            hint="Ask again later or ask the data owner. What was reserved for this question stays spent.",
-        )
+        failure = could_not_answer()
     # outside the handler, so that the engine's error does not become this one's context
     raise failure
-
-
-def unreachable() -> KeyholeError:
-    """What an analyst reads when the source does not answer before anything was reserved, whatever the cause."""
-    return KeyholeError(
-        "KH501",
-        "the source cannot be reached",
-        detail="It does not answer, takes no more connections, or has as many questions as it is asked at once.",
-        hint="Ask again later. Nothing was spent.",
-    )
 
 
 def described(query: Callable[[], _Result], *, relation: str) -> _Result:
@@ -118,11 +105,7 @@ def described(query: Callable[[], _Result], *, relation: str) -> _Result:
     except KeyholeError:
         raise
     except Exception:
-        failure = KeyholeError(
-            "KH006",
-            f"the source has no relation {relation}, or not with these columns, or the reader may not select from it",
-            hint="Compare `relation` in keyhole.toml with the source, and the grants of the reader's role.",
-        )
+        failure = no_such_relation(relation)
     raise failure
 
 

@@ -8,6 +8,7 @@ from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
 from planner.values.sql_literals import identifier
 from proxy.sources.protocol import Row, as_value, described
+from proxy.sources.refusals import uncopyable_value, unreadable_rows
 
 UNCOPYABLE: Mapping[SqlType, str] = {
     SqlType.DATE: "{0} < DATE '0001-01-01' OR {0} >= DATE '10000-01-01'",
@@ -47,13 +48,7 @@ def public_rows(
 
     rows, column = _read(found, relation=relation)
     if column is not None:
-        raise KeyholeError(
-            "KH006",
-            f'column "{column}" of the public table {relation} has a value that cannot be copied',
-            detail="Dates and timestamps are copied from the year 1 to the year 9999, text without the character 0; "
-            "infinity is no date.",
-            hint="Write NULL in its place, or make a table without such rows for this.",
-        )
+        raise uncopyable_value(relation, column)
     return tuple(tuple(as_value(value) for value in row) for row in rows)
 
 
@@ -65,10 +60,6 @@ def _read(
     except KeyholeError:
         raise
     except Exception:
-        failure = KeyholeError(
-            "KH006",
-            f"the rows of the public table {relation} cannot be read",
-            hint=f"Select all of {relation} in the source, as the reader, and see what it says: an error, or too long.",
-        )
+        failure = unreadable_rows(relation)
     # outside the handler: the engine's error quotes rows
     raise failure

@@ -21,7 +21,7 @@ from planner.errors import KeyholeError
 from planner.question.plan import Rewritten
 from proxy.sources import connecting, postgres_source
 from proxy.sources.open import COMMANDS, CONNECTIONS, ROLE_CONNECTIONS, Source, open_source
-from proxy.sources.protocol import unreachable
+from proxy.sources.refusals import unreachable
 from tests.worlds.house import eventually, locked
 from tests.worlds.serving_process import ROOT
 

@@ -1,0 +1,75 @@
+"""What an open policy refuses: a ledger that is gone, tables that changed, pins that are not those of the source."""
+
+from collections.abc import Sequence
+
+from accountant.errors import LedgerError
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+
+
+def ledger_unavailable() -> KeyholeError:
+    """What an analyst reads when the ledger cannot be read or written."""
+    return KeyholeError(
+        "KH502",
+        "the ledger is not available",
+        detail="No answer is released without a durable entry. What was reserved stays spent.",
+        hint="Ask again later, or tell the data owner.",
+    )
+
+
+def ledger_unopened(error: LedgerError) -> KeyholeError:
+    """What the owner reads when the ledger cannot be opened: the first fault, which never quotes data."""
+    return KeyholeError(
+        "KH009",
+        "the ledger cannot be opened, or is not an unbroken ledger",
+        detail=f"{error}.",
+        hint="Check ledger.url in the policy, the file's permissions or the database's grants.",
+    )
+
+
+def ledger_unreadable(error: LedgerError) -> KeyholeError:
+    """What the owner reads when an open ledger fails: the first fault, which never quotes data."""
+    return KeyholeError(
+        "KH009",
+        "the ledger cannot be read, or is not an unbroken ledger",
+        detail=f"{error}.",
+        hint="Compare with the newest hash and the backup that you keep elsewhere; see docs/operating.md.",
+    )
+
+
+def superseded() -> KeyholeError:
+    """What is told where an earlier policy's tables are asked about."""
+    return KeyholeError(
+        "KH411",
+        "the data owner has changed the tables",
+        detail="This session began before, and still shows the tables of then. Nothing was spent.",
+        hint="Connect again and ask there.",
+    )
+
+
+def no_such_analyst(name: str, catalog: Catalog) -> KeyholeError:
+    """A name that is not in the policy."""
+    known = ", ".join(analyst.name for analyst in catalog.analysts) or "none"
+    return KeyholeError("KH401", f'there is no analyst "{name}"', detail=f"The policy has: {known}.")
+
+
+def pins_differ(policy: str, names: Sequence[str], *, detail: str) -> KeyholeError:
+    """Public tables or key domains that are not those that were pinned."""
+    return KeyholeError(
+        "KH007",
+        f"{policy}: {', '.join(names)} differs from what was pinned",
+        detail=detail,
+        hint="If the change is meant, let it take effect with keyhole check --confirm.",
+    )
+
+
+def pins_edited(file: str) -> KeyholeError:
+    """A pin file that Keyhole did not write."""
+    hint = "Restore the file, or delete it and run keyhole check."
+    return KeyholeError("KH007", f"{file} is not what keyhole check wrote", hint=hint)
+
+
+def never_refreshed(table: str) -> KeyholeError:
+    """A table with explicit refreshes that nobody has declared yet."""
+    message = f'table "{table}" has no data version yet'
+    return KeyholeError("KH007", message, hint="Run keyhole check, or keyhole refresh.")

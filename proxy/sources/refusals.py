@@ -1,0 +1,118 @@
+"""What sources refuse. An analyst learns that one failed and never why; the owner, who opens it, learns why."""
+
+from pathlib import Path
+
+from planner.errors import KeyholeError
+
+
+def could_not_answer() -> KeyholeError:
+    """What an analyst reads when a question fails in the source, whatever the cause."""
+    return KeyholeError(
+        "KH501",
+        "the source could not answer",
+        hint="Ask again later or ask the data owner. What was reserved for this question stays spent.",
+    )
+
+
+def unreachable() -> KeyholeError:
+    """What an analyst reads when the source does not answer before anything was reserved, whatever the cause."""
+    return KeyholeError(
+        "KH501",
+        "the source cannot be reached",
+        detail="It does not answer, takes no more connections, or has as many questions as it is asked at once.",
+        hint="Ask again later. Nothing was spent.",
+    )
+
+
+def too_many_failures(most: int) -> KeyholeError:
+    """What an analyst reads whose questions failed in the source again and again."""
+    return KeyholeError(
+        "KH503",
+        "too many of your questions failed in the source",
+        detail=f"After {most} failures in an hour nothing more is asked of the source. Nothing was spent.",
+        hint="Tell the data owner, or ask again in an hour.",
+    )
+
+
+def no_such_relation(relation: str) -> KeyholeError:
+    """What the owner reads when a relation's shape cannot be learned."""
+    return KeyholeError(
+        "KH006",
+        f"the source has no relation {relation}, or not with these columns, or the reader may not select from it",
+        hint="Compare `relation` in keyhole.toml with the source, and the grants of the reader's role.",
+    )
+
+
+def unreadable_rows(relation: str) -> KeyholeError:
+    """What the owner reads when a public table cannot be copied."""
+    return KeyholeError(
+        "KH006",
+        f"the rows of the public table {relation} cannot be read",
+        hint=f"Select all of {relation} in the source, as the reader, and see what it says: an error, or too long.",
+    )
+
+
+def uncopyable_value(relation: str, column: str) -> KeyholeError:
+    """What the owner reads when a public table holds what the shadow cannot."""
+    return KeyholeError(
+        "KH006",
+        f'column "{column}" of the public table {relation} has a value that cannot be copied',
+        detail="Dates and timestamps are copied from the year 1 to the year 9999, text without the character 0; "
+        "infinity is no date.",
+        hint="Write NULL in its place, or make a table without such rows for this.",
+    )
+
+
+def unknown_url() -> KeyholeError:
+    """A `source.url` of another kind."""
+    return KeyholeError(
+        "KH008",
+        "source.url is neither a DuckDB nor a PostgreSQL one",
+        hint="Write duckdb:///file.duckdb, duckdb:// or postgresql://user@host/database.",
+    )
+
+
+def duckdb_unopened(database: Path | None, *, detail: str) -> KeyholeError:
+    """A DuckDB source that cannot be opened."""
+    return KeyholeError(
+        "KH008",
+        f"the DuckDB database {database or 'in memory'} cannot be opened",
+        detail=detail,
+        hint="Check source.url in keyhole.toml, and that no other process has the file open for writing.",
+    )
+
+
+def postgres_unreachable(*, detail: str) -> KeyholeError:
+    """A PostgreSQL source that lets nobody in."""
+    return KeyholeError(
+        "KH008",
+        "the PostgreSQL source cannot be reached",
+        detail=detail,
+        hint="Check source.url in keyhole.toml, the network and the reader's password.",
+    )
+
+
+def postgres_full(*, detail: str) -> KeyholeError:
+    """A PostgreSQL source without a connection left."""
+    return KeyholeError(
+        "KH008",
+        "the PostgreSQL source takes no more connections",
+        detail=detail,
+        hint="Raise the CONNECTION LIMIT of the reader's role, or the server's max_connections: "
+        'docs/operating.md says under "Several processes" how many Keyhole needs.',
+    )
+
+
+def postgres_late() -> KeyholeError:
+    """A PostgreSQL source that can be reached, but gave no connection in time."""
+    return KeyholeError("KH008", "the PostgreSQL source gave no connection in time", hint="Try again.")
+
+
+def postgres_without_letters() -> KeyholeError:
+    """A PostgreSQL source whose text is of no known encoding."""
+    return KeyholeError(
+        "KH008",
+        "the PostgreSQL source does not say which letters its text has",
+        detail="The database's encoding is SQL_ASCII: its text is bytes of any encoding, or of several.",
+        hint="Dump it, create a database with ENCODING 'UTF8', and restore it there.",
+    )
