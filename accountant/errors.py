@@ -75,3 +75,23 @@ class NotApproved(LedgerError):
 
 class LedgerUnavailable(LedgerError):
     """The storage failed, or what it holds is not an unbroken chain of events that this version understands."""
+
+
+def answer_changed() -> LedgerUnavailable:
+    """A stored answer that differs from the digest in its event."""
+    return LedgerUnavailable("a stored answer is not the one that was released")
+
+
+def path_changed() -> LedgerUnavailable:
+    """A stored noise path that differs from the digest in its event."""
+    return LedgerUnavailable("a stored noise path is not the one that was committed")
+
+
+def event_gone(number: int) -> LedgerUnavailable:
+    """An event that was folded and is not there any more."""
+    return LedgerUnavailable(f"event {number} is gone: the ledger was replaced under a running process")
+
+
+def too_many_cells(most: int) -> LedgerMisuse:
+    """A partition that would outgrow memory."""
+    return LedgerMisuse(f"a partition of more than {most} cells")

@@ -13,7 +13,7 @@ from types import MappingProxyType, TracebackType
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.filter import check_approved, check_fits, what_fits
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerMisuse, LedgerUnavailable, PathTaken
+from accountant.errors import LedgerMisuse, LedgerUnavailable, PathTaken, answer_changed
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Released, Reserved
 from accountant.limits import Headroom, Limits
@@ -190,7 +190,7 @@ class Ledger:
                     stored == digest(answer)
                 ):
                     return StoredAnswer(paid_by, charge, spent, answer, held=held is not None)
-        raise LedgerUnavailable("a stored answer is not the one that was released")
+        raise answer_changed()
 
     def charge_reader(
         self,

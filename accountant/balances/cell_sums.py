@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from accountant.errors import LedgerMisuse
+from accountant.errors import too_many_cells
 from accountant.model import ROW_UNIT, Family, NanoArray
 
 # memory of one partition against the questions it can take: eight bytes a cell, so 512 MB; set by that, not measured
@@ -149,7 +149,7 @@ class CellSums:
         if not any(new):
             return
         if prod(len(known) + len(more) for known, more in zip(self.axes, new, strict=True)) > MOST_CELLS:
-            raise LedgerMisuse(f"a partition of more than {MOST_CELLS} cells")
+            raise too_many_cells(MOST_CELLS)
         for axis, more in enumerate(new):
             known = len(self.axes[axis])
             if axis in self._indexes:

@@ -15,7 +15,7 @@ from accountant.balances.cell_sums import MOST_CELLS, partition_of
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
-from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget
+from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, too_many_cells
 from accountant.limits import BalanceRoom, Headroom, Limits
 from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, NanoArray
 
@@ -132,4 +132,4 @@ def check_accountable(balances: Balances, charge: Charge, limits: Limits) -> Non
     for account in (balances.shared, balances.account(charge.analyst)):
         sums = account.tables.get(charge.family.table, {}).get(partition)
         if sums is not None and sums.cells_after(axes) > MOST_CELLS:
-            raise LedgerMisuse(f"a partition of more than {MOST_CELLS} cells")
+            raise too_many_cells(MOST_CELLS)

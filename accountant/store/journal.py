@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerUnavailable
+from accountant.errors import LedgerUnavailable, event_gone
 from accountant.events.digests import Domain, digest
 from accountant.events.events import GENESIS, Event, Record, Reserved, check_chain, event_of, record_of
 from accountant.store.snapshot import from_bytes, to_bytes
@@ -83,7 +83,7 @@ class Journal:
             records = list(transaction.records_from(max(1, number)))
             if number:
                 if not records or (records[0].id, records[0].hash) != (number, event_hash):
-                    raise LedgerUnavailable(f"event {number} is gone: the ledger was replaced under a running process")
+                    raise event_gone(number)
                 records = records[1:]
             check_chain(records, last_id=number, last_hash=event_hash)
             return list(zip(records, events_of(transaction, records), strict=True))
@@ -122,9 +122,7 @@ class Journal:
         records = list(transaction.records_from(max(1, self._last_id)))
         if self._last_id:
             if not records or (records[0].id, records[0].hash) != (self._last_id, self._last_hash):
-                raise LedgerUnavailable(
-                    f"event {self._last_id} is gone: the ledger was replaced under a running process"
-                )
+                raise event_gone(self._last_id)
             records = records[1:]
         if records:
             check_chain(records, last_id=self._last_id, last_hash=self._last_hash)

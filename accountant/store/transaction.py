@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from accountant.errors import LedgerUnavailable
+from accountant.errors import LedgerUnavailable, path_changed
 from accountant.events.digests import Domain, canonical, digest, domain_body
 from accountant.events.events import GENESIS, Record, Reserved, domain_digests
 from accountant.events.owner_events import WindowOpened
@@ -222,7 +222,7 @@ class Transaction:
             ).one_or_none()
             if row is not None:
                 if json.loads(row.payload)["paths"].get(state.identity) != digest(row.body):
-                    raise LedgerUnavailable("a stored noise path is not the one that was committed")
+                    raise path_changed()
                 found[state] = row.body
         return found
 

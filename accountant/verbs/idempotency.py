@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerError, LedgerUnavailable
+from accountant.errors import LedgerError, LedgerUnavailable, answer_changed
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Reserved
 from accountant.model import StoredAnswer
@@ -121,7 +121,7 @@ class Idempotency:
                     if charge.analyst != analyst and balances.held.get(asked) != reservation:
                         return None
                     return StoredAnswer(reservation, charge, spent, answer, held=True)
-        raise LedgerUnavailable("a stored answer is not the one that was released")
+        raise answer_changed()
 
 
 def _earlier(transaction: Transaction, balances: Balances, row: Row, *, still_running: bool) -> Earlier | None:

@@ -1,7 +1,7 @@
 """Reading everything again: what `keyhole ledger verify` promises."""
 
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerUnavailable
+from accountant.errors import LedgerUnavailable, answer_changed, path_changed
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Event, Reserved
 from accountant.events.owner_events import Pruned
@@ -48,7 +48,7 @@ def _check_answers(transaction: Transaction, events: list[Event]) -> None:
             ):
                 missing.discard(reservation)
             case _:
-                raise LedgerUnavailable("a stored answer is not the one that was released")
+                raise answer_changed()
     if missing:
         raise LedgerUnavailable("a stored answer is missing")
 
@@ -68,6 +68,6 @@ def _check_paths(transaction: Transaction, events: list[Event]) -> None:
                 pass
     for reservation, identity, table, version, number, body in transaction.paths():
         if expected.pop((reservation, identity), None) != (table, version, number, digest(body)):
-            raise LedgerUnavailable("a stored noise path is not the one that was committed")
+            raise path_changed()
     if expected:
         raise LedgerUnavailable("a stored noise path is missing")
