@@ -4,7 +4,6 @@ It is the whole Keyhole, or one of several workers; where shadows and sockets co
 """
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from proxy.rest.app import create_app
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
 from proxy.service.readiness import Readiness, readiness
-from proxy.service.service import Serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ async def running(
     Without `metrics` there is no port for the operator. With `siblings` other processes accept on the same sockets,
     over the same shadows. `strangers` is what unknown users are told; without it another in each process.
     """
-    siblings = siblings or Siblings()
+    siblings, rest = siblings or Siblings(), rest or RestSection()
     seen, newest = generations.telemetry, generations.newest
     ready = readiness(generations, lambda: generations.newest.shadow)
     rest_tls = tls if tls is not None and tls.covers_rest else None
@@ -61,7 +59,10 @@ async def running(
     try:
         async with (
             siblings.listening(endpoint.cancel),
-            _rest(generations, ready, accepting=accepting.rest, limits=rest or RestSection(), tls=rest_tls),
+            serve_http(
+                uvicorn_server.config(create_app(generations, rest, ready), rest, tls=rest_tls),
+                accepting=accepting.rest,
+            ),
             _metrics(seen, ready, place=metrics) as metrics_port,
         ):
             host, port = accepting.postgresql.getsockname()[:2]
@@ -80,16 +81,6 @@ async def running(
                 stopping = asyncio.create_task(endpoint.stop())
     finally:
         await (stopping or endpoint.stop())
-
-
-@asynccontextmanager
-async def _rest(
-    serving: Serving, ready: Readiness, *, accepting: socket.socket, limits: RestSection, tls: Tls | None
-) -> AsyncIterator[None]:
-    async with serve_http(
-        uvicorn_server.config(create_app(serving, limits, ready), limits, tls=tls), accepting=accepting
-    ):
-        yield
 
 
 @asynccontextmanager

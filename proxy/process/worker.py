@@ -1,4 +1,4 @@
-"""One of several processes that serve on the same ports: what it is told, what it says, and its whole life.
+"""One of several processes that serve on the same ports: its whole life, and how it does what its parent says.
 
 It has a service of its own (connections to source and ledger, threads, counters, metrics); the ports and the shadows
 are its parent's. Another generation is opened when the parent says so, and taken only when all workers have opened it.
