@@ -5,6 +5,7 @@ from typing import Any
 
 from planner.explain.balances import QuestionBalance, SharedNoise
 from planner.explain.cost_breakdown import (
+    Together,
     expected_losses,
     one_shot,
     separate_sums,
@@ -61,14 +62,7 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
         "mechanism": plan.calibration.mechanism,
         "worst_case_epsilon": plan.worst_case_epsilon,
         "separate_sums_epsilon": separate_sums(plan),
-        "sets_together": [
-            {
-                "functionals": [plan.question.functionals[index].name for index in group.functionals],
-                "parts": [float(part) for part in group.parts],
-                "epsilon": group.epsilon,
-            }
-            for group in sets_together(plan)
-        ],
+        "sets_together": [_set_json(plan, group) for group in sets_together(plan)],
         "compared": {name: plan.compared.get(name) for name in ("naive", "probe")},
         "one_shot_epsilon": one_shot(plan),
         "with_one_step_epsilon": with_one_step(plan),
@@ -92,6 +86,14 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
         document["question_id"] = left.question
         document["waits_for_approval"] = None if left.waiting is None else asdict(left.waiting)
     return document
+
+
+def _set_json(plan: Plan, group: Together) -> dict[str, Any]:
+    return {
+        "functionals": [plan.question.functionals[index].name for index in group.functionals],
+        "parts": [float(part) for part in group.parts],
+        "epsilon": group.epsilon,
+    }
 
 
 def _literal_json(plan: Plan, one: Named) -> dict[str, Any]:
