@@ -11,7 +11,7 @@ from planner.catalog.model import Catalog, Column, Table
 from planner.errors import KeyholeError
 from planner.extract.form import checked_keys
 from planner.extract.key_edits import key_edits
-from planner.extract.question_parts import QuestionReading
+from planner.extract.private_read import QuestionReading
 from planner.parser.clauses import check_fits, clauses
 from planner.parser.edit import Edit
 from planner.parser.lexer import Token, quoted, readable

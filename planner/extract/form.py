@@ -5,9 +5,8 @@ from sqlglot import exp
 from planner.bind.select_list import check_shown, shows_aggregates
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
-from planner.extract.correct import corrected, each_grouping
-from planner.extract.question_parts import QuestionReading
-from planner.extract.reword import set_operation
+from planner.extract.private_read import QuestionReading
+from planner.extract.suggest import corrected, each_grouping, set_operation
 from planner.parser.tree import position, written
 from planner.scope.group_by import grouped_expressions, grouping, grouping_sets
 

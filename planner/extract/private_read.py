@@ -1,12 +1,15 @@
-"""A SELECT that reads a private table, where it stands in a query: what every rewriting rule looks at."""
+"""A SELECT that reads a private table, where it stands in a query: as every rule looks at it, and as a question."""
 
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from planner.catalog.model import Catalog, Table
+from planner.parser.clauses import Clauses
 from planner.parser.lexer import Token
 from planner.parser.tree import Parsed
+from planner.scope.embedded import UnitQuery
+from planner.scope.names import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +31,17 @@ class PrivateRead:
     def tokens(self) -> tuple[Token, ...]:
         """The query's tokens."""
         return self.query.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionReading:
+    """A question where it stands; `before` is the WITH clause without which it does not stand alone."""
+
+    node: exp.Table
+    select: exp.Select
+    scope: Scope
+    text: str
+    tokens: tuple[Token, ...]
+    clauses: Clauses
+    before: str = ""
+    per_unit: UnitQuery | None = None
