@@ -18,6 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from mechanisms.audit.events import LEVELS, Transcripts, bounds
+from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts
 from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continued
 from mechanisms.protocol import Calibration, DecisionTask, Exposure, Mechanism, Noise, Unachievable
@@ -379,10 +380,11 @@ def _whole_questions(
         keys = [values] + [_at(calibration.task, 0)] * _NEARLY + [_at(calibration.task, -_FAR)] * _FAR_FALSE
     else:
         keys = [values] + [next(critical_neighbours(calibration.task))[0]] * (_RUN_KEYS - 1)
+    ahead = NoiseAhead(noise)
 
     def release(samples: int) -> Transcripts:
         aggregates = np.array(keys, dtype=np.int64).T.copy()
-        outcomes = [mechanism.decide(calibration, aggregates, noise=noise) for _ in range(samples)]
+        outcomes = [mechanism.decide(calibration, aggregates, noise=ahead) for _ in range(samples)]
         epsilon = np.array([outcome.epsilon for outcome in outcomes])
         if deniable:
             answers = [(outcome.passed[0], outcome.passed.sum(), outcome.denied) for outcome in outcomes]
