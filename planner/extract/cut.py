@@ -13,7 +13,7 @@ from planner.extract.form import checked_keys
 from planner.extract.key_edits import key_edits
 from planner.extract.private_read import QuestionReading
 from planner.parser.clauses import check_fits, clauses
-from planner.parser.edit import Edit
+from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quoted, readable
 from planner.parser.tree import position
 from planner.scope.embedded import Embedded

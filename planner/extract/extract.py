@@ -15,10 +15,9 @@ from planner.extract.outer_query import Asking
 from planner.extract.set_operations import joined
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, virtual_relation
 from planner.parser.clauses import at_offset
-from planner.parser.edit import Edit
+from planner.parser.edits import Edit, Origin
 from planner.parser.lexer import Token, quoted
 from planner.parser.lexer import tokens as lex
-from planner.parser.source_map import Origin
 from planner.parser.tree import Parsed, cut_out, name, offset, parse, position
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 

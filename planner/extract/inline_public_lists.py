@@ -13,8 +13,8 @@ from planner.catalog.model import Catalog, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import clauses, closing
+from planner.parser.edits import Edit
 from planner.parser.lexer import Token
-from planner.parser.source_map import Change
 from planner.parser.tree import MOST_CHARACTERS, bare, name
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
@@ -29,12 +29,12 @@ _ON_TABLE = frozenset(("this", "db", "alias"))
 _TYPES = frozenset({SqlType.TEXT, SqlType.INTEGER, SqlType.DATE})
 
 
-def inline_public_lists(read: PrivateRead) -> tuple[Change, ...]:
+def inline_public_lists(read: PrivateRead) -> tuple[Edit, ...]:
     """The changes that list what subqueries in WHERE select from public tables; none for any other subquery."""
     where = read.select.args.get("where")
     if where is None:
         return ()
-    found: list[Change] = []
+    found: list[Edit] = []
     length = 0
     for change in (change for one in where.find_all(exp.In) for change in _listed(one, read.tokens, read.catalog)):
         found.append(change)
@@ -44,7 +44,7 @@ def inline_public_lists(read: PrivateRead) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def _listed(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> Iterator[Change]:
+def _listed(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> Iterator[Edit]:
     query = node.args.get("query")
     inner = query.this if isinstance(query, exp.Subquery) else query
     if not isinstance(inner, exp.Select):
@@ -60,7 +60,7 @@ def _listed(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> Iterat
         return
     if first < 1 or not tokens[first].is_symbol("(") or not tokens[first - 1].is_word("in"):
         return
-    yield Change(tokens[first].start, tokens[closing(tokens, first)].end, f"({', '.join(found)})")
+    yield Edit.of(tokens[first].start, tokens[closing(tokens, first)].end, f"({', '.join(found)})")
 
 
 def _table(select: exp.Select) -> exp.Table | None:

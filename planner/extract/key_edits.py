@@ -6,7 +6,7 @@ from planner.catalog.model import Column, Derivation, SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
 from planner.parser.clauses import at_offset, closing, opening
-from planner.parser.edit import Edit
+from planner.parser.edits import Edit
 from planner.parser.lexer import quoted
 from planner.parser.tree import bare, name, offset, position
 from planner.scope.functional_dependencies import lookup_sql

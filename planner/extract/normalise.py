@@ -26,15 +26,15 @@ from planner.extract.inline_public_lists import inline_public_lists
 from planner.extract.private_read import PrivateRead
 from planner.extract.pull_up_subqueries import pull_up_subqueries
 from planner.extract.push_down_thresholds import push_down_thresholds
+from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
 from planner.parser.lexer import tokens_after_edits
-from planner.parser.source_map import MOST_ADDED, Change, Origin, apart, growth
 from planner.parser.tree import Parsed, parse
 
 MOST_STEPS = 48  # each reads the statement anew; what is nested deeper stays as it stands
 MOST_TIMES = 8  # as long as it was may a statement become, since a column may be read twice at every level
 MOST_READ = 1_000_000  # characters over all steps, each of which reads all: without it time grows with the square
 Private: TypeAlias = Sequence[tuple[exp.Table, Table]]
-Rule: TypeAlias = Callable[[PrivateRead], tuple[Change, ...]]
+Rule: TypeAlias = Callable[[PrivateRead], tuple[Edit, ...]]
 RULES: tuple[Rule, ...] = (inline_public_lists, pull_up_subqueries, push_down_thresholds)
 
 
@@ -51,7 +51,7 @@ class _FiredRule:
     """What one rule changes in a query; `grown` is by how much that repeats what the query says."""
 
     rule: Rule
-    changes: tuple[Change, ...]
+    changes: tuple[Edit, ...]
     grown: int
 
 

@@ -13,8 +13,8 @@ from planner.catalog.model import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import Clauses, at_offset, clauses, fits
+from planner.parser.edits import Edit, Room
 from planner.parser.lexer import Token, readable
-from planner.parser.source_map import Change, Room
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
 from planner.parser.tree import bare, name, offset
 
@@ -46,7 +46,7 @@ class _Inner:
     where: exp.Expr | None
 
 
-def pull_up_subqueries(read: PrivateRead) -> tuple[Change, ...]:
+def pull_up_subqueries(read: PrivateRead) -> tuple[Edit, ...]:
     """The changes that merge the SELECT into what reads it; none if it says more, or is read in another way."""
     if not isinstance(read.select.parent, exp.Subquery | exp.CTE):
         return ()
@@ -56,7 +56,7 @@ def pull_up_subqueries(read: PrivateRead) -> tuple[Change, ...]:
         return ()
 
 
-def _merged(read: PrivateRead) -> tuple[Change, ...]:
+def _merged(read: PrivateRead) -> tuple[Edit, ...]:
     select, text, tokens = read.select, read.text, read.tokens
     inner = _inner(select, read.node, read.table, text, tokens)
     if inner is None:
@@ -65,7 +65,7 @@ def _merged(read: PrivateRead) -> tuple[Change, ...]:
     if not found:
         return ()
     room = Room(text)
-    changes: list[Change] = []
+    changes: list[Edit] = []
     for reader in found:
         made = _into(reader, inner, room, text, tokens)
         if made is None:
@@ -131,7 +131,7 @@ def _shown(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> 
     return called, _ShownColumn(node, first, past, plain=False, same=False)
 
 
-def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[Token, ...]) -> list[Change] | None:
+def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[Token, ...]) -> list[Edit] | None:
     """The changes to one SELECT that reads the subquery."""
     if not reader.alone or reader.inner_queries() or len(reader.select.expressions) != len(reader.clauses.items):
         return None  # an empty select list has one item among the tokens
@@ -141,7 +141,7 @@ def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[To
         return None
     needs = isinstance(reader.node, exp.Table) and not reader.named
     source = f"{inner.name} AS {readable(alias)}" if needs else f" {inner.name} "
-    changes.append(Change(tokens[reader.first].start, tokens[reader.last].end, source))
+    changes.append(Edit.of(tokens[reader.first].start, tokens[reader.last].end, source))
     first = inner.clauses.mark("where")
     if inner.where is not None and first is not None:
         columns = [column for column in inner.where.find_all(exp.Column) if column.args.get("table") is not None]
@@ -150,17 +150,17 @@ def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[To
     return changes
 
 
-def _filtered(reader: Reader, condition: str, first: int, tokens: tuple[Token, ...]) -> Iterator[Change]:
+def _filtered(reader: Reader, condition: str, first: int, tokens: tuple[Token, ...]) -> Iterator[Edit]:
     """A condition, written after the token at `first`, in the WHERE of a SELECT that reads the subquery."""
     where = reader.clauses.mark("where")
     later = [index for _, index in reader.clauses.marks if where is None or index > where]
     end = tokens[min(later, default=reader.clauses.end) - 1].end
     written = tokens[first + 1].start
     if where is None:
-        yield Change(end, end, f" WHERE {condition}", written)
+        yield Edit.of(end, end, f" WHERE {condition}", written)
     else:
-        yield Change(tokens[where].end, tokens[where].end, f" ({condition}) AND (", written)
-        yield Change(end, end, ")")
+        yield Edit.of(tokens[where].end, tokens[where].end, f" ({condition}) AND (", written)
+        yield Edit.of(end, end, ")")
 
 
 def _requalified(
@@ -186,10 +186,10 @@ def _start(column: exp.Column) -> int:
 
 def _references(
     reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
-) -> list[Change] | None:
+) -> list[Edit] | None:
     """The changes to the columns that the SELECT around mentions; None for one that the subquery does not have."""
     select = reader.select
-    changes: dict[int, Change] = {}
+    changes: dict[int, Edit] = {}
     for column in reader.columns():
         made = _starred(column, select, alias) if isinstance(column.this, exp.Star) else None
         if made is None:
@@ -200,18 +200,18 @@ def _references(
     for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
         if _star(item) and not (inner.everything and not inner.shown):
             start, end = tokens[first].start, tokens[past - 1].end
-            changes[start] = Change(start, end, _expanded(inner, alias, room, text, tokens))
+            changes[start] = Edit.of(start, end, _expanded(inner, alias, room, text, tokens))
     return list(changes.values())
 
 
-def _starred(column: exp.Column, select: exp.Select, alias: str) -> dict[int, Change] | None:
+def _starred(column: exp.Column, select: exp.Select, alias: str) -> dict[int, Edit] | None:
     """Nothing for the `alias.*` of a select list, which is expanded as a whole; None for any other."""
     return {} if column.parent is select and name(column.args.get("table")) == alias else None
 
 
 def _reference(
     column: exp.Column, reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
-) -> dict[int, Change] | None:
+) -> dict[int, Edit] | None:
     """The changes, by place, to one mention of a column; None if the subquery has none of that name."""
     select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
     if column.args.get("db") is not None or qualifier not in ("", alias) or isinstance(column.this, exp.Star):
@@ -224,7 +224,7 @@ def _reference(
     shown = inner.shown.get(called)
     if shown is None and not known:
         if qualifier == "" and outputs.count(called) == 1 and _groups(column, select):
-            return {at.start: Change(at.start, at.end, str(outputs.index(called) + 1))}
+            return {at.start: Edit.of(at.start, at.end, str(outputs.index(called) + 1))}
         return None
     if shown is None or shown.same:
         return {}
@@ -234,10 +234,10 @@ def _reference(
     if labelled is None:
         return None
     start = tokens[at_offset(tokens, _start(column))].start
-    return {start: Change(start, at.end, _spelled(shown, alias, room, text, tokens)), **labelled}
+    return {start: Edit.of(start, at.end, _spelled(shown, alias, room, text, tokens)), **labelled}
 
 
-def _labelled(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Change] | None:
+def _labelled(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Edit] | None:
     """What keeps the name of an item of the select list in which a column is renamed; None where it is unsure."""
     item = _item(column, reader.select)
     if item is None or isinstance(item, exp.Alias):
@@ -246,7 +246,7 @@ def _labelled(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> 
     if label is None:
         return None
     end = tokens[reader.clauses.items[_index(item, reader.select)][1] - 1].end
-    return {-end: Change(end, end, f" AS {readable(label)}")} if label else {}
+    return {-end: Edit.of(end, end, f" AS {readable(label)}")} if label else {}
 
 
 def _index(item: exp.Expr, select: exp.Select) -> int:
@@ -319,7 +319,7 @@ def _expanded(inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[To
     )
 
 
-def _emptied(cte: exp.CTE, inner: _Inner, tokens: tuple[Token, ...]) -> Change:
+def _emptied(cte: exp.CTE, inner: _Inner, tokens: tuple[Token, ...]) -> Edit:
     """Nothing in the place of a WITH query that all readers have taken over: no WITH at all if it was the only one."""
     with_ = cte.parent
     opening, end = inner.clauses.select - 1, inner.clauses.end
@@ -330,5 +330,5 @@ def _emptied(cte: exp.CTE, inner: _Inner, tokens: tuple[Token, ...]) -> Change:
         and tokens[at - 1].is_word("with")
         and tokens[end].is_symbol(")")
     ):
-        return Change(tokens[at - 1].start, tokens[end].end, "")
-    return Change(tokens[opening + 1].start, tokens[end - 1].end, NOTHING)
+        return Edit.of(tokens[at - 1].start, tokens[end].end, "")
+    return Edit.of(tokens[opening + 1].start, tokens[end - 1].end, NOTHING)

@@ -16,8 +16,8 @@ from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import Clauses, at_offset, clauses, fits
+from planner.parser.edits import Edit, Origin, Room
 from planner.parser.lexer import Token
-from planner.parser.source_map import Change, Origin, Room
 from planner.parser.subquery_readers import Reader, conjunct_spans, readers, unaliased_end
 from planner.parser.tree import bare, name, offset, position
 
@@ -50,7 +50,7 @@ class _Conjunct:
     moves: bool
 
 
-def push_down_thresholds(read: PrivateRead) -> tuple[Change, ...]:
+def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
     """The changes that move thresholds into the SELECT from the query that alone reads it; none if there are none.
 
     Raises KH101, with the question that keeps the thresholds, where the query around shows an aggregate as well.
@@ -75,7 +75,7 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Change, ...]:
     )
 
 
-def _lifting(read: PrivateRead) -> tuple[list[Change], list[Change] | None] | None:
+def _lifting(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None:
     """The changes inside and around the subquery; None around if sizes show there, None if there are none."""
     select, node, text, tokens = read.select, read.node, read.text, read.tokens
     if not isinstance(select.parent, exp.Subquery | exp.CTE):
@@ -231,7 +231,7 @@ def _inside(
     moved: list[str],
     written: int | None,
     tokens: tuple[Token, ...],
-) -> list[Change] | None:
+) -> list[Edit] | None:
     """The subquery without its aggregates, and with the thresholds in its HAVING."""
     listed = list(items.values())
     changes = list(_without(listed, place, tokens))
@@ -241,7 +241,7 @@ def _inside(
         if index not in kept:
             return None
         at = offset(literal)
-        changes.append(Change(at, at + len(str(literal.this)), str(kept.index(index) + 1)))
+        changes.append(Edit.of(at, at + len(str(literal.this)), str(kept.index(index) + 1)))
     order = select.args.get("order")
     for item in order.expressions if order is not None else ():
         named = {name(column.this) for column in item.find_all(exp.Column)}
@@ -253,10 +253,10 @@ def _inside(
     having = place.mark("having")
     end = tokens[place.end - 1].end
     if having is None:
-        changes.append(Change(end, end, f" HAVING {thresholds}", written))
+        changes.append(Edit.of(end, end, f" HAVING {thresholds}", written))
     else:
-        changes.append(Change(tokens[having].end, tokens[having].end, " ("))
-        changes.append(Change(end, end, f") AND ({thresholds})", written))
+        changes.append(Edit.of(tokens[having].end, tokens[having].end, " ("))
+        changes.append(Edit.of(end, end, f") AND ({thresholds})", written))
     return changes
 
 
@@ -264,15 +264,15 @@ def _enclosed(condition: str) -> str:
     return f"({condition})" if " or " in f" {condition.lower()} " else condition
 
 
-def _without(items: list[_Item], place: Clauses, tokens: tuple[Token, ...]) -> Iterator[Change]:
+def _without(items: list[_Item], place: Clauses, tokens: tuple[Token, ...]) -> Iterator[Edit]:
     """Cuts of the aggregates in a select list, each with a comma beside it."""
     first = next(index for index, item in enumerate(items) if not item.aggregate)
     if first > 0:
-        yield Change(tokens[items[0].first].start, tokens[items[first].first].start, "")
+        yield Edit.of(tokens[items[0].first].start, tokens[items[first].first].start, "")
     for index, item in enumerate(items):
         if index > first and item.aggregate:
             before, own = place.items[index - 1][1], place.items[index][1]
-            yield Change(tokens[before - 1].end, tokens[own - 1].end, "")
+            yield Edit.of(tokens[before - 1].end, tokens[own - 1].end, "")
 
 
 def _positions(select: exp.Select) -> Iterator[exp.Literal]:
@@ -314,22 +314,22 @@ def _mentions(
     return bool(using & names)
 
 
-def _around(conjuncts: tuple[_Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Change]:
+def _around(conjuncts: tuple[_Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Edit]:
     """The WHERE around without the conditions that move, or no WHERE."""
     if not any(one.moves for one in conjuncts):
         return []
     kept = [text[tokens[one.first].start : tokens[one.past - 1].end] for one in conjuncts if not one.moves]
     end = tokens[conjuncts[-1].past - 1].end
     if kept:
-        return [Change(tokens[conjuncts[0].first].start, end, " AND ".join(kept))]
-    return [Change(tokens[conjuncts[0].first - 1].start, end, "")]
+        return [Edit.of(tokens[conjuncts[0].first].start, end, " AND ".join(kept))]
+    return [Edit.of(tokens[conjuncts[0].first - 1].start, end, "")]
 
 
-def _alone(read: PrivateRead, inside: list[Change]) -> str:
+def _alone(read: PrivateRead, inside: list[Edit]) -> str:
     """The subquery as a question of its own."""
     text, tokens = read.text, read.tokens
     first_node = read.select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
     start, end = tokens[place.select].start, tokens[place.end - 1].end
-    within = [Change(one.start - start, one.end - start, one.text) for one in inside if start <= one.start <= end]
+    within = [Edit.of(one.start - start, one.end - start, one.text) for one in inside if start <= one.start <= end]
     return Origin(text[start:end]).edited(within, rule=push_down_thresholds.__name__).text

@@ -16,7 +16,7 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.model import Column, Lookup, Table
 from planner.extract.cut import Place
 from planner.parser.clauses import at_offset
-from planner.parser.edit import Edit
+from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.tree import bare
 from planner.scope.embedded import Embedded, Joined

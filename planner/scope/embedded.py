@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Column, StoredParameter, Table
 from planner.errors import KeyholeError
-from planner.parser.source_map import Origin
+from planner.parser.edits import Origin
 from planner.question.condition import Condition
 from planner.scope.key_classes import stored_key
 from planner.scope.names import JoinedTable, Scope, UnitTable

@@ -6,8 +6,8 @@ from sqlglot import exp
 from planner.catalog.model import Table
 from planner.errors import KeyholeError
 from planner.extract.normalise import MOST_TIMES, normalise
+from planner.parser.edits import MOST_ADDED, Edit, Origin, apart
 from planner.parser.lexer import tokens
-from planner.parser.source_map import MOST_ADDED, Change, Origin, apart
 from planner.parser.tree import Parsed, name, parse
 from planner.statements.classify import classify
 from proxy.pipeline.messages import bare_question
@@ -122,7 +122,7 @@ def test_words_after_a_dot_or_as_name_something() -> None:
 
 
 def test_changes_of_one_span_are_refused() -> None:
-    twice = (Change(0, 3, "a"), Change(2, 5, "b"))
+    twice = (Edit.of(0, 3, "a"), Edit.of(2, 5, "b"))
     assert not apart(twice)
     with pytest.raises(KeyholeError, match="KH106"):
         Origin("abcdef").edited(twice, rule="twice")

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from planner.errors import KeyholeError
+from planner.parser.edits import Edit, Origin, apart
 from planner.parser.lexer import Token, tokens, tokens_after_edits
-from planner.parser.source_map import Change, Origin, apart
 from tests.planner.spec import SPEC, pairs
 
 _NEW = (
@@ -60,7 +60,7 @@ def test_tokens_after_edits_are_those_of_the_whole_text(seed: int) -> None:
         if drawn.random() < 0.5:
             places = list(range(before[0].start, before[-1].end + 1))
         spans = [sorted(drawn.choices(places, k=2)) for _ in range(drawn.randrange(1, 4))]
-        changes = [Change(a, b if b - a < 30 else a, drawn.choice(_NEW + _MORE)) for a, b in spans]
+        changes = [Edit.of(a, b if b - a < 30 else a, drawn.choice(_NEW + _MORE)) for a, b in spans]
         if not apart(changes):
             continue
         edited = Origin(sql).edited(changes, rule="some")

@@ -11,16 +11,29 @@ from typing import NamedTuple
 
 from planner.errors import KeyholeError
 
-MOST_ADDED = 20_000  # characters that changes may add: a statement that repeats itself grows by no more
+MOST_ADDED = 20_000  # characters that edits may add: a statement that repeats itself grows by no more
 
 
-class Change(NamedTuple):
-    """A span of a text, 0-based, and what replaces it; `origin` is where that was taken from, if it was moved."""
+class Edit(NamedTuple):
+    """A span of a text, 0-based, and what replaces it: texts, and integers that stand for embedded relations.
+
+    `origin` is where that was taken from, if it was moved.
+    """
 
     start: int
     end: int
-    text: str
+    replacement: tuple[str | int, ...]
     origin: int | None = None
+
+    @staticmethod
+    def of(start: int, end: int, text: str, origin: int | None = None) -> "Edit":
+        """A span that a text replaces."""
+        return Edit(start, end, (text,), origin)
+
+    @property
+    def text(self) -> str:
+        """What replaces the span, without relations."""
+        return "".join(part for part in self.replacement if isinstance(part, str))
 
 
 class _Piece(NamedTuple):
@@ -31,18 +44,18 @@ class _Piece(NamedTuple):
     kept: bool
 
 
-def apart(changes: Iterable[Change]) -> bool:
-    """Whether each of the changes is of a span of its own."""
+def apart(edits: Iterable[Edit]) -> bool:
+    """Whether each of the edits is of a span of its own."""
     at = 0
-    for change in sorted(changes, key=lambda change: change[:2]):
-        if not at <= change.start <= change.end:
+    for edit in sorted(edits, key=lambda edit: edit[:2]):
+        if not at <= edit.start <= edit.end:
             return False
-        at = change.end
+        at = edit.end
     return True
 
 
 class Room:
-    """How many characters changes to a text may still be made of: the text's own, and `MOST_ADDED` more."""
+    """How many characters edits to a text may still be made of: the text's own, and `MOST_ADDED` more."""
 
     def __init__(self, text: str) -> None:
         self._left = len(text) + MOST_ADDED
@@ -54,9 +67,9 @@ class Room:
             raise KeyholeError("KH106", "this statement says the same too often", hint="Write it more simply.")
 
 
-def growth(changes: Iterable[Change]) -> int:
-    """By how many characters the changes make a text longer."""
-    return sum(len(change.text) - (change.end - change.start) for change in changes)
+def growth(edits: Iterable[Edit]) -> int:
+    """By how many characters the edits make a text longer."""
+    return sum(len(edit.text) - (edit.end - edit.start) for edit in edits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +80,23 @@ class Origin:
     edits: tuple[tuple[_Piece, ...], ...] = ()
     rules: tuple[str, ...] = ()
 
-    def edited(self, changes: Iterable[Change], *, rule: str) -> "Origin":
-        """The text after the changes that a rule makes. Raises KH106 where these overlap."""
-        if not apart(changes := tuple(changes)):
+    def edited(self, edits: Iterable[Edit], *, rule: str) -> "Origin":
+        """The text after the edits that a rule makes. Raises KH106 where these overlap."""
+        if not apart(edits := tuple(edits)):
             raise KeyholeError("KH106", "this statement cannot be told apart", hint="Write it more simply.")
         parts: list[str] = []
         pieces: list[_Piece] = []
         at = length = 0
-        for change in sorted(changes, key=lambda change: change[:2]):
+        for edit in sorted(edits, key=lambda edit: edit[:2]):
             for text, origin, kept in (
-                (self.text[at : change.start], at, True),
-                (change.text, change.start if change.origin is None else change.origin, False),
+                (self.text[at : edit.start], at, True),
+                (edit.text, edit.start if edit.origin is None else edit.origin, False),
             ):
                 if text:
                     parts.append(text)
                     pieces.append(_Piece(length, origin, kept))
                     length += len(text)
-            at = change.end
+            at = edit.end
         parts.append(self.text[at:])
         pieces.append(_Piece(length, at, kept=True))
         return replace(self, text="".join(parts), edits=(*self.edits, tuple(pieces)), rules=(*self.rules, rule))
