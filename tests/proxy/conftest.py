@@ -11,6 +11,7 @@ import pytest
 
 from planner.catalog.model import Catalog
 from planner.policy.sections import ServerLimitsSection
+from proxy.endpoint import server
 from proxy.endpoint.server import Endpoint
 from proxy.security.tls import Tls
 from proxy.session.port import Backing
@@ -62,7 +63,13 @@ class Running:
         return buffered
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(600)
+
+
+@pytest.fixture(autouse=True)
+def patient_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A login may take as long as a busy machine needs; who tests its limit sets one."""
+    monkeypatch.setattr(server, "LOGIN_TIMEOUT_S", 600.0)
 
 
 @pytest.fixture

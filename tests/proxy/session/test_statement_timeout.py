@@ -90,20 +90,19 @@ def test_a_lower_limit_of_a_new_policy_holds_in_sessions_of_before(
             connection.execute("SELECT pg_sleep(20)")
 
 
-def test_who_cancels_is_told_that_they_did(running: Running) -> None:
+@pytest.mark.parametrize("who", ["the limit", "the client"])
+def test_who_cancels_is_told_that_they_did(running: Running, who: str) -> None:
     with RawClient(running.port) as client:
         client.send(Query(b"SET statement_timeout = 0"))
         client.until_ready()
         (one,) = running.endpoint.sessions
-        for end, told in (
-            (one.relay.time_out, TIMED_OUT),
-            (one.session.cancel, "canceling statement due to user request"),
-        ):
-            client.send(Query(b"SELECT pg_sleep(20)"))
-            while not select.select([client.socket], [], [], 0)[0]:
-                running.run(end())
-            (report,) = (answer for answer in client.until_ready() if isinstance(answer, Report))
-            assert (report.field(b"C"), report.field(b"M")) == (b"57014", told.encode())
+        end = one.relay.time_out if who == "the limit" else one.session.cancel
+        client.send(Query(b"SELECT pg_sleep(20)"))
+        while not select.select([client.socket], [], [], 0)[0]:
+            running.run(end())
+        (report,) = (answer for answer in client.until_ready() if isinstance(answer, Report))
+        told = TIMED_OUT if who == "the limit" else "canceling statement due to user request"
+        assert (report.field(b"C"), report.field(b"M")) == (b"57014", told.encode())
 
 
 DIGITS = st.sampled_from(
