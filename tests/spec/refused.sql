@@ -80,7 +80,7 @@ SET keyhole.fnr = -0.1
 SET keyhole.tolerance = 'lots'
 --> KH402 keyhole.tolerance
 SET keyhole.mechanism = 'svt'
---> KH402 svt
+--> KH402 keyhole
 SET keyhole.speed = 1
 --> KH403 keyhole.speed
 RESET keyhole.speed
