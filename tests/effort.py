@@ -10,6 +10,8 @@ from hypothesis import settings
 
 # A rule that one drawn case in nine breaks is found in 25 with probability .95; twice as many take twice as long.
 QUICK_EXAMPLES = 25
+# Ends what hangs and measures nothing: a machine ten times slower with eight other things to do needs less.
+PATIENCE_S = 600
 
 
 def register_profiles() -> None:

@@ -206,9 +206,9 @@ LEFT_BEHIND = {
     "half a header": b"Q\0\0",
     "half a statement": b"Q\0\0\0\x20SELECT",
     "a long answer": Query(b"SELECT repeat('x', 1000) FROM generate_series(1, 100000)").encode(),
-    "a sleep": Query(b"SELECT pg_sleep(20)").encode(),
+    "a sleep": Query(b"SELECT pg_sleep(600)").encode(),
     "an open transaction": Query(b"BEGIN; SELECT 1").encode(),
-    "an open batch": Parse(b"", b"SELECT pg_sleep(20)").encode() + Bind(b"", b"", (), (), ()).encode() + b"E\0",
+    "an open batch": Parse(b"", b"SELECT pg_sleep(600)").encode() + Bind(b"", b"", (), (), ()).encode() + b"E\0",
 }
 
 

@@ -100,7 +100,7 @@ async def test_transactions_and_cursors(clinic: Served) -> None:
 async def test_a_time_out_cancels(clinic: Served) -> None:
     async with connected(clinic) as connection:
         with pytest.raises(TimeoutError):
-            await connection.execute("SELECT pg_sleep(25)", timeout=0.1)
+            await connection.execute("SELECT pg_sleep(600)", timeout=0.1)
         assert [row[0] for row in await connection.fetch(gallery.QUESTION)] == gallery.WARDS
 
 

@@ -12,6 +12,7 @@ import pytest
 from pgcli.pgexecute import PGExecute
 from pgspecial.main import PGSpecial
 
+from tests.effort import PATIENCE_S
 from tests.worlds import gallery
 from tests.worlds.house import PASSWORD
 from tests.worlds.served import Served, unchanged
@@ -77,7 +78,7 @@ def test_the_program(clinic: Served, tmp_path: Path) -> None:
         env={**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "PAGER": "cat"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert "| A" in done.stdout, done.stderr

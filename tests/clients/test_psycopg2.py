@@ -110,7 +110,7 @@ def test_cancelling(connection: psycopg2.extensions.connection) -> None:
 
     def sleep() -> None:
         try:
-            rows(connection, "SELECT pg_sleep(25)")
+            rows(connection, "SELECT pg_sleep(600)")
         except psycopg2.Error as error:
             raised.append(error)
 

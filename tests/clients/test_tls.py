@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from tests.clients.encrypted import TOKEN, Encrypted
 from tests.clients.test_psql import PROGRAMS
+from tests.effort import PATIENCE_S
 from tests.worlds import gallery
 from tests.worlds.house import PASSWORD
 
@@ -110,7 +111,7 @@ def test_psql(encrypted: Encrypted) -> None:
         env={**os.environ, "PGPASSWORD": PASSWORD},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert "TLSv1.3" in done.stdout, done.stderr
@@ -136,7 +137,7 @@ def test_asyncpg(encrypted: Encrypted) -> None:
             assert await asyncpg_rows(encrypted, **further) == gallery.WARDS
         connection = await asyncpg.connect(**encrypted.served.address, ssl=encrypted.context())
         with pytest.raises(TimeoutError):  # it cancels over TLS as well
-            await connection.execute("SELECT pg_sleep(25)", timeout=0.1)
+            await connection.execute("SELECT pg_sleep(600)", timeout=0.1)
         assert await connection.fetchval("SELECT 1") == 1
         await connection.close()
         with pytest.raises(
@@ -194,7 +195,7 @@ def test_sqlalchemy(encrypted: Encrypted) -> None:
 def test_rest_is_served_with_the_same_certificate(encrypted: Encrypted) -> None:
     assert encrypted.served.rest.startswith("https://")
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    with httpx.Client(verify=encrypted.context(), headers=headers, trust_env=False) as client:
+    with httpx.Client(verify=encrypted.context(), headers=headers, trust_env=False, timeout=PATIENCE_S) as client:
         answer = client.post(
             f"{encrypted.served.rest}/v1/question", json={"sql": gallery.QUESTION.removesuffix(" ORDER BY ward")}
         ).json()
@@ -202,5 +203,8 @@ def test_rest_is_served_with_the_same_certificate(encrypted: Encrypted) -> None:
         with pytest.raises(httpx.RemoteProtocolError):
             client.get(encrypted.served.rest.replace("https", "http") + "/healthz")
     stranger = encrypted.context(authority="stranger")
-    with httpx.Client(verify=stranger, trust_env=False) as client, pytest.raises(httpx.ConnectError, match="verify"):
+    with (
+        httpx.Client(verify=stranger, trust_env=False, timeout=PATIENCE_S) as client,
+        pytest.raises(httpx.ConnectError, match="verify"),
+    ):
         client.get(f"{encrypted.served.rest}/healthz")

@@ -25,6 +25,7 @@ from proxy.cli.main import app as command
 from proxy.endpoint.server import STOP_GRACE_S
 from proxy.shadow.wheel import postgres_server
 from proxy.sources.open import ROLE_CONNECTIONS
+from tests.effort import PATIENCE_S
 from tests.project.test_documentation import flags_of
 from tests.worlds.serving_process import COMMAND, ROOT, Served, served
 
@@ -95,13 +96,14 @@ def test_the_sample_can_be_asked_as_the_file_says(started: Served) -> None:
         json={"sql": QUESTION, "tolerance": "25%"},
         headers={"Authorization": "Bearer demo"},
         trust_env=False,
+        timeout=PATIENCE_S,
     ).json()
     assert document["reused"]
     assert len(document["keys"]) == len(answer)
 
 
 def test_the_readers_role_reads_and_nothing_else(started: Served, source_url: str) -> None:
-    assert httpx.get(f"{started.operator}/readyz", trust_env=False).json()["missing"] == []
+    assert httpx.get(f"{started.operator}/readyz", trust_env=False, timeout=PATIENCE_S).json()["missing"] == []
     with psycopg.connect(source_url, user="keyhole_reader", dbname="retail", autocommit=True) as reader:
         assert reader.execute(b"SELECT count(*) FROM sales").fetchone() == (541909,)
         reader.execute(b"SET default_transaction_read_only = off")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from proxy.cli import main as cli
+from tests.effort import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -64,7 +65,9 @@ def test_a_wheel_that_can_be_built_holds_them(tmp_path: Path) -> None:
     if find_spec("hatchling") is None:
         return
     wheel = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    built = subprocess.run(wheel, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False, env=os.environ)
+    built = subprocess.run(
+        wheel, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=os.environ
+    )
     assert built.returncode == 0, built.stderr
     (path,) = tmp_path.glob("keyhole-*.whl")
     with zipfile.ZipFile(path) as archive:

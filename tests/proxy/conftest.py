@@ -18,6 +18,7 @@ from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema
+from tests.effort import PATIENCE_S
 from tests.proxy.in_test_asker import FixedAsker
 from tests.worlds.countries import PASSWORD, endpoint_catalog
 
@@ -63,13 +64,13 @@ class Running:
         return buffered
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(600)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_S)
 
 
 @pytest.fixture(autouse=True)
 def patient_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """A login may take as long as a busy machine needs; who tests its limit sets one."""
-    monkeypatch.setattr(server, "LOGIN_TIMEOUT_S", 600.0)
+    monkeypatch.setattr(server, "LOGIN_TIMEOUT_S", float(PATIENCE_S))
 
 
 @pytest.fixture

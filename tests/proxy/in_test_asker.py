@@ -12,6 +12,7 @@ from planner.statements.classify import classify, held, split
 from planner.statements.settings import SETTINGS, accuracy
 from proxy.pipeline.answering import read_part
 from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
+from tests.effort import PATIENCE_S
 from tests.worlds.countries import endpoint_catalog
 
 COUNTRIES = ("Côte d'Ivoire", "France", 'G"\\{},', "Spain")
@@ -72,7 +73,7 @@ class FixedAsker:
     def release(self, prepared: Prepared, *, withdrawn: threading.Event) -> ReleasedArrays:
         self.begun.release()
         if self.gate is not None:
-            assert self.gate.wait(20)
+            assert self.gate.wait(PATIENCE_S)
         assert isinstance(prepared.plan, tuple)
         if prepared.tag is not None or self.keys not in prepared.plan:
             return ReleasedArrays(arrays=prepared.plan, notices=())

@@ -16,6 +16,7 @@ from proxy.wire.backend import (
 )
 from proxy.wire.frames import FrameReader
 from proxy.wire.frontend import Credential, FrontendMessage, Startup
+from tests.effort import PATIENCE_S
 from tests.proxy.wire.scram_client import ScramClient
 from tests.worlds.countries import PASSWORD
 
@@ -33,7 +34,7 @@ class RawClient:
         options: tuple[bytes, ...] = (),
         encrypted: Callable[[socket.socket], socket.socket] | None = None,
     ) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
         if encrypted is not None:
             self.socket = encrypted(self.socket)
         self.negotiated: NegotiateProtocolVersion | None = None

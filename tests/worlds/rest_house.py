@@ -16,6 +16,7 @@ from proxy.rest import uvicorn_server as rest_server
 from proxy.rest.app import create_app
 from proxy.security.tls import Tls
 from proxy.service.service import Service
+from tests.effort import PATIENCE_S
 from tests.worlds.wards import TOKENS, install
 
 TOKEN = TOKENS["ada"]
@@ -55,7 +56,7 @@ def served(service: Service, limits: RestSection, *, tls: Tls | None = None) -> 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
-        ready.result(30)
+        ready.result(PATIENCE_S)
         yield int(listening.getsockname()[1])
     finally:
         for loop, stop in stop_soon:
@@ -63,7 +64,7 @@ def served(service: Service, limits: RestSection, *, tls: Tls | None = None) -> 
         thread.join()
 
 
-def exchange(port: int, sent: bytes, *, timeout_s: float = 30.0) -> bytes:
+def exchange(port: int, sent: bytes, *, timeout_s: float = PATIENCE_S) -> bytes:
     """Everything that comes back until the server closes the connection."""
     with closing(socket.create_connection(("127.0.0.1", port), timeout=timeout_s)) as connection:
         connection.sendall(sent)

@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.effort import PATIENCE_S
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-c", "from proxy.cli.main import main; main()")
 _STARTED = re.compile(
@@ -33,7 +35,9 @@ class Served:
 
     def scrape(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
         """The metrics, by name and labels."""
-        return scraped(httpx.get(f"{self.operator}/metrics", trust_env=False).raise_for_status().text)
+        return scraped(
+            httpx.get(f"{self.operator}/metrics", trust_env=False, timeout=PATIENCE_S).raise_for_status().text
+        )
 
     def events(self) -> list[dict[str, Any]]:
         """What was logged, each line as JSON."""

@@ -35,7 +35,7 @@ epsilon_per_predicate = 4.0
 epsilon_per_query = 0.5
 
 [limits]
-statement_timeout_ms = 2000
+statement_timeout_ms = 60000
 
 [tables.visits]
 relation = "visits.csv"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.encrypted import Encrypted
+from tests.effort import PATIENCE_S
 from tests.worlds.house import PASSWORD
 from tests.worlds.served import USER, Served
 
@@ -51,5 +52,5 @@ def test_jdbc_over_tls(classes: Path, encrypted: Encrypted, section: str) -> Non
 def run(classes: Path, clinic: Served, section: str, settings: str = "") -> None:
     url = f"jdbc:postgresql://{clinic.host}:{clinic.port}/{clinic.database}{settings}"
     running = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{DRIVER}", "Clinic", url, USER, PASSWORD, section]
-    done = subprocess.run(running, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(running, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.stdout == "done\n", done.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.encrypted import Encrypted
+from tests.effort import PATIENCE_S
 from tests.worlds.house import PASSWORD
 from tests.worlds.served import USER, Served
 
@@ -44,7 +45,7 @@ def run(clinic: Served, section: str, **environment: str) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.stdout == "done\n", done.stderr

@@ -150,7 +150,7 @@ def cancelled(connection: psycopg.Connection[object]) -> None:
     cancelling = threading.Thread(target=cancel)
     cancelling.start()
     try:
-        connection.execute("SELECT pg_sleep(25)")
+        connection.execute("SELECT pg_sleep(600)")
     finally:
         done.set()
         cancelling.join()

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from proxy.cli.check import check
+from tests.effort import PATIENCE_S
 from tests.worlds.house import eventually
 from tests.worlds.serving_process import ROOT, Served, served
 from tests.worlds.wards import PASSWORD, QUESTION, install
@@ -88,7 +89,7 @@ def scraping(target: str, folder: Path) -> Iterator[Prometheus]:
     ]
     with (
         (folder / "log").open("w") as log,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=PATIENCE_S) as client,
         subprocess.Popen(arguments, stdout=log, stderr=log) as process,
     ):
         try:
@@ -130,7 +131,7 @@ def test_the_configuration_is_one_that_prometheus_takes() -> None:
 
 
 def test_the_metrics_have_the_form_that_prometheus_recommends(keyhole: Served) -> None:
-    text = httpx.get(f"{keyhole.operator}/metrics", trust_env=False).text
+    text = httpx.get(f"{keyhole.operator}/metrics", trust_env=False, timeout=PATIENCE_S).text
     assert promtool("check", "metrics", given=text) == ""
 
 

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy import text
 
+from tests.effort import PATIENCE_S
 from tests.worlds import shop
 from tests.worlds.house import PASSWORD, House, unchanged
 
@@ -23,7 +24,7 @@ def psql(house: House, *commands: str, script: str | None = None) -> subprocess.
         env={**os.environ, "PGPASSWORD": PASSWORD, "PGCLIENTENCODING": "UTF8"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from tests.accountant.outage import outage
+from tests.effort import PATIENCE_S
 from tests.worlds import shop
 from tests.worlds.house import House, locked, new_database, opened, write_policy
 
@@ -27,7 +28,7 @@ def postgres_ledger(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def house(source_url: str, postgres_ledger: str, tmp_path: Path) -> Iterator[House]:
-    policy = write_policy(tmp_path, source=source_url, ledger=postgres_ledger, timeout_ms=3000)
+    policy = write_policy(tmp_path, source=source_url, ledger=postgres_ledger, timeout_ms=1000 * PATIENCE_S)
     with opened(policy) as served:
         yield served
 

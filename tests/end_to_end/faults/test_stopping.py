@@ -9,6 +9,7 @@ import httpx
 import psycopg
 
 from proxy.cli.check import check
+from tests.effort import PATIENCE_S
 from tests.worlds.house import PASSWORD, eventually, locked, write_policy
 from tests.worlds.serving_process import served
 
@@ -25,7 +26,7 @@ def test_a_question_over_rest_is_answered_while_postgresql_lets_nobody_in(source
     def ask(url: str) -> httpx.Response:
         sql = "SELECT store FROM sales GROUP BY store HAVING count(*) > 1000"
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        return httpx.post(f"{url}/v1/question", json={"sql": sql}, headers=headers, trust_env=False, timeout=60)
+        return httpx.post(f"{url}/v1/question", json={"sql": sql}, headers=headers, trust_env=False, timeout=PATIENCE_S)
 
     def is_shut(port: int) -> bool:
         try:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from proxy.cli.check import check
 from proxy.cli.main import app
+from tests.effort import PATIENCE_S
 from tests.worlds.house import VERIFIER, House, command, opened
 
 QUESTION = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > {}"
@@ -81,7 +82,9 @@ def in_sql(house: House, analyst: str, scope: str) -> Told:
 
 def over_rest(house: House, analyst: str) -> dict[str, Any]:
     url = f"http://{house.addresses.host}:{house.addresses.rest_port}/v1/budget"
-    document: dict[str, Any] = httpx.get(url, headers={"Authorization": f"Bearer {analyst}"}).raise_for_status().json()
+    document: dict[str, Any] = (
+        httpx.get(url, headers={"Authorization": f"Bearer {analyst}"}, timeout=PATIENCE_S).raise_for_status().json()
+    )
     return document
 
 

@@ -5,7 +5,7 @@ With the one-shot mechanism every group is revealed to the same level, so balanc
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from shutil import copyfile
@@ -495,7 +495,7 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
         directory = tmp_path / str(seed)
         directory.mkdir()
         copyfile(tmp_path / "shop.duckdb", directory / "shop.duckdb")
-        with room(directory, mechanism="progressive", timeout_ms=500) as here:
+        with room(directory, mechanism="progressive") as here:
             here.service.noise = SeededNoise(seed)
             here.ask(BUSY.format(27), tolerance="6")
             asked = here.asked(BUSY_NORTH.format(20), mechanism="keyhole", tolerance="6")
@@ -507,6 +507,8 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
             assert found.continues
             settled.add(settle(found.continuation, noise=SeededNoise(seed)) is not None)
             here.service.source.close()
+            # failures take as long as an answer may, here and now
+            here.service.catalog = replace(here.service.catalog, statement_timeout_ms=100)
             with pytest.raises(KeyholeError) as caught:
                 pipeline.answer(here.service, plan, asked)
             assert caught.value.code == "KH501"

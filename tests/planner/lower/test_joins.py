@@ -27,6 +27,7 @@ from planner.question.plan import Plan
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from proxy.pipeline.claim import groups_of_one_unit
+from tests.effort import rounds
 from tests.planner.asked import TODAY
 from tests.worlds.people import LABS, PATIENTS, people
 from tests.worlds.stays import STAYS
@@ -244,23 +245,24 @@ def _draws(number: int) -> list[Data]:
 
 
 def test_the_integers_are_those_of_an_independent_computation(engine: Engine) -> None:
-    """60 random sets of tables, every question; some answers are not zero, or nothing would be compared."""
+    """60 random sets of tables, 15 at quick, every question; some answers are not zero: there is what to compare."""
     made = [_planned(sql, engine.dialect) for sql in QUESTIONS]
     alive = [0] * len(made)
-    for data in _draws(60):
+    number = rounds(60, quick=15)
+    for data in _draws(number):
         engine.load(data)
         for i, one in enumerate(made):
             found = engine.answer(one)
             assert found == _expected(one, data), one.rewritten.sql
             alive[i] += any(any(values) for values in found.values())
-    assert min(alive) >= 10
+    assert min(alive) >= number // 6
 
 
 def test_one_unit_changes_no_more_than_the_sensitivities_and_its_groups(engine: Engine) -> None:
-    """Taken from either table or from all, on 25 random sets of tables; some changes are as large as they may be."""
+    """Taken from either table or from all, on 25 random sets of tables, 8 at quick; some changes are the largest."""
     made = [_planned(sql, engine.dialect) for sql in QUESTIONS]
     reached = set()
-    for data in _draws(25):
+    for data in _draws(rounds(25, quick=8)):
         engine.load(data)
         before = [engine.answer(one) for one in made]
         for unit, without in product((1, 2), (("stays",), ("patients",), ("stays", "patients", "labs"))):
@@ -283,10 +285,10 @@ def test_one_unit_changes_no_more_than_the_sensitivities_and_its_groups(engine: 
 
 
 def test_a_rollup_of_the_joined_rows_gives_the_same_integers(engine: Engine) -> None:
-    """Of the questions that have one; 20 random sets of tables."""
+    """Of the questions that have one; 20 random sets of tables, 5 at quick."""
     made = [one for sql in QUESTIONS if (one := _planned(sql, engine.dialect)).rewritten.rollup is not None]
     assert len(made) >= 4
-    for data in _draws(20):
+    for data in _draws(rounds(20, quick=5)):
         engine.load(data)
         for one in made:
             rollup = one.rewritten.rollup

@@ -13,6 +13,7 @@ from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
 from planner.scope.names import Scope
 from planner.values.model import Given
+from tests.effort import rounds
 from tests.planner.asked import select
 
 _TABLE = Table(
@@ -107,7 +108,7 @@ def test_where_keeps_postgresql_s_rows(postgres_url: str) -> None:
                 "INSERT INTO r VALUES (%s, %s, %s, %s, %s, %s, %s)",
                 [(index, *row.values()) for index, row in enumerate(_ROWS)],
             )
-        for _ in range(800):
+        for _ in range(rounds(800, quick=100)):
             where = _tree(random_, random_.randint(0, 2))
             found = connection.execute(f"SELECT k FROM r WHERE {where} ORDER BY k".encode()).fetchall()
             assert _kept(where) == [k for (k,) in found], where

@@ -17,6 +17,7 @@ from planner.lower.row import RowSql
 from planner.predicates.condition import row_condition
 from planner.scope.names import Scope
 from planner.values.model import Given
+from tests.effort import rounds
 from tests.planner.asked import select
 
 _COLUMNS = {
@@ -195,10 +196,11 @@ def engines(postgres_url: str) -> Iterator[_Engines]:
 
 
 def test_conditions_of_terms_keep_postgresql_s_rows(engines: _Engines) -> None:
-    """1,500 random conditions over 150 rows, on both engines. What PostgreSQL refuses is not judged."""
+    """1,500 random conditions, 150 at quick, over 150 rows, on both engines. What PostgreSQL refuses is not judged."""
     random_ = random.Random(20110101)
     judged = answered = 0
-    for _ in range(1_500):
+    cases = rounds(1_500, quick=150)
+    for _ in range(cases):
         where = _tree(random_, random_.choice([0, 0, 0, 1, 2]))
         try:
             expected = engines.expected(where)
@@ -213,7 +215,7 @@ def test_conditions_of_terms_keep_postgresql_s_rows(engines: _Engines) -> None:
             continue
         answered += 1
         assert found == [expected, expected], where
-    assert judged >= 1_000
+    assert judged >= cases * 2 // 3
     assert answered >= 0.7 * judged
 
 

@@ -24,6 +24,7 @@ from proxy.report.refusals import as_psql_prints
 from proxy.report.terminal import psql_table
 from proxy.service.service import Service
 from proxy.wire import scram
+from tests.effort import PATIENCE_S
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
 SCRIPT = Path(sys.executable).with_name("keyhole")
@@ -76,7 +77,9 @@ def run(capfd: pytest.CaptureFixture[str]) -> Any:
 
 
 def child(*arguments: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, timeout=60, check=False, **keywords)
+    return subprocess.run(
+        [SCRIPT, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False, **keywords
+    )
 
 
 def test_before_check_a_question_is_refused_and_check_makes_it_answerable(policy: Path, run: Any) -> None:
@@ -396,7 +399,7 @@ def test_a_reader_that_leaves_is_no_error_worth_a_traceback(policy: Path) -> Non
     os.close(read)
     with subprocess.Popen([SCRIPT, "--help"], stdout=write, stderr=subprocess.PIPE, text=True) as gone:
         os.close(write)
-        _, told = gone.communicate(timeout=60)
+        _, told = gone.communicate(timeout=PATIENCE_S)
     assert gone.returncode == 1
     assert told == ""
 
@@ -427,6 +430,7 @@ def test_passwd_makes_what_a_real_client_logs_in_with(policy: Path, run: Any) ->
                 headers={"Authorization": f"Bearer {told.split()[-1]}"},
                 json={"sql": QUESTION.format(1500)},
                 trust_env=False,
+                timeout=PATIENCE_S,
             ).json()
             assert (answer["keys"], answer["reused"]) == ([["A"]], True)
             port = postgresql.rsplit(":", 1)[1].split("/")[0]
@@ -435,7 +439,7 @@ def test_passwd_makes_what_a_real_client_logs_in_with(policy: Path, run: Any) ->
             assert f"KH406: cannot listen on 127.0.0.1:{port} (Address already in use)" in taken.err
         finally:
             serving.send_signal(signal.SIGTERM)
-        assert serving.wait(timeout=30) == 0
+        assert serving.wait(timeout=PATIENCE_S) == 0
 
 
 def test_an_empty_password_is_refused() -> None:

@@ -16,6 +16,7 @@ from proxy.concurrency.fair_queue import VERY_LONG_BYTES, Turns, alone
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
 from proxy.service.service import Service
+from tests.effort import PATIENCE_S
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
 SHORT = QUESTION.format(1500)
@@ -48,7 +49,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
 def over_rest(there: Addresses, path: str, sql: str) -> None:
     url = f"http://{there.host}:{there.rest_port}/v1/{path}"
     headers = {"Authorization": f"Bearer {TOKENS['ada']}"}
-    httpx.post(url, json={"sql": sql}, headers=headers, timeout=60).raise_for_status()
+    httpx.post(url, json={"sql": sql}, headers=headers, timeout=PATIENCE_S).raise_for_status()
 
 
 def over_postgresql(there: Addresses, sql: str) -> None:
@@ -85,7 +86,7 @@ def test_a_very_long_text_waits_for_another_and_a_short_one_does_not(
     with alone(LONG, analyst="bob"):
         assert turns.came.get() == "bob"
         asking.start()
-        assert turns.came.get(timeout=60) == analyst
+        assert turns.came.get(timeout=PATIENCE_S) == analyst
         asks(addresses, SHORT)
         assert not answered.is_set()
     asking.join()

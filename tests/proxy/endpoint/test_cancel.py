@@ -12,6 +12,7 @@ from planner.errors import KeyholeError
 from proxy.concurrency.cancellable_work import Work
 from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frontend import Bind, Cancel, Execute, Parse, Query, Sync
+from tests.effort import PATIENCE_S
 from tests.proxy.conftest import Running
 from tests.proxy.in_test_asker import COUNTRIES
 from tests.proxy.raw_client import RawClient
@@ -38,7 +39,7 @@ def test_the_client_is_told_while_the_work_goes_on(
         client.send(Query(before))
         client.until_ready()
         client.send(*messages)
-        assert running.asker.begun.acquire(timeout=20)
+        assert running.asker.begun.acquire(timeout=PATIENCE_S)
         cancel(running, client)
         *_, report, ready = client.until_ready()
         assert isinstance(report, Report)
@@ -119,7 +120,7 @@ def test_only_the_right_secret_cancels_and_twice_is_once(running: Running) -> No
         pass
     with RawClient(running.port) as client, RawClient(running.port) as other:
         client.send(*SIMPLE)
-        assert running.asker.begun.acquire(timeout=20)
+        assert running.asker.begun.acquire(timeout=PATIENCE_S)
         wrong = bytes(byte ^ 1 for byte in client.key.secret)
         for process, secret in (
             (client.key.process, wrong),

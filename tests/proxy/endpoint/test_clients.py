@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy import text
 
+from tests.effort import PATIENCE_S
 from tests.proxy.conftest import Running
 from tests.proxy.in_test_asker import COUNTRIES
 from tests.worlds.countries import PASSWORD, QUESTION
@@ -24,7 +25,7 @@ def psql(running: Running, *commands: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PGPASSWORD": PASSWORD, "PGCLIENTENCODING": "UTF8"},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -56,7 +57,7 @@ def test_psql_variables_and_bind(running: Running) -> None:
         env={**os.environ, "PGPASSWORD": PASSWORD, "PGCLIENTENCODING": "UTF8"},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert "(4 rows)" in done.stdout

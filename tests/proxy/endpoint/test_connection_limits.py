@@ -19,6 +19,7 @@ from proxy.shadow.relay import MOST_UNANSWERED
 from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frames import MESSAGE_LIMIT_BYTES
 from proxy.wire.frontend import Bind, Cancel, Close, EncryptionRequest, Execute, Parse, Query, Startup, Sync
+from tests.effort import PATIENCE_S
 from tests.proxy.conftest import Running
 from tests.proxy.raw_client import RawClient
 from tests.worlds.countries import PASSWORD, QUESTION
@@ -71,7 +72,7 @@ def test_an_analysts_limit_is_told_to_who_knows_the_password_alone(running: Runn
 @pytest.mark.parametrize("limits", [ServerLimitsSection(connections=1)])
 def test_cancelling_needs_no_free_session(running: Running) -> None:
     with RawClient(running.port) as client:
-        client.send(Query(b"SELECT pg_sleep(20)"))
+        client.send(Query(b"SELECT pg_sleep(600)"))
         while not select.select([client.socket], [], [], 0)[0]:
             with RawClient(running.port, user="") as canceller:
                 canceller.send(Cancel(client.key.process, client.key.secret))
@@ -101,7 +102,7 @@ def crowd_from(running: Running, address: str, *, sends: bytes) -> list[socket.s
     """So many connections of one address that some must make place; the first of them has."""
     crowd = []
     for _ in range(30):
-        one = socket.create_connection(("127.0.0.1", running.port), timeout=10, source_address=(address, 0))
+        one = socket.create_connection(("127.0.0.1", running.port), timeout=PATIENCE_S, source_address=(address, 0))
         one.sendall(sends)
         crowd.append(one)
     answer = b""
@@ -189,7 +190,7 @@ def test_a_client_that_reads_nothing_is_not_read(running: Running, statement: by
         assert sent < most
         assert running.buffered_bytes() < 1_000_000
         client.socket.setblocking(True)
-        client.socket.settimeout(30)
+        client.socket.settimeout(PATIENCE_S)
         answered = 0
         while answered < min(sent // len(data), 20):
             answered += sum(isinstance(message, ReadyForQuery) for message in client.until_ready())
@@ -198,7 +199,7 @@ def test_a_client_that_reads_nothing_is_not_read(running: Running, statement: by
 def test_answers_that_are_awaited_are_counted(running: Running) -> None:
     """However small the messages are that wait for an answer."""
     with RawClient(running.port) as client:
-        client.send(Query(b"SELECT pg_sleep(20)"))
+        client.send(Query(b"SELECT pg_sleep(600)"))
         client.send_bytes(Parse(b"", b"SELECT 1").encode() * (2 * MOST_UNANSWERED) + Sync().encode())
         (one,) = running.endpoint.sessions
         while one.relay.answers.waiting < MOST_UNANSWERED:
@@ -350,13 +351,13 @@ def test_named_portals_of_a_transaction_are_counted(running: Running) -> None:
 @pytest.mark.parametrize(
     ("limits", "statement", "sqlstate"),
     [
-        (ServerLimitsSection(idle_timeout_s=1), b"SELECT 1", b"57P05"),
-        (ServerLimitsSection(idle_in_transaction_timeout_s=1), b"BEGIN", b"25P03"),
+        (ServerLimitsSection(idle_timeout_s=3), b"SELECT 1", b"57P05"),
+        (ServerLimitsSection(idle_in_transaction_timeout_s=3), b"BEGIN", b"25P03"),
     ],
 )
 def test_an_idle_session_is_ended(running: Running, statement: bytes, sqlstate: bytes) -> None:
     with RawClient(running.port) as client:
-        client.send(Query(b"SELECT pg_sleep(2.5)"))
+        client.send(Query(b"SELECT pg_sleep(4)"))
         assert code(client) is None
         client.send(Query(statement))
         assert code(client) is None

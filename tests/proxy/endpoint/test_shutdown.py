@@ -10,6 +10,7 @@ import pytest
 
 from proxy.wire.backend import DataRow, Report
 from proxy.wire.frontend import Query, Startup
+from tests.effort import PATIENCE_S
 from tests.proxy.conftest import Running
 from tests.proxy.in_test_asker import COUNTRIES
 from tests.proxy.raw_client import RawClient
@@ -33,7 +34,7 @@ def test_the_idle_go_at_once_and_a_question_gets_its_answer(running: Running) ->
         idle.send(Query(b"BEGIN"))
         idle.until_ready()
         busy.send(Query(QUESTION.encode()))
-        assert running.asker.begun.acquire(timeout=20)
+        assert running.asker.begun.acquire(timeout=PATIENCE_S)
         conninfo = running.conninfo()
         stopped = stopping(running, grace_s=300)
         assert (told(idle), told(new)) == (b"57P01", b"57P01")
@@ -43,7 +44,7 @@ def test_the_idle_go_at_once_and_a_question_gets_its_answer(running: Running) ->
         running.asker.gate.set()
         assert sum(isinstance(message, DataRow) for message in busy.until_ready()) == len(COUNTRIES)
         assert told(busy) == b"57P01"
-        stopped.result(30)
+        stopped.result(PATIENCE_S)
 
 
 def test_a_statement_of_the_shadow_gets_its_answer_too(running: Running) -> None:
@@ -55,18 +56,18 @@ def test_a_statement_of_the_shadow_gets_its_answer_too(running: Running) -> None
         stopped = stopping(running, grace_s=300)
         assert told(idle) == b"57P01"
         assert any(isinstance(message, DataRow) for message in busy.until_ready())
-        stopped.result(30)
+        stopped.result(PATIENCE_S)
 
 
 def test_a_question_that_outlives_the_grace_is_finished_without_its_client(running: Running) -> None:
     running.asker.gate = threading.Event()
     with RawClient(running.port) as client:
         client.send(Query(QUESTION.encode()))
-        assert running.asker.begun.acquire(timeout=20)
+        assert running.asker.begun.acquire(timeout=PATIENCE_S)
         stopped = stopping(running, grace_s=0)
         assert told(client) == b"57P01"
         assert not stopped.done()
         assert running.asker.released == 0
         running.asker.gate.set()
-        stopped.result(30)
+        stopped.result(PATIENCE_S)
         assert running.asker.released == 1

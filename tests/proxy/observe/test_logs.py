@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from proxy.cli.check import check
+from tests.effort import PATIENCE_S
 from tests.proxy.raw_client import RawClient
 from tests.worlds import shop
 from tests.worlds.house import PASSWORD, VERIFIER, eventually, new_database, write_policy
@@ -79,7 +80,7 @@ def break_the_protocol(port: int) -> None:
 
 
 def use_http(served: Served) -> None:
-    with httpx.Client(base_url=served.rest, trust_env=False) as client:
+    with httpx.Client(base_url=served.rest, trust_env=False, timeout=PATIENCE_S) as client:
         body = {"sql": "SELECT store FROM sales WHERE note <> $1 GROUP BY store HAVING count(*) > 1000"}
         ada = {"Authorization": f"Bearer {TOKEN}"}
         assert client.get("/readyz").json() == {"status": "ready"}
@@ -110,7 +111,9 @@ def lose_the_source_and_the_ledger(served: Served, conninfo: str, source: str, l
         with sqlite3.connect(ledger) as vandal:
             vandal.execute("ALTER TABLE events RENAME TO zebra")
         refused(lambda: client.execute(b"SELECT store FROM sales GROUP BY store HAVING count(*) > 78"))
-        eventually(lambda: httpx.get(f"{served.operator}/readyz", trust_env=False).status_code == 503)
+        eventually(
+            lambda: httpx.get(f"{served.operator}/readyz", trust_env=False, timeout=PATIENCE_S).status_code == 503
+        )
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from proxy.process.announcements import READY, notify
 from proxy.process.serve import in_background
 from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.service.service import Service
+from tests.effort import PATIENCE_S
 from tests.worlds.serving_process import ROOT, scraped
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
@@ -46,7 +47,7 @@ class Watched:
         return psycopg.connect(there, password=password, autocommit=True)
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self.operator}{path}", trust_env=False)
+        return httpx.get(f"{self.operator}{path}", trust_env=False, timeout=PATIENCE_S)
 
     def scrape(self) -> Scrape:
         return scraped(self.get("/metrics").raise_for_status().text)
@@ -81,7 +82,7 @@ def test_what_happened_is_counted(watched: Watched) -> None:
         after = watched.scrape()
     with pytest.raises(psycopg.OperationalError, match="KH401"):
         watched.connect("wrong")
-    with httpx.Client(base_url=watched.addresses.rest, trust_env=False) as rest:
+    with httpx.Client(base_url=watched.addresses.rest, trust_env=False, timeout=PATIENCE_S) as rest:
         assert rest.get("/v1/budget").status_code == 401
         assert rest.post("/v1/question", json={"sql": QUESTION.format(1501)}, headers=ADA).json()["reused"]
     last = watched.scrape()
@@ -187,7 +188,7 @@ def test_every_value_of_a_label_is_documented(names: type[QuestionEnding | Stage
 
 
 def test_health_is_told_on_both_ports_and_what_is_missing_on_the_operators_alone(watched: Watched) -> None:
-    with httpx.Client(base_url=watched.addresses.rest, trust_env=False) as rest:
+    with httpx.Client(base_url=watched.addresses.rest, trust_env=False, timeout=PATIENCE_S) as rest:
         assert rest.get("/healthz").json() == watched.get("/healthz").json() == {"status": "ok"}
         assert rest.get("/readyz").json() == {"status": "ready"}
         assert watched.get("/readyz").json() == {"status": "ready", "missing": []}

@@ -20,6 +20,7 @@ from planner.policy.file import Policy
 from proxy.cli.check import check
 from proxy.concurrency.lease import GivenUp, Usage
 from proxy.service.service import Service
+from tests.effort import PATIENCE_S
 from tests.proxy.process.test_workers import children
 from tests.worlds import shop
 from tests.worlds.house import (
@@ -83,7 +84,9 @@ class Keyhole:
     def ask(self, sql: str, key: str) -> httpx.Response:
         headers = {**ADA, "Idempotency-Key": key}
         where = f"{self.running.rest}/v1/question"
-        return httpx.post(where, params={"page_size": 1}, json={"sql": sql}, headers=headers, trust_env=False)
+        return httpx.post(
+            where, params={"page_size": 1}, json={"sql": sql}, headers=headers, trust_env=False, timeout=PATIENCE_S
+        )
 
     def heard(self, event: str) -> list[dict[str, Any]]:
         return [one for one in self.running.events() if one["event"] == event]
@@ -182,7 +185,9 @@ def test_sessions_of_before_go_on_and_ask_no_more(policy: Path, shop_url: str) -
         assert again.headers["Idempotency-Replayed"] == "true"
         assert again.json() == page.json()
         cursor = {"cursor": page.json()["next"]}
-        rest = httpx.get(f"{keyhole.running.rest}/v1/answer", params=cursor, headers=ADA, trust_env=False)
+        rest = httpx.get(
+            f"{keyhole.running.rest}/v1/answer", params=cursor, headers=ADA, trust_env=False, timeout=PATIENCE_S
+        )
         assert rest.json()["keys"] == [["south"]]
         assert keyhole.events == spent
 

@@ -20,10 +20,10 @@ from proxy.process.worker_process import WorkerProcess
 from proxy.security.mock_users import Strangers
 from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
+from tests.effort import PATIENCE_S
 from tests.worlds import shop
 from tests.worlds.house import write_policy
 
-PATIENCE_S = 60.0
 NOWHERE = ShadowAddress(directory=Path("/nowhere"), port=1)
 
 

@@ -14,6 +14,7 @@ import pytest
 from proxy.endpoint.cancel_requests import MOST_WORKERS, Siblings
 from proxy.service.service import Service
 from proxy.wire.frontend import Cancel
+from tests.effort import PATIENCE_S
 from tests.worlds import shop
 from tests.worlds.house import PASSWORD, eventually, write_policy
 from tests.worlds.serving_process import Served, served
@@ -126,7 +127,7 @@ def test_workers_share_one_ledger(keyhole: Served, policy: Path, one_of_each: tu
 
 def test_rest_and_metrics_of_every_worker_are_reached(keyhole: Served) -> None:
     for _ in range(4):
-        assert httpx.get(f"{keyhole.rest}/readyz", trust_env=False).json() == {"status": "ready"}
+        assert httpx.get(f"{keyhole.rest}/readyz", trust_env=False, timeout=PATIENCE_S).json() == {"status": "ready"}
     assert "keyhole_connections" in keyhole.scrape()
 
 

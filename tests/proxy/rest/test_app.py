@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from proxy.rest.middleware import MOST_BODY_BYTES, Shell
 from proxy.rest.models import MOST_SQL_CHARACTERS, QuestionIn
 from proxy.rest.problems import PROBLEM, http_status
 from proxy.service.service import Service
+from tests.effort import PATIENCE_S
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
 UNHURRIED = RestSection(
@@ -357,6 +359,8 @@ def test_budgets_run_out_with_a_hint_that_helps(tmp_path: Path) -> None:
 
 def test_a_source_that_is_gone_is_told_before_anything_is_spent(tmp_path: Path) -> None:
     with own_house(tmp_path) as service:
+        # a failure takes as long as an answer may
+        service.catalog = replace(service.catalog, statement_timeout_ms=100)
         app = create_app(service)
         (tmp_path / "visits.csv").unlink()
         document = refused(asked(app, QUESTION.format(1500)), "KH501", status=503)
@@ -432,7 +436,7 @@ def test_over_a_real_socket_both_endpoints_give_the_same_answer(policy: Path, tm
     with Buggy.open(tmp_path / "copy" / "keyhole.toml") as service, redirect_stderr(printed), redirect_stdout(printed):  # noqa: SIM117
         with in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
             body = {"sql": QUESTION.format(1506)}
-            with httpx.Client(base_url=addresses.rest, headers=ADA, trust_env=False) as client:
+            with httpx.Client(base_url=addresses.rest, headers=ADA, trust_env=False, timeout=PATIENCE_S) as client:
                 assert client.get("/healthz").json() == {"status": "ok"}
                 answer = client.post("/v1/question", json=body).json()
                 assert client.post("/v1/question", json=body).json() == answer | {"reused": True}

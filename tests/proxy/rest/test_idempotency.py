@@ -24,6 +24,7 @@ from proxy.pipeline.messages import KeySet
 from proxy.rest.app import create_app
 from proxy.service import accounts
 from proxy.service.service import Service
+from tests.effort import PATIENCE_S
 from tests.proxy.pipeline.dying_question import KEY
 from tests.proxy.rest.test_app import ADA, refused, send
 from tests.worlds.rest_house import UNHURRIED
@@ -240,7 +241,7 @@ def test_whenever_the_first_dies_it_is_paid_once_at_most(
 ) -> None:
     path = live(tmp_path)
     command = [sys.executable, "-m", "tests.proxy.pipeline.dying_question", str(path), moment]
-    died = subprocess.run(command, check=False, cwd=Path(__file__).resolve().parents[3], timeout=120)
+    died = subprocess.run(command, check=False, cwd=Path(__file__).resolve().parents[3], timeout=PATIENCE_S)
     assert died.returncode == 9
     with opened(path) as service:
         app = create_app(service, UNHURRIED)

@@ -20,7 +20,7 @@ from proxy.process.single import running
 from proxy.security.tls import Tls
 from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
-from tests.effort import examples
+from tests.effort import PATIENCE_S, examples
 from tests.proxy.certificates import Authority, tls_in
 from tests.proxy.security.tls.sockets import Handshake, client_context, connected, read_to_end
 from tests.worlds.rest_house import TOKEN, UNHURRIED, own_house, request, served
@@ -90,7 +90,9 @@ def test_http_is_spoken_inside_tls_and_nobody_is_asked_for_a_certificate(
 
 def test_pages_know_that_they_came_through_tls(port: int, directory: Path) -> None:
     context = client_context(directory)
-    with httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=context, trust_env=False) as client:
+    with httpx.Client(
+        base_url=f"https://127.0.0.1:{port}", verify=context, trust_env=False, timeout=PATIENCE_S
+    ) as client:
         for _ in range(3):
             assert client.get("/v1/budget", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
         assert client.get("/docs").status_code == 200
@@ -212,7 +214,7 @@ def test_a_handshake_has_the_time_of_a_head(service: Service, tls: Tls, director
 
 
 def test_a_head_and_an_answer_have_their_time_inside_tls(service: Service, tls: Tls, directory: Path) -> None:
-    limits = UNHURRIED.model_copy(update={"receive_timeout_ms": 300, "send_timeout_ms": 300})
+    limits = UNHURRIED.model_copy(update={"receive_timeout_ms": 2000, "send_timeout_ms": 2000})
     with served(service, limits, tls=tls) as port:
         with encrypted(port, client_context(directory)) as silent:
             assert read_to_end(silent) == b""
@@ -273,7 +275,7 @@ def test_a_client_that_says_no_good_bye_is_not_waited_for(service: Service, tls:
 def test_a_slow_reader_gets_the_whole_of_a_long_answer(port: int, directory: Path, close: bool) -> None:
     with socket.socket() as plain:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        plain.settimeout(30)
+        plain.settimeout(PATIENCE_S)
         plain.connect(("127.0.0.1", port))
         with client_context(directory).wrap_socket(plain, server_hostname="127.0.0.1") as sock:
             sock.sendall(request(target=PAGE, close=close))
@@ -294,7 +296,7 @@ def test_one_certificate_is_for_both_unless_a_proxy_speaks_tls_for_rest(
             async with (
                 Generations(Generation.lent(service, shadow)) as generations,
                 running(generations, accepting=accepting, tls=tls_in(directory, *more), rest=RestSection()) as up,
-                httpx.AsyncClient(verify=client_context(directory), trust_env=False) as client,
+                httpx.AsyncClient(verify=client_context(directory), trust_env=False, timeout=PATIENCE_S) as client,
             ):
                 assert up.addresses.rest == f"{scheme}://127.0.0.1:{up.addresses.rest_port}"
                 return (await client.get(f"{up.addresses.rest}/healthz")).status_code

@@ -20,7 +20,7 @@ from proxy.wire.frontend import Query
 from tests.proxy.conftest import Running
 from tests.proxy.raw_client import RawClient
 
-SHORT = "SELECT pg_sleep(0.6)"
+SHORT = "SELECT pg_sleep(0.9)"  # five take longer than one may, one is far from it
 TIMED_OUT = "canceling statement due to statement timeout"
 HIGHER = (
     "SET statement_timeout = 0",
@@ -32,48 +32,48 @@ HIGHER = (
 )
 
 
-@pytest.mark.parametrize("statement_timeout_ms", [2000])
+@pytest.mark.parametrize("statement_timeout_ms", [4000])
 def test_statements_of_a_pipeline_have_the_time_of_one_each(running: Running) -> None:
     with running.connect(autocommit=True) as connection:
-        connection.cursor().executemany("SELECT pg_sleep(%s)", [[0.6]] * 5)
+        connection.cursor().executemany("SELECT pg_sleep(%s)", [[0.9]] * 5)
         assert connection.execute("SELECT 'done'").fetchone() == ("done",)
 
 
-@pytest.mark.parametrize("statement_timeout_ms", [2000])
+@pytest.mark.parametrize("statement_timeout_ms", [4000])
 def test_statements_of_a_text_have_the_time_of_one_each(running: Running) -> None:
     with running.connect(autocommit=True) as connection:
-        connection.execute("SHOW statement_timeout; SET statement_timeout = '900ms'; RESET statement_timeout")
+        connection.execute("SHOW statement_timeout; SET statement_timeout = '2s'; RESET statement_timeout")
         cursor = connection.execute("; ".join([SHORT] * 5).encode())
         assert sum(1 for _ in cursor.results()) == 5
         with pytest.raises(psycopg.errors.QueryCanceled, match=TIMED_OUT):
-            connection.execute(f"{SHORT}; SELECT pg_sleep(20)".encode())
+            connection.execute(f"{SHORT}; SELECT pg_sleep(600)".encode())
 
 
 @pytest.mark.parametrize("sql", HIGHER)
-@pytest.mark.parametrize("statement_timeout_ms", [300])
+@pytest.mark.parametrize("statement_timeout_ms", [1000])
 def test_a_higher_limit_does_not_lift_the_owners(running: Running, sql: str) -> None:
     with running.connect(autocommit=True) as connection:
         for part in sql.split("; "):
             connection.execute(part.encode())
         with pytest.raises(psycopg.errors.QueryCanceled, match=TIMED_OUT):
-            connection.execute("SELECT pg_sleep(20)")
+            connection.execute("SELECT pg_sleep(600)")
 
 
-@pytest.mark.parametrize("statement_timeout_ms", [300])
+@pytest.mark.parametrize("statement_timeout_ms", [1000])
 def test_nor_does_one_that_is_set_by_the_same_text(running: Running) -> None:
     with running.connect(autocommit=True) as connection:
         with pytest.raises(psycopg.errors.QueryCanceled, match=TIMED_OUT):
-            connection.execute("SET statement_timeout = 0; SELECT pg_sleep(20)")
+            connection.execute("SET statement_timeout = 0; SELECT pg_sleep(600)")
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 @pytest.mark.parametrize("extra", ["options='-c statement_timeout=0'", "options='-c Statement_Timeout=1d'"])
-@pytest.mark.parametrize("statement_timeout_ms", [300])
+@pytest.mark.parametrize("statement_timeout_ms", [1000])
 def test_nor_does_one_that_was_given_at_the_login(running: Running, extra: str) -> None:
     with psycopg.connect(running.conninfo(extra=extra), autocommit=True) as connection:
         with pytest.raises(psycopg.errors.QueryCanceled, match=TIMED_OUT):
-            connection.execute("SELECT pg_sleep(20)")
-        assert connection.execute("SHOW statement_timeout").fetchone() != ("300ms",)
+            connection.execute("SELECT pg_sleep(600)")
+        assert connection.execute("SHOW statement_timeout").fetchone() != ("1s",)
 
 
 def test_a_lower_limit_of_a_new_policy_holds_in_sessions_of_before(
@@ -87,7 +87,7 @@ def test_a_lower_limit_of_a_new_policy_holds_in_sessions_of_before(
         assert connection.execute("SELECT 1").fetchone() == (1,)
         running.run(take())
         with pytest.raises(psycopg.errors.QueryCanceled, match=TIMED_OUT):
-            connection.execute("SELECT pg_sleep(20)")
+            connection.execute("SELECT pg_sleep(600)")
 
 
 @pytest.mark.parametrize("who", ["the limit", "the client"])
@@ -97,7 +97,7 @@ def test_who_cancels_is_told_that_they_did(running: Running, who: str) -> None:
         client.until_ready()
         (one,) = running.endpoint.sessions
         end = one.relay.time_out if who == "the limit" else one.session.cancel
-        client.send(Query(b"SELECT pg_sleep(20)"))
+        client.send(Query(b"SELECT pg_sleep(600)"))
         while not select.select([client.socket], [], [], 0)[0]:
             running.run(end())
         (report,) = (answer for answer in client.until_ready() if isinstance(answer, Report))

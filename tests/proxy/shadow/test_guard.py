@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from proxy.shadow.guard import guarded
+from tests.effort import PATIENCE_S
 from tests.worlds.house import eventually
 
 _KEEPER = """
@@ -25,7 +26,6 @@ with guarded(directory), EmbeddedShadow(directory):
     print((directory / "postmaster.pid").read_text().split()[0], flush=True)
     sys.stdin.read()
 """
-_PATIENCE_S = 60
 
 
 def _alive(process: int) -> bool:
@@ -53,7 +53,7 @@ def test_a_shadow_ends_however_its_keeper_ends(tmp_path_factory: pytest.TempPath
         else:
             keeper.send_signal(ending)
         keeper.wait()
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     while (_alive(server) or (ending and folder.exists())) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _alive(server)

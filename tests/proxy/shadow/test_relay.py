@@ -18,11 +18,11 @@ from proxy.wire.backend import AUTH_OK, Authentication, CommandComplete, DataRow
 from proxy.wire.client import ANSWER_LIMIT_BYTES
 from proxy.wire.frontend import Flush, Query
 from proxy.wire.violation import ProtocolViolation
+from tests.effort import PATIENCE_S
 
 LOGGED_IN = Authentication(AUTH_OK).encode() + ReadyForQuery(b"I").encode()
 ANSWER = CommandComplete(b"SELECT 1").encode() + ReadyForQuery(b"I").encode()
 FULL = Report("E", ((b"S", b"FATAL"), (b"C", b"53300"), (b"M", b"too many"))).encode()
-PATIENCE_S = 20.0
 
 
 @dataclass

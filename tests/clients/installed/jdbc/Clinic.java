@@ -337,13 +337,13 @@ public final class Clinic {
                 }
             });
             canceller.start();
-            same("57014", refused(statement, "SELECT pg_sleep(25)").getSQLState());
+            same("57014", refused(statement, "SELECT pg_sleep(600)").getSQLState());
             canceller.interrupt();
             canceller.join();
         }
         try (Connection connection = connect(); Statement statement = connection.createStatement()) {
             statement.setQueryTimeout(1);
-            same("57014", refused(statement, "SELECT pg_sleep(25)").getSQLState());
+            same("57014", refused(statement, "SELECT pg_sleep(600)").getSQLState());
             same("[A, B]", column(statement.executeQuery(QUESTION), 1).toString());
         }
     }

@@ -98,7 +98,7 @@ const sections = {
   },
   async timeouts() {
     await connected(
-      (client) => assert.rejects(client.query("SELECT pg_sleep(25)"), { code: "57014" }),
+      (client) => assert.rejects(client.query("SELECT pg_sleep(600)"), { code: "57014" }),
       { statement_timeout: 200 },
     );
   },

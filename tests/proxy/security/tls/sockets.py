@@ -7,12 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from proxy.wire.frontend import EncryptionRequest
+from tests.effort import PATIENCE_S
 
 SSL_REQUEST = EncryptionRequest(gss=False).encode()
 
 
 def connected(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=20)
+    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
 
 
 def read_to_end(sock: socket.socket) -> bytes:

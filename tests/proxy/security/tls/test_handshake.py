@@ -215,7 +215,7 @@ def test_a_cancel_in_the_clear_is_taken_and_needs_the_secret(running: Running, d
         client.send(Query(b"SELECT pg_sleep(0.2)"))
         send_cancel(running.port, wrong)
         assert backend.CommandComplete(b"SELECT 1") in client.until_ready()
-        client.send(Query(b"SELECT pg_sleep(20)"))
+        client.send(Query(b"SELECT pg_sleep(600)"))
         with ThreadPoolExecutor(1) as waiter:
             answer = waiter.submit(client.until_ready)
             while not answer.done():

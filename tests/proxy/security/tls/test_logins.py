@@ -88,7 +88,7 @@ def test_a_wrong_password_and_an_unknown_user_look_the_same(
 
 def test_a_cancel_through_tls_works(running: Running, directory: Path) -> None:
     with psycopg.connect(conninfo(running, directory), autocommit=True) as connection, ThreadPoolExecutor(1) as waiter:
-        answer = waiter.submit(connection.execute, "SELECT pg_sleep(20)")
+        answer = waiter.submit(connection.execute, "SELECT pg_sleep(600)")
         while not answer.done():
             connection.cancel_safe()
         with pytest.raises(psycopg.errors.QueryCanceled):
