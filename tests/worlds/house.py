@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -115,6 +115,17 @@ def opened(policy: Path) -> Iterator[House]:
         in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
     ):
         yield House(policy, service, addresses)
+
+
+@contextmanager
+def hurried(service: Service, *, limit_ms: int = 500) -> Iterator[None]:
+    """Let what waits or fails do so soon: a failure takes as long as an answer may."""
+    unhurried = service.catalog
+    service.catalog = replace(unhurried, statement_timeout_ms=limit_ms)
+    try:
+        yield
+    finally:
+        service.catalog = unhurried
 
 
 @contextmanager

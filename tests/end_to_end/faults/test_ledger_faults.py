@@ -10,7 +10,7 @@ import pytest
 from tests.accountant.outage import outage
 from tests.effort import PATIENCE_S
 from tests.worlds import shop
-from tests.worlds.house import House, locked, new_database, opened, write_policy
+from tests.worlds.house import House, hurried, locked, new_database, opened, write_policy
 
 COST = pytest.approx(0.0767, abs=1e-4)
 ABSENT = "KH502: the ledger is not available"
@@ -76,7 +76,7 @@ def test_a_ledger_that_goes_while_the_source_works_withholds_the_answer(
 def test_a_source_that_dies_in_the_middle_of_a_question_stays_paid(
     house: House, source_url: str, postgres_url: str
 ) -> None:
-    with ThreadPoolExecutor() as analysts, locked(source_url, "sales") as lock:
+    with ThreadPoolExecutor() as analysts, locked(source_url, "sales") as lock, hurried(house.service, limit_ms=5_000):
         waiting = analysts.submit(ask, house)
         lock.wait_for_somebody()
         with psycopg.connect(postgres_url, autocommit=True) as owner:

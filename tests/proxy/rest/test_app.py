@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from proxy.rest.models import MOST_SQL_CHARACTERS, QuestionIn
 from proxy.rest.problems import PROBLEM, http_status
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
+from tests.worlds.house import hurried
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
 UNHURRIED = RestSection(
@@ -359,11 +359,10 @@ def test_budgets_run_out_with_a_hint_that_helps(tmp_path: Path) -> None:
 
 def test_a_source_that_is_gone_is_told_before_anything_is_spent(tmp_path: Path) -> None:
     with own_house(tmp_path) as service:
-        # a failure takes as long as an answer may
-        service.catalog = replace(service.catalog, statement_timeout_ms=100)
         app = create_app(service)
         (tmp_path / "visits.csv").unlink()
-        document = refused(asked(app, QUESTION.format(1500)), "KH501", status=503)
+        with hurried(service):
+            document = refused(asked(app, QUESTION.format(1500)), "KH501", status=503)
         assert "visits" not in json.dumps(document)
 
 

@@ -27,6 +27,7 @@ from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.proxy.pipeline.dying_question import KEY
 from tests.proxy.rest.test_app import ADA, refused, send
+from tests.worlds.house import hurried
 from tests.worlds.rest_house import UNHURRIED
 from tests.worlds.wards import QUESTION, TOKENS, install
 
@@ -117,7 +118,7 @@ def test_a_failure_after_the_reservation_is_told_again_and_not_paid_again(
 ) -> None:
     with opened(live(tmp_path)) as service:
         app = create_app(service, UNHURRIED)
-        with monkeypatch.context() as broken:
+        with monkeypatch.context() as broken, hurried(service):
             broken.setattr(service.source, "aggregates", broken_source)
             refused(ask(app, KEY), "KH900", status=500)
         assert len(asked(service)) == 1
@@ -297,7 +298,7 @@ def test_a_key_is_told_the_answer_that_its_analyst_came_to_hold_and_tells_it_aga
                 ledger.commit(his, spent, KeySet(columns=("ward",), keys=(("B",),)).to_bytes())
             return read(*given, **named)
 
-        with monkeypatch.context() as racing:
+        with monkeypatch.context() as racing, hurried(service):
             racing.setattr(ledger, "charge_reader", late)
             first = ask(app, KEY, headers=BOB)
         assert (first.status_code, first.json()["keys"]) == (200, [["B"]])
