@@ -20,7 +20,7 @@ demo: $(VENV)/.installed  ## real questions over real customers, answered privat
 serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
 	@$(BIN)/keyhole serve --policy $(POLICY)
 
-PYTEST  = $(BIN)/python -m pytest -q -n $(JOBS) --durations=15
+PYTEST  = $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --durations=15
 
 check: lint  ## lint, types, and the tests without servers, processes and sampling: between two thoughts
 	@$(PYTEST) -m 'not (installed or server or process or statistical)'

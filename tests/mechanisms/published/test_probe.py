@@ -18,11 +18,12 @@ from mechanisms.published.probe import PHASES_RESERVED, Probe
 from mechanisms.published.probe_ent import ProbeEnt
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import all_at_once
-from tests.effort import examples
+from tests.effort import examples, rounds
 from tests.seeded_noise import SeededNoise
 
 BETA, ALPHA = 0.05, 0.1
 FALSE_ALARM = 1e-8
+QUESTIONS = rounds(1_500, quick=500)
 
 
 def above(functional: int, tolerance: int = 40, cut: int = 100) -> Cut:
@@ -235,19 +236,23 @@ def test_the_second_phase_only_takes_away() -> None:
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_contract_at_the_worst_case(name: str, formula: str) -> None:
-    """1,500 questions, in most of which the near keys need a second phase. The first key is only just true, the second
-    false by the tolerance. Questions are independent: `P(answered and missed)` and `P(returned)` against what the
-    calibration promises, false alarm 1e-8 each (missed keys of refined noise against the rate asked for)."""
+    """1,500 questions, 500 at quick, in most of which the near keys need a second phase.
+
+    The first key is only just true, the second false by the tolerance. Questions are independent: `P(answered and
+    missed)` and `P(returned)` against what the calibration promises, false alarm 1e-8 each (missed keys of refined
+    noise against the rate asked for). Where .05 is promised, 0.098 is seen with a probability of .95, at
+    quick 0.138.
+    """
     tree, functionals = FORMULAS[formula]
     task, values = task_of(tree, functionals), crowded(functionals=functionals)
     mechanism = VARIANTS[name]
     calibration = mechanism.calibrate(task)
     noise = SeededNoise(sum(map(ord, name + formula)))
-    outcomes = [mechanism.decide(calibration, values, noise=noise) for _ in range(1500)]
+    outcomes = [mechanism.decide(calibration, values, noise=noise) for _ in range(QUESTIONS)]
     answered = [outcome for outcome in outcomes if not outcome.denied]
-    assert len(answered) > 150
+    assert len(answered) > QUESTIONS // 10
     first = sum(test.epsilon for test in calibration.occurrences)
-    assert sum(outcome.epsilon.max() > 1.001 * first for outcome in answered) > 100
+    assert sum(outcome.epsilon.max() > 1.001 * first for outcome in answered) > QUESTIONS // 15
     assert calibration.fpr is not None
     assert calibration.fpr <= ALPHA
     if name == "probe_gradual":
@@ -257,8 +262,8 @@ def test_the_contract_at_the_worst_case(name: str, formula: str) -> None:
         assert calibration.fnr <= BETA
     missed = sum(not outcome.passed[0] for outcome in answered)
     returned = sum(outcome.passed[1] for outcome in answered)
-    assert stats.binom.sf(missed - 1, 1500, calibration.fnr or BETA) > FALSE_ALARM
-    assert stats.binom.sf(returned - 1, 1500, calibration.fpr) > FALSE_ALARM
+    assert stats.binom.sf(missed - 1, QUESTIONS, calibration.fnr or BETA) > FALSE_ALARM
+    assert stats.binom.sf(returned - 1, QUESTIONS, calibration.fpr) > FALSE_ALARM
 
 
 def missed_by_the_worst_rule(*, shift: int, first_share: float, second_share: float) -> float:
@@ -347,15 +352,15 @@ def audited(mechanism: Mechanism, *, samples: int, claimed: float) -> AuditRepor
 @pytest.mark.parametrize(
     ("mechanism", "samples"),
     [
-        (Probe(most_epsilon=20.0), 8000),
-        (Probe(shares="equal", most_epsilon=20.0), 8000),
-        (Probe(gradual=True, most_epsilon=20.0), 8000),
-        (ProbeEnt(most_epsilon=20.0), 1000),
+        (Probe(most_epsilon=20.0), rounds(8_000, quick=2_000)),
+        (Probe(shares="equal", most_epsilon=20.0), rounds(8_000, quick=2_000)),
+        (Probe(gradual=True, most_epsilon=20.0), rounds(8_000, quick=2_000)),
+        (ProbeEnt(most_epsilon=20.0), rounds(1_000, quick=250)),
     ],
     ids=["probe", "probe_naive", "probe_gradual", "probe_ent"],
 )
 def test_the_auditor_passes_both_phases(mechanism: Mechanism, samples: int) -> None:
-    """False alarm 1e-6 each."""
+    """False alarm 1e-6 each, at quick as well, where a quarter of the samples sees only greater faults."""
     assert not audited(mechanism, samples=samples, claimed=1.0).flagged
 
 
