@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 _TESTS = Path(__file__).parent
-_STATISTICAL_FOLDERS = ("end_to_end/statistics", "mechanisms/audit")
+_STATISTICAL_FOLDERS = ("end_to_end/statistics", "mechanisms/audit", "mechanisms/published")
 _PROCESS_FOLDERS = ("benchmarks", "project", "proxy/cli", "proxy/process")
 _SERVER_FOLDERS = (
     "attacks",
