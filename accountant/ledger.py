@@ -108,8 +108,8 @@ class Ledger:
         A charge with `continuing` is granted only while each of its paths is in the state named and nobody else
         continues it; else `PathTaken` is raised: ask fresh. Raises `OverBudget` when a balance does not cover the
         charge, `NotApproved`, and `LedgerMisuse` for a charge that is not shared (those are for `charge_reader` and
-        `read`); all of them write nothing. `LedgerUnavailable` when it is unknown whether it was written (if it was,
-        it stands as spent).
+        `charge_reading`); all of them write nothing. `LedgerUnavailable` when it is unknown whether it was written (if
+        it was, it stands as spent).
         """
         if not charge.shared:
             raise LedgerMisuse("only what was released before can be charged to its reader alone")
@@ -208,7 +208,7 @@ class Ledger:
         it under way, as `find_answer` does; `OverBudget`, `NotApproved` (an answer may be older than the owner's
         threshold), and `LedgerMisuse` for any other charge.
         """
-        if charge != answer.reading(charge.analyst):
+        if charge != answer.charge_of_reading(charge.analyst):
             raise LedgerMisuse("a stored answer is read at the loss it was released with, sparing the shared balances")
         with self._journal.writing() as (transaction, balances):
             question, version = charge.question, charge.family.version
@@ -248,7 +248,7 @@ class Ledger:
                 for state, body in transaction.path_bodies(heads).items()
             }
 
-    def read(
+    def charge_reading(
         self,
         charge: Charge,
         limits: Limits,

@@ -309,7 +309,7 @@ class StoredAnswer:
         """The largest loss of any key."""
         return self.spent.epsilon_nano
 
-    def reading(self, analyst: str) -> Charge:
+    def charge_of_reading(self, analyst: str) -> Charge:
         """What another analyst reserves to read it, on the own balances only; committed is the loss of its release.
 
         It is the worst case, so that a refusal tells nothing of the outcome.

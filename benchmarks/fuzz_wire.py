@@ -97,7 +97,7 @@ def _read(connection: ServerConnection, message: frontend.FrontendMessage) -> No
             exchange.final(message.data)
         except (ProtocolViolation, AuthenticationFailed):
             pass
-        connection.authenticated()
+        connection.accept_login()
         connection.ready()
     elif not isinstance(message, EncryptionRequest | Cancel):
         assert connection.state not in (

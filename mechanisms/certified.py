@@ -76,7 +76,7 @@ def logistic(rate: Fraction, *, doubled: int, most: int, twice: bool = False) ->
     return Probability(bounds)
 
 
-def unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
+def chance_unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
     """`((1 - a1) / (1 - a2))**2 * a2 / a1` with `a1 = exp(-coarse)`, `a2 = exp(-fine)`, for rational `0 < coarse <
     fine`: that a gradual release draws the same noise at two levels.
 
@@ -98,7 +98,7 @@ def unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
 
 
 def not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
-    """`(1 - a1**2) / (1 - a1 * a2) * a2 / a1` with the numbers of `unchanged`: that a noise refined upward stays.
+    """`(1 - a1**2) / (1 - a1 * a2) * a2 / a1` as in `chance_unchanged`: that a noise refined upward stays.
 
     Irrational for the same reason.
     """

@@ -69,7 +69,7 @@ class Cut(_FormulaTree):
         """Whether the literal holds on exact values (tests, the demo, and empty-group warnings alone)."""
         return values > self.cut if self.above else values <= self.cut
 
-    def relaxed(self) -> "Cut":
+    def relax(self) -> "Cut":
         """The literal with its threshold moved outward by its tolerance; its own tolerance becomes zero."""
         moved = self.cut - self.tolerance if self.above else self.cut + self.tolerance
         return Cut(functional=self.functional, cut=moved, above=self.above, tolerance=0)
@@ -105,9 +105,9 @@ def cuts(formula: Formula) -> Iterator[Cut]:
                 yield from cuts(child)
 
 
-def relaxed(formula: Formula) -> Formula:
+def relax_formula(formula: Formula) -> Formula:
     """The formula with every literal relaxed by its tolerance: where it is false, returning the key is an error."""
-    return formula.mapped(Cut.relaxed)
+    return formula.mapped(Cut.relax)
 
 
 def complement(formula: Formula) -> Formula:

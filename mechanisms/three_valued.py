@@ -19,7 +19,7 @@ Verdicts: TypeAlias = npt.NDArray[np.int8]
 _MOST_TERMS = 8  # pairs of terms are compared for every key: beyond, the coarser answer is cheaper
 
 
-def settled(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> Verdicts:
+def settle_formula(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> Verdicts:
     """The formula's value per key: 1 or -1 only where no completion of the undecided literals changes it."""
     match formula:
         case Cut():
@@ -27,16 +27,16 @@ def settled(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) ->
         case AllOf(children):
             result = np.ones(keys, dtype=np.int8)
             for child in children:
-                np.minimum(result, settled(child, verdicts, keys=keys), out=result)
+                np.minimum(result, settle_formula(child, verdicts, keys=keys), out=result)
             return result
         case AnyOf(children):
             result = np.full(keys, -1, dtype=np.int8)
             for child in children:
-                np.maximum(result, settled(child, verdicts, keys=keys), out=result)
+                np.maximum(result, settle_formula(child, verdicts, keys=keys), out=result)
             return result
 
 
-def mattering(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
+def find_undecided(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
     """Per functional, the keys for which one of its undecided literals can still change the formula's value.
 
     Guarantee: never leaves out a literal that can, taking literals as independent; exact for trees without
@@ -48,17 +48,17 @@ def mattering(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) 
 
 
 def _mark(node: Formula, verdicts: Mapping[Cut, Verdicts], asked: Booleans, found: dict[int, Booleans]) -> None:
-    open_here = asked & (settled(node, verdicts, keys=asked.size) == 0)
+    open_here = asked & (settle_formula(node, verdicts, keys=asked.size) == 0)
     if isinstance(node, Cut):
         before = found.get(node.functional)
         found[node.functional] = open_here if before is None else before | open_here
         return
-    absorbed = _absorbed(node, verdicts, keys=asked.size)
+    absorbed = _find_absorbed(node, verdicts, keys=asked.size)
     for place, child in enumerate(node.children):
         _mark(child, verdicts, open_here & ~absorbed[place] if place in absorbed else open_here, found)
 
 
-def _absorbed(node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
+def _find_absorbed(node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
     """Children of a two-level formula whose undecided literals contain all those of another open child.
 
     Inside an OR a term is absorbed by one that asks for less; inside an AND a clause by one that offers less.
@@ -76,7 +76,7 @@ def _absorbed(node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], *, keys: in
         inside = _all_equal(less - more, verdicts, neutral, keys=keys)
         if small > large:
             inside &= ~_all_equal(more - less, verdicts, neutral, keys=keys)
-        inside &= settled(node.children[small], verdicts, keys=keys) == 0
+        inside &= settle_formula(node.children[small], verdicts, keys=keys) == 0
         result[large] = result[large] | inside if large in result else inside
     return result
 

@@ -127,12 +127,12 @@ class KeyholeError(Exception):
         """The five-character SQLSTATE sent to PostgreSQL clients."""
         return self.entry.sqlstate
 
-    def moved(self, *, offset: int) -> "KeyholeError":
+    def shift_position(self, *, offset: int) -> "KeyholeError":
         """The same refusal, its position counted in a longer text that starts `offset` characters earlier."""
         position = None if self.position is None else self.position + offset
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint, position=position)
 
-    def unplaced(self) -> "KeyholeError":
+    def drop_position(self) -> "KeyholeError":
         """The same refusal without a position: its text is not the one that the client sent."""
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint)
 

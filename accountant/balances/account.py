@@ -22,7 +22,7 @@ class AccountChange:
     table_nano: int
 
     @staticmethod
-    def between(cells: Cells, *, before: Spent, after: Spent) -> "AccountChange":
+    def difference(cells: Cells, *, before: Spent, after: Spent) -> "AccountChange":
         """The difference of two losses of the same keys."""
         return AccountChange(
             amounts=after.amounts(cells) - before.amounts(cells),

@@ -1,8 +1,8 @@
 """Columns whose value follows from another's: what a country's region was charged is seen on its own countries only.
 
-Guarantee: `tied` replaces factors by others whose sum, maximised, is at least the loss of every record that can exist
-and at most what it was; it is the largest such loss where one column determines the others, in maps that are complete,
-and nothing was too large. Charges stay what they are; the dependencies are used where they are summed up.
+Guarantee: `tie_factors` replaces factors by others whose sum, maximised, is at least the loss of every record that can
+exist and at most what it was; it is the largest such loss where one column determines the others, in maps that are
+complete, and nothing was too large. Charges stay what they are; the dependencies are used where they are summed up.
 
 References: docs/proofs/accounting.md, "Functional dependencies".
 """
@@ -97,7 +97,7 @@ class _Tie:
         return not read or prod(self.shape) * rest <= max(most_cells, factor.array.size)
 
 
-def tied(
+def tie_factors(
     factors: Sequence[Factor],
     domains: Mapping[CellAxis, Places],
     names: Mapping[CellAxis, Sequence[str]],
@@ -117,7 +117,7 @@ def tied(
     put, known, found = list(factors), dict(domains), False
     for tie in _ties(present, domains, names, asked, dependencies):
         if all(tie.fits(factor, most_cells) for factor in put):
-            put = [_moved(factor, tie, domains) for factor in put]
+            put = [_move_axes(factor, tie, domains) for factor in put]
             known.update(tie.axes)
             found = True
     if not found:
@@ -184,7 +184,7 @@ def _onto_asked(
     at = {}
     for label, dependency in determined.items():
         if label not in asked and (dependency.complete or all(value in dependency.values for value in names[base])):
-            places = _numbered(names[label])
+            places = _number_names(names[label])
             at[label] = _array(_place(dependency.values.get(value), places) for value in names[base])
     return _Tie({base: domains[base]}, at, frozenset(at)) if at else None
 
@@ -197,13 +197,13 @@ def _onto_rows(
 ) -> _Tie | None:
     """All labels as functions of what a record can be on the open base: a new axis beside those of the asked labels."""
     labels = tuple(determined)
-    numbers = [_numbered(names[label]) for label in labels]
+    numbers = [_number_names(names[label]) for label in labels]
     anywhere = [
         (_place(None, numbered), *(place for value, place in numbered.items() if value not in determined[label].closed))
         for label, numbered in zip(labels, numbers, strict=True)
     ]
     rows: set[tuple[int, ...]] = set()
-    unnamed = _place(None, _numbered(names.get(base, ())))
+    unnamed = _place(None, _number_names(names.get(base, ())))
     for named, signature in _possible(names.get(base, ()), tuple(determined.values())):
         place = unnamed if named < 0 else named
         choices = [
@@ -246,12 +246,12 @@ def _possible(named: Sequence[str], dependencies: tuple[Dependency, ...]) -> Ite
     """What records can be: the place of a named base value, or -1, with the values on the determined labels."""
     for place, value in enumerate(named):
         yield place, _signature(value, dependencies)
-    for signature in _unnamed(dependencies):
+    for signature in _describe_unnamed(dependencies):
         yield -1, signature
 
 
 @lru_cache(maxsize=64)
-def _unnamed(dependencies: tuple[Dependency, ...]) -> frozenset[_Signature]:
+def _describe_unnamed(dependencies: tuple[Dependency, ...]) -> frozenset[_Signature]:
     """What records can be at any base value, whichever it is."""
     values = {value for dependency in dependencies for value in dependency.values}
     other = tuple(None if dependency.complete else _ANY for dependency in dependencies)
@@ -262,7 +262,7 @@ def _signature(value: str, dependencies: Sequence[Dependency]) -> _Signature:
     return tuple(one.values.get(value, None if one.complete else _ANY) for one in dependencies)
 
 
-def _numbered(names: Sequence[str]) -> dict[str, int]:
+def _number_names(names: Sequence[str]) -> dict[str, int]:
     return {value: place for place, value in enumerate(names)}
 
 
@@ -275,7 +275,7 @@ def _array(places: Iterable[int]) -> Places:
     return np.fromiter(places, dtype=np.intp)
 
 
-def _moved(factor: Factor, tie: _Tie, domains: Mapping[CellAxis, Places]) -> Factor:
+def _move_axes(factor: Factor, tie: _Tie, domains: Mapping[CellAxis, Places]) -> Factor:
     """The factor on the tie's axes, if it holds one of the labels that are moved there."""
     read = tie.reads(factor)
     if not read:

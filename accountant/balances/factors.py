@@ -26,14 +26,14 @@ def factors_of(
     placing = _Placing(asked)
     factors = []
     for member, summed in sums.items():
-        axes = [placing.placed(label, values) for label, values in zip(member, summed.axes, strict=True)]
+        axes = [placing.place_values(label, values) for label, values in zip(member, summed.axes, strict=True)]
         if all(values for values, _ in axes):
             places = {label: place for label, (_, place) in zip(member, axes, strict=True)}
             factors.append(Factor(places, summed.on([values for values, _ in axes])))
     tables = tables or {}
     for labels, table in tables.items():
         for label, values in zip(labels, table.axes, strict=True):
-            placing.placed(label, values if any_other is None or label in asked else (*values, any_other))
+            placing.place_values(label, values if any_other is None or label in asked else (*values, any_other))
     wholes = placing.wholes()
     factors += [
         Factor({label: wholes[label][1] for label in labels}, table.on([wholes[label][0] for label in labels]))
@@ -52,7 +52,7 @@ class _Placing:
         # what an axis was placed at when it had all values of its label that there were
         self._wholes = {label: (values, np.arange(len(values))) for label, values in asked.items()}
 
-    def placed(self, label: CellAxis, values: tuple[str, ...]) -> tuple[tuple[str, ...], Places]:
+    def place_values(self, label: CellAxis, values: tuple[str, ...]) -> tuple[tuple[str, ...], Places]:
         """The values of one axis that matter, in the order of their places."""
         if label in self._wholes and self._wholes[label][0] == values:
             return self._wholes[label]

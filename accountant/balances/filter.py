@@ -29,7 +29,7 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge:
     check_accountable(balances, charge, limits)
     by_scope = _left_by_scope(balances, charge, limits, knowledge)
     for scope, left in [(scope, left) for scope, left in by_scope if left is not None]:
-        needed = _needed(scope, charge, limits)
+        needed = _amount_needed(scope, charge, limits)
         short = int(np.count_nonzero(left < needed))
         if short:
             total = charge.cells.size
@@ -72,7 +72,7 @@ _OWN_SCOPES = (BalanceScope.PER_QUERY, BalanceScope.ANALYST_PER_PREDICATE, Balan
 _SHARED_SCOPES = (BalanceScope.PER_PREDICATE, BalanceScope.PER_UNIT, BalanceScope.PER_TABLE)
 
 
-def _needed(scope: BalanceScope, charge: Charge, limits: Limits) -> int:
+def _amount_needed(scope: BalanceScope, charge: Charge, limits: Limits) -> int:
     amounts = charge.own_amounts
     if scope in _SHARED_SCOPES:
         amounts = charge.known_amounts if limits.apart else charge.shared_amounts

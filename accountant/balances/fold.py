@@ -56,7 +56,7 @@ class Balances:
         account = Account()
         for refund in self.paths.would_withdraw(() if charge.continuing is None else charge.continuing.paths):
             if refund.charge.analyst == charge.analyst:
-                account.add(refund.charge, _refunded(refund))
+                account.add(refund.charge, _refund_change(refund))
         return account
 
     def keeps_paths(self, reservation: str) -> bool:
@@ -106,9 +106,9 @@ class Balances:
     def _add_worst_case(self, charge: Charge) -> None:
         self._own(charge, before=NOTHING_SPENT, after=_worst(charge.own_amounts))
         if charge.shared:
-            shared = AccountChange.between(charge.cells, before=NOTHING_SPENT, after=_worst(charge.shared_amounts))
+            shared = AccountChange.difference(charge.cells, before=NOTHING_SPENT, after=_worst(charge.shared_amounts))
             self.shared.add(charge, shared)
-            known = AccountChange.between(charge.cells, before=NOTHING_SPENT, after=_worst(charge.known_amounts))
+            known = AccountChange.difference(charge.cells, before=NOTHING_SPENT, after=_worst(charge.known_amounts))
             self.worst.add(charge, known)
 
     def _commit(self, event: Committed) -> None:
@@ -120,7 +120,7 @@ class Balances:
         if charge.shared:
             if charge.continuing is not None:
                 before = _worst(charge.shared_amounts)
-                change = AccountChange.between(charge.cells, before=before, after=spent.to_everybody(charge))
+                change = AccountChange.difference(charge.cells, before=before, after=spent.to_everybody(charge))
             elif change.saves:
                 self._refunds_of(charge.analyst).add(charge, -change)
             self.shared.add(charge, change)
@@ -135,10 +135,11 @@ class Balances:
         self._own(charge, before=_worst(charge.own_amounts), after=NOTHING_SPENT)
         if charge.shared:
             self.shared.add(
-                charge, AccountChange.between(charge.cells, before=_worst(charge.shared_amounts), after=NOTHING_SPENT)
+                charge,
+                AccountChange.difference(charge.cells, before=_worst(charge.shared_amounts), after=NOTHING_SPENT),
             )
             self.worst.add(
-                charge, AccountChange.between(charge.cells, before=_worst(charge.known_amounts), after=NOTHING_SPENT)
+                charge, AccountChange.difference(charge.cells, before=_worst(charge.known_amounts), after=NOTHING_SPENT)
             )
         if charge.continuing is not None:
             for refund in self.paths.give_back(charge.continuing.paths, reservation):
@@ -178,7 +179,7 @@ class Balances:
 
     def _refund(self, refund: Refund, *, back: bool) -> None:
         """Count what a question cost less than its worst case for its analyst, or count it no longer."""
-        saved = _refunded(refund)
+        saved = _refund_change(refund)
         self._refunds_of(refund.charge.analyst).add(refund.charge, saved if back else -saved)
 
     def _refunds_of(self, analyst: str) -> Account:
@@ -187,7 +188,7 @@ class Balances:
     def _own(self, charge: Charge, *, before: Spent, after: Spent) -> AccountChange:
         if charge.analyst not in self.analysts:
             self.analysts[charge.analyst] = self._new_account()
-        change = AccountChange.between(charge.cells, before=before, after=after)
+        change = AccountChange.difference(charge.cells, before=before, after=after)
         self.analysts[charge.analyst].add(charge, change)
         return change
 
@@ -196,9 +197,9 @@ def _worst(amounts: Amounts) -> Spent:
     return Spent.uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
 
 
-def _refunded(refund: Refund) -> AccountChange:
+def _refund_change(refund: Refund) -> AccountChange:
     charge = refund.charge
-    return AccountChange.between(charge.cells, before=refund.spent, after=_worst(charge.own_amounts))
+    return AccountChange.difference(charge.cells, before=refund.spent, after=_worst(charge.own_amounts))
 
 
 def fold(events: Iterable[Event], *, per_family: bool = False, all_windows: bool = False) -> Balances:

@@ -22,15 +22,15 @@ def in_force(limits: Limits, grants: Iterable[Grant], *, table: str | None, anal
         if grant.table in (None, table) and grant.analyst in (None, analyst):
             more[grant.scope] += grant.amount_nano
 
-    def raised(limit_nano: int | None, scope: BalanceScope) -> int | None:
+    def raise_limit(limit_nano: int | None, scope: BalanceScope) -> int | None:
         return None if limit_nano is None else min(limit_nano + more[scope], MOST_CAP_NANO)
 
     return replace(
         limits,
         per_predicate_nano=min(limits.per_predicate_nano + more[BalanceScope.PER_PREDICATE], MOST_CAP_NANO),
-        per_query_nano=raised(limits.per_query_nano, BalanceScope.PER_QUERY),
-        per_unit_nano=raised(limits.per_unit_nano, BalanceScope.PER_UNIT),
-        per_table_nano=raised(of_tables.get(table, limits.per_table_nano), BalanceScope.PER_TABLE),
-        analyst_per_predicate_nano=raised(limits.analyst_per_predicate_nano, BalanceScope.ANALYST_PER_PREDICATE),
-        analyst_per_unit_nano=raised(limits.analyst_per_unit_nano, BalanceScope.ANALYST_PER_UNIT),
+        per_query_nano=raise_limit(limits.per_query_nano, BalanceScope.PER_QUERY),
+        per_unit_nano=raise_limit(limits.per_unit_nano, BalanceScope.PER_UNIT),
+        per_table_nano=raise_limit(of_tables.get(table, limits.per_table_nano), BalanceScope.PER_TABLE),
+        analyst_per_predicate_nano=raise_limit(limits.analyst_per_predicate_nano, BalanceScope.ANALYST_PER_PREDICATE),
+        analyst_per_unit_nano=raise_limit(limits.analyst_per_unit_nano, BalanceScope.ANALYST_PER_UNIT),
     )

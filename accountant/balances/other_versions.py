@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 
 from accountant.balances.cell_sums import CellAxis, OpenSums, Partition, Sums, version_of
-from accountant.balances.dependencies import Among, among_labels, independent, tied
+from accountant.balances.dependencies import Among, among_labels, independent, tie_factors
 from accountant.balances.factors import factors_of
 from accountant.balances.variable_elimination import EXACT_GRID, Eliminated, Factor, Places, without
 
@@ -190,7 +190,7 @@ def _without(
     """The factors without all labels but the fixed ones: with those that determine each other tied, and, where that is
     not exact, without ties."""
     dependencies = among_labels((tuple(domains),), among)
-    put = tied(
+    put = tie_factors(
         factors, domains, names, asked=(), dependencies=dependencies, most_cells=exact_grid, alone=frozenset(fixed)
     )
     found = []

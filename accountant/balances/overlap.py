@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from accountant.balances.cell_sums import CellAxis, OpenSums, Partition, Sums
-from accountant.balances.dependencies import ANY_OTHER, Among, among_labels, independent, tied
+from accountant.balances.dependencies import ANY_OTHER, Among, among_labels, independent, tie_factors
 from accountant.balances.factors import factors_of
 from accountant.balances.other_versions import Rest
 from accountant.balances.variable_elimination import EXACT_GRID, Factor, Places, add_to, without
@@ -40,14 +40,14 @@ def spent_on(
     """
     asked = {label: values for label, (_, values) in zip(partition, cells.columns, strict=True)}
     if rest is None:
-        return _bound(sums, asked, {}, among, exact_grid=exact_grid)[0]
-    bound, exact = _bound(sums, asked, rest.tables, among, exact_grid=exact_grid)
+        return _bound_losses(sums, asked, {}, among, exact_grid=exact_grid)[0]
+    bound, exact = _bound_losses(sums, asked, rest.tables, among, exact_grid=exact_grid)
     if not exact and 0 < len(rest.linked) <= MOST_IN_FULL:
-        bound = np.minimum(bound, _bound({**sums, **rest.in_full()}, asked, {}, among, exact_grid=exact_grid)[0])
+        bound = np.minimum(bound, _bound_losses({**sums, **rest.in_full()}, asked, {}, among, exact_grid=exact_grid)[0])
     return bound + rest.most
 
 
-def _bound(
+def _bound_losses(
     sums: Mapping[Partition, Sums],
     asked: Mapping[CellAxis, tuple[str, ...]],
     tables: Mapping[Partition, OpenSums],
@@ -59,7 +59,7 @@ def _bound(
     dependencies = among_labels((*sums, *tables, tuple(asked)), among)
     any_other = ANY_OTHER if dependencies else None
     factors, domains, names = factors_of(sums, asked, tables, any_other=any_other)
-    put = tied(factors, domains, names, asked=asked, dependencies=dependencies, most_cells=exact_grid)
+    put = tie_factors(factors, domains, names, asked=asked, dependencies=dependencies, most_cells=exact_grid)
     if put is None:
         return _largest(factors, domains, asked, exact_grid=exact_grid)
     bound, exact = _largest(*put, asked, exact_grid=exact_grid)

@@ -84,7 +84,7 @@ def without(
         parts = _parts([factor for _, factor in bucket], domains, exact_grid if work < MOST_WORK else 0)
         exact = exact and len(parts) <= 1
         for part in parts:
-            summed = _summed(part, domains)
+            summed = _sum_factors(part, domains)
             work += summed.array.size * len(part)
             array = np.asarray(summed.array.max(axis=list(summed.places).index(label)))
             hold(Factor({one: at for one, at in summed.places.items() if one != label}, array))
@@ -122,7 +122,7 @@ def _size(places: Mapping[CellAxis, Places]) -> int:
     return prod(len(at) for at in places.values())
 
 
-def _summed(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) -> Factor:
+def _sum_factors(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) -> Factor:
     if len(factors) == 1:
         return factors[0]
     places = _union(factors, domains)

@@ -90,7 +90,7 @@ class Record:
     hash: str
 
 
-def chained(
+def chain_record(
     *, number: int, kind: str, reservation: str, at: str, payload: str, spent_keys: bytes | None, previous_hash: str
 ) -> Record:
     """The record with its hash over everything in it and the hash before it."""
@@ -110,7 +110,7 @@ def record_of(event: Event, *, number: int, previous_hash: str, domains: Mapping
             payload = {"v": 1}
         case _:
             about, payload = subject(event), _owner_payload(event)
-    return chained(
+    return chain_record(
         number=number,
         kind=type(event).__name__,
         reservation=about,
@@ -210,7 +210,7 @@ def _owner_event(record: Record, payload: Mapping[str, Any], at: datetime) -> Ow
 def check_chain(records: Iterable[Record], *, last_id: int, last_hash: str) -> None:
     """Raise `LedgerUnavailable` unless the records continue the chain after `last_id`: none missing, none altered."""
     for record in records:
-        again = chained(
+        again = chain_record(
             number=record.id,
             kind=record.kind,
             reservation=record.reservation,

@@ -82,7 +82,7 @@ def page(
     those alone that are open, if so asked. Raises `LedgerUnavailable`."""
     first = None if before is None else transaction.number_of(before)
     if not only_open:
-        shown = transaction.reserved(analyst=analyst, before=first, limit=limit)
+        shown = transaction.list_reservations(analyst=analyst, before=first, limit=limit)
         count = transaction.count_reserved(analyst=analyst, before=first)
         return Page(_questions(transaction, shown), count - len(shown))
     # few, and known from the balances
@@ -94,7 +94,7 @@ def page(
 
 def of_analyst(transaction: Transaction, analyst: str) -> tuple[AskedQuestion, ...]:
     """All questions of one analyst, the oldest first."""
-    shown = transaction.reserved(analyst=analyst, before=None, limit=None)
+    shown = transaction.list_reservations(analyst=analyst, before=None, limit=None)
     return _questions(transaction, shown)[::-1]
 
 

@@ -134,7 +134,7 @@ class Journal:
         """Continue from stored balances of this very chain; what is not that is passed over."""
         for snapshot in transaction.snapshots():
             with suppress(LedgerUnavailable):
-                self._balances = from_bytes(opened(snapshot))
+                self._balances = from_bytes(open_snapshot(snapshot))
                 self._last_id = self._snapshot_id = snapshot.event
                 self._last_hash = snapshot.hash
                 return
@@ -149,7 +149,7 @@ class Journal:
             raise
 
 
-def opened(snapshot: Snapshot) -> bytes:
+def open_snapshot(snapshot: Snapshot) -> bytes:
     """A snapshot's content. Raises `LedgerUnavailable` unless it is what was stored."""
     try:
         content = zlib.decompress(snapshot.body)

@@ -149,14 +149,18 @@ class Transaction:
         )
         return row.answer, [Record(*event) for event in self._connection.execute(events)]
 
-    def reserved(self, *, analyst: str | None, before: int | None, limit: int | None) -> list[str]:
+    def list_reservations(self, *, analyst: str | None, before: int | None, limit: int | None) -> list[str]:
         """The newest reservations, the newest first: of one analyst, before an event, and so many, if so asked."""
-        chosen = sa.select(tables.EVENTS.c.reservation).where(*_reserved(analyst=analyst, before=before))
+        chosen = sa.select(tables.EVENTS.c.reservation).where(*_reservation_filters(analyst=analyst, before=before))
         return list(self._connection.scalars(chosen.order_by(tables.EVENTS.c.id.desc()).limit(limit)))
 
     def count_reserved(self, *, analyst: str | None, before: int | None) -> int:
         """How many reservations there are: of one analyst, before an event, if so asked."""
-        chosen = sa.select(sa.func.count()).select_from(tables.EVENTS).where(*_reserved(analyst=analyst, before=before))
+        chosen = (
+            sa.select(sa.func.count())
+            .select_from(tables.EVENTS)
+            .where(*_reservation_filters(analyst=analyst, before=before))
+        )
         return int(self._connection.scalar(chosen) or 0)
 
     def reserved_as(self, identity: str) -> list[str]:
@@ -273,7 +277,7 @@ class Transaction:
         )
 
 
-def _reserved(*, analyst: str | None, before: int | None) -> Iterator[sa.ColumnElement[bool]]:
+def _reservation_filters(*, analyst: str | None, before: int | None) -> Iterator[sa.ColumnElement[bool]]:
     yield tables.EVENTS.c.kind == Reserved.__name__
     if analyst is not None:
         # canonical JSON starts with the first of its sorted keys

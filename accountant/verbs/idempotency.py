@@ -108,7 +108,7 @@ class Idempotency:
             if row is not None and balances.closed.get(row.reservation or "") != "committed":
                 rows.end(attempt, response=response, answer=None)
 
-    def stored(self, reservation: str, *, analyst: str) -> StoredAnswer | None:
+    def find_answer(self, reservation: str, *, analyst: str) -> StoredAnswer | None:
         """The answer that a reservation stored, if the analyst has paid for it or read it; None else."""
         with self._journal.reading() as (transaction, balances):
             found = transaction.answer_of(reservation)

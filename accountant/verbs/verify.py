@@ -5,7 +5,7 @@ from accountant.errors import LedgerUnavailable, answer_changed, path_changed
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Event, Reserved
 from accountant.events.owner_events import Pruned
-from accountant.store.journal import all_events, opened
+from accountant.store.journal import all_events, open_snapshot
 from accountant.store.snapshot import from_bytes, is_older, to_bytes
 from accountant.store.transaction import Snapshot, Transaction
 
@@ -33,7 +33,7 @@ def verify(transaction: Transaction, kept: Balances) -> int:
 
 
 def _check_snapshot(snapshot: Snapshot, balances: Balances) -> None:
-    content = opened(snapshot)
+    content = open_snapshot(snapshot)
     if not is_older(content) and to_bytes(from_bytes(content)) != to_bytes(balances):
         raise LedgerUnavailable("the stored balances are not the fold of the events")
 

@@ -82,12 +82,12 @@ def constraints(formula: Formula) -> Constraints | None:
     except _TooManyError:
         return None
     return Constraints(
-        fnr=_undominated(
+        fnr=_drop_dominated(
             terms,
             feasible=lambda mask: _term(_members(literals, mask)),
             closed=lambda mask: _closure(literals, mask, _follows),
         ),
-        fpr=_undominated(
+        fpr=_drop_dominated(
             clauses,
             feasible=lambda mask: _clause(_members(literals, mask)),
             closed=lambda mask: _closure(literals, mask, _fails_with),
@@ -107,16 +107,16 @@ def _minimal_sets(formula: Formula, places: dict[Cut, int], *, dual: bool) -> li
         case _:
             parts = [_minimal_sets(child, places, dual=dual) for child in formula.children]
     if isinstance(formula, AnyOf) != dual:
-        return _absorbed(mask for part in parts for mask in part)
+        return _absorb_masks(mask for part in parts for mask in part)
     result = [0]
     for part in parts:
         if len(result) * len(part) > _MOST_PRODUCTS:
             raise _TooManyError
-        result = _absorbed(left | right for left, right in product(result, part))
+        result = _absorb_masks(left | right for left, right in product(result, part))
     return result
 
 
-def _absorbed(masks: Iterable[int]) -> list[int]:
+def _absorb_masks(masks: Iterable[int]) -> list[int]:
     kept: list[int] = []
     for mask in sorted(set(masks), key=int.bit_count):
         if not any(small & mask == small for small in kept):
@@ -178,7 +178,7 @@ def _follows(known: Cut, other: Cut) -> bool:
 
 def _fails_with(known: Cut, other: Cut) -> bool:
     """Whether the relaxation of `other` is false wherever that of `known` is."""
-    return _follows(other.relaxed(), known.relaxed())
+    return _follows(other.relax(), known.relax())
 
 
 def _closure(literals: Sequence[Cut], mask: int, implied: Callable[[Cut, Cut], bool]) -> int:
@@ -189,7 +189,7 @@ def _closure(literals: Sequence[Cut], mask: int, implied: Callable[[Cut, Cut], b
     return mask
 
 
-def _undominated(
+def _drop_dominated(
     masks: Sequence[int], *, feasible: Callable[[int], Constraint | None], closed: Callable[[int], int]
 ) -> tuple[Constraint, ...]:
     """The feasible constraints without those that never bind: a set that always comes with a cheaper one."""

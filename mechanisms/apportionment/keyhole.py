@@ -141,7 +141,9 @@ def tree_shares(objective: Objective) -> Shares:
             if effort is _FULLY or point is None:
                 break
             effort = _FULLY
-        found = _least_loss(objective, _stacked(rows[0], objective), _stacked(rows[1], objective), effort, start=point)
+        found = _least_loss(
+            objective, _stack_rows(rows[0], objective), _stack_rows(rows[1], objective), effort, start=point
+        )
         shares, point = found.shares, found.point
     return Shares(fnr=tuple(share / excess for share in shares.fnr), fpr=tuple(share / excess for share in shares.fpr))
 
@@ -179,7 +181,7 @@ def _share_of(shares: Sequence[float]) -> Callable[[Cut], float]:
     return lambda cut: shares[cut.functional]
 
 
-def _stacked(rows: Mapping[_Leaves, Floats], objective: Objective) -> Floats:
+def _stack_rows(rows: Mapping[_Leaves, Floats], objective: Objective) -> Floats:
     return np.array(list(rows.values())) if rows else np.zeros((0, len(objective.used)))
 
 
@@ -232,7 +234,7 @@ def _least_loss(
 ) -> _Found:
     """Minimise the joint loss under linear constraints on the shares, by linearisation in their logarithms."""
     size = len(objective.used)
-    rows = _joined(objective, rows_fnr, rows_fpr)
+    rows = _join_sides(objective, rows_fnr, rows_fpr)
     parts = np.array(objective.exposures, dtype=np.float64)
 
     def losses(point: Floats) -> tuple[Floats, Floats]:
@@ -246,12 +248,12 @@ def _least_loss(
             slopes[other] += slope_fpr
         return epsilons, slopes
 
-    def judged(epsilons: Floats) -> float:
+    def judge(epsilons: Floats) -> float:
         return float((parts @ epsilons).max()) + 1e-3 * float(epsilons.sum())
 
-    point = _even_start(rows) if start is None else _tightened(rows, start, tied=objective.tied)
+    point = _even_start(rows) if start is None else _tighten_sides(rows, start, tied=objective.tied)
     epsilons, slopes = losses(point)
-    least = judged(epsilons)
+    least = judge(epsilons)
     if not objective.tied and start is None:
         # at first both sides weigh the same: the slopes of an integer test jump
         slopes = np.tile(0.5 * (slopes[:size] + slopes[size:]), 2)
@@ -264,9 +266,9 @@ def _least_loss(
         aim = fair_split(program, start=point, gap=effort.gap)
         before = least
         for length in (1.0, 0.5, 0.2):
-            candidate = _tightened(rows, point + length * (aim - point), tied=objective.tied)
+            candidate = _tighten_sides(rows, point + length * (aim - point), tied=objective.tied)
             candidate_epsilons, candidate_slopes = losses(candidate)
-            value = judged(candidate_epsilons)
+            value = judge(candidate_epsilons)
             if value < least:
                 point, epsilons, slopes, least = candidate, candidate_epsilons, candidate_slopes, value
                 break
@@ -275,10 +277,10 @@ def _least_loss(
     return _Found(shares=_spread(objective, np.exp(point)), point=point)
 
 
-def _joined(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Floats:
+def _join_sides(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Floats:
     """Both sides' rows over one vector of variables; a share that no constraint mentions is held by its own bound."""
-    rows_fnr = _covered(rows_fnr, objective.fnr)
-    rows_fpr = _covered(rows_fpr, objective.fpr)
+    rows_fnr = _cover_unused(rows_fnr, objective.fnr)
+    rows_fpr = _cover_unused(rows_fpr, objective.fpr)
     if objective.tied:
         return np.vstack((rows_fnr, rows_fpr))
     size = len(objective.used)
@@ -290,7 +292,7 @@ def _joined(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Floats:
     )
 
 
-def _covered(rows: Floats, bound: float) -> Floats:
+def _cover_unused(rows: Floats, bound: float) -> Floats:
     missing = np.flatnonzero(rows.sum(axis=0) == 0.0)
     own = np.zeros((missing.size, rows.shape[1]))
     own[np.arange(missing.size), missing] = 1.0 / bound
@@ -302,7 +304,7 @@ def _even_start(rows: Floats) -> Floats:
     return np.asarray(-np.log((rows * rows.astype(bool).sum(axis=1)[:, np.newaxis]).max(axis=0)))
 
 
-def _tightened(rows: Floats, point: Floats, *, tied: bool) -> Floats:
+def _tighten_sides(rows: Floats, point: Floats, *, tied: bool) -> Floats:
     """Scale each side up until one of its rows is full."""
     size = rows.shape[1]
     sides = (slice(0, size),) if tied else (slice(0, size // 2), slice(size // 2, size))

@@ -20,7 +20,7 @@ import numpy as np
 from mechanisms.audit.events import LEVELS, Transcripts, bounds
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continued
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continue_on
 from mechanisms.protocol import Calibration, DecisionTask, Exposure, Mechanism, Noise, Unachievable
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
@@ -84,7 +84,7 @@ class AuditReport:
         return self.epsilon_lower > self.claimed_epsilon
 
 
-def released(draw: Callable[[int], Integers], *, epsilon: float) -> Release:
+def claim_always(draw: Callable[[int], Integers], *, epsilon: float) -> Release:
     """A subject that claims the same loss for every transcript, from a function that draws transcripts alone.
 
     Parameters:
@@ -246,7 +246,7 @@ def audit_reuse(
         def release(samples: int) -> Transcripts:
             aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples, axis=1)
             before = mechanism.decide(first, aggregates, noise=noise)
-            question = continued(second, before.paths)
+            question = continue_on(second, before.paths)
             if question is None:
                 raise Unachievable("the first question leaves nothing that the second could continue")
             after = carry_on(question, aggregates, noise=noise)
@@ -269,10 +269,10 @@ def audit_reuse(
 def _sharper(task: DecisionTask) -> DecisionTask:
     """The task at thresholds one further, with half of the tolerances."""
 
-    def moved(literal: Cut) -> Cut:
+    def sharpen(literal: Cut) -> Cut:
         return replace(literal, cut=literal.cut + 1, tolerance=literal.tolerance // 2)
 
-    return replace(task, formula=task.formula.mapped(moved))
+    return replace(task, formula=task.formula.mapped(sharpen))
 
 
 def audit_tasks() -> dict[str, DecisionTask]:

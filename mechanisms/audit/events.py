@@ -46,14 +46,14 @@ def bounds(
         error: the failure probability of each Clopper-Pearson bound.
     """
     half = len(fresh[0].claimed)
-    codes = _coded([draws.seen for draws in (*learned, *fresh)])
+    codes = _number_transcripts([draws.seen for draws in (*learned, *fresh)])
     claims = np.zeros(1 + max(int(code.max()) for code in codes))
     for code, draws in zip(codes, learned, strict=False):
         np.maximum.at(claims, code, draws.claimed)
     counts = [np.bincount(code, minlength=claims.size) for code in codes]
     found = []
     for ours, theirs in ((0, 1), (1, 0)):
-        for event in _chosen(counts[ours], counts[theirs], claims, error=error):
+        for event in _choose_events(counts[ours], counts[theirs], claims, error=error):
             hits, rival_hits = (int(counts[2 + side][event.members].sum()) for side in (ours, theirs))
             found.append((epsilon_from_below(hits, rival_hits, samples=half, error=error), event.claimed))
     return found
@@ -73,7 +73,7 @@ def epsilon_from_below(hits: int, rival_hits: int, *, samples: int, error: float
     return max(0.0, math.log(lower / upper)) if lower > 0.0 else 0.0
 
 
-def _chosen(counts: Integers, rival: Integers, claims: Epsilons, *, error: float) -> list[_Event]:
+def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error: float) -> list[_Event]:
     """The most promising events for our database, among the best transcripts that claim so much at most."""
     samples = int(counts.sum())
     order = np.lexsort((-counts, -(counts + 0.5) / (rival + 0.5)))
@@ -92,7 +92,7 @@ def _chosen(counts: Integers, rival: Integers, claims: Epsilons, *, error: float
     return [event for _, _, event in events[:LEVELS]]
 
 
-def _coded(draws: Sequence[Integers]) -> list[Integers]:
+def _number_transcripts(draws: Sequence[Integers]) -> list[Integers]:
     """Each transcript as one small number, the same for equal transcripts of all draws."""
     every = np.concatenate(draws)
     codes = np.zeros(len(every), dtype=np.int64)

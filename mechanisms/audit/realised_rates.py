@@ -15,7 +15,7 @@ from scipy import stats
 
 from mechanisms.apportionment.clauses import constraints
 from mechanisms.apportionment.tree import tree_bound
-from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate, relaxed
+from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate, relax_formula
 from mechanisms.noise.discrete_laplace import upper_tail
 
 
@@ -59,7 +59,7 @@ def realised_rates(formula: Formula, aggregates: Integers, passed: Booleans) -> 
     """
     keys = aggregates.shape[1]
     truth = evaluate(formula, lambda cut: cut.holds(aggregates[cut.functional]), keys=keys)
-    loose = evaluate(relaxed(formula), lambda cut: cut.holds(aggregates[cut.functional]), keys=keys)
+    loose = evaluate(relax_formula(formula), lambda cut: cut.holds(aggregates[cut.functional]), keys=keys)
     return RealisedRates(
         positives=int(truth.sum()),
         missed=int((truth & ~passed).sum()),
@@ -122,8 +122,8 @@ def realised_fpr_bound(
         def tail(functional: int, shift: Sequence[int] = shift) -> float:
             return min(1.0, sum(upper_tail(rate, shift[functional] + 1) for rate in rates[functional]))
 
-        strict = _holds(_moved(formula, shift, outward=-1), noisy)
-        loose = _holds(_moved(formula, shift, outward=1), noisy)
+        strict = _holds(_shift_thresholds(formula, shift, outward=-1), noisy)
+        loose = _holds(_shift_thresholds(formula, shift, outward=1), noisy)
         wrong = int(stats.binom.ppf(level, keys, _worst(formula, tail, fnr=False)))
         missed = int(stats.binom.ppf(level, keys, _worst(formula, tail, fnr=True)))
         false_positives = min(false_positives, int((passed & ~strict).sum()) + wrong)
@@ -136,21 +136,21 @@ def _holds(formula: Formula, noisy: Integers) -> Booleans:
     return evaluate(formula, lambda cut: cut.holds(noisy[cut.functional]), keys=noisy.shape[1])
 
 
-def _moved(formula: Formula, shift: Sequence[int], *, outward: int) -> Formula:
+def _shift_thresholds(formula: Formula, shift: Sequence[int], *, outward: int) -> Formula:
     """Every threshold loosened (`outward` 1) or tightened (-1) by its functional's shift; tolerances dropped."""
 
-    def moved(literal: Cut) -> Cut:
+    def shift_cut(literal: Cut) -> Cut:
         step = shift[literal.functional] * outward
         return replace(literal, cut=literal.cut - step if literal.above else literal.cut + step, tolerance=0)
 
-    return formula.mapped(moved)
+    return formula.mapped(shift_cut)
 
 
 def _worst(formula: Formula, tail: Callable[[int], float], *, fnr: bool) -> float:
     """The largest probability that a term (or clause) whose literals all hold (or fail) has one that errs."""
     bound, _ = tree_bound(formula, lambda cut: tail(cut.functional), fnr=fnr)
     last = max((literal.functional for literal in cuts(formula)), default=-1)
-    exact = constraints(_moved(formula, [0] * (1 + last), outward=1))
+    exact = constraints(_shift_thresholds(formula, [0] * (1 + last), outward=1))
     if exact is not None:
         sets = exact.fnr if fnr else exact.fpr
         bound = min(bound, max((c.probability(lambda f, _: tail(f)) for c in sets), default=0.0))

@@ -22,7 +22,7 @@ from mechanisms.protocol import (
     FunctionalTest,
     Unachievable,
 )
-from mechanisms.threshold.joint_loss import check_covered, joint_loss, undominated
+from mechanisms.threshold.joint_loss import check_covered, drop_dominated, joint_loss
 from mechanisms.threshold.one_shot import acceptance, at_least, rejection
 from mechanisms.threshold.three_zone import PROMISED
 
@@ -109,7 +109,7 @@ def meet_contract(
     References: docs/proofs/apportionment.md.
     """
     check_task(task)
-    used = _mentioned(task.formula)
+    used = _list_mentioned(task.formula)
     tests = [idle_test(task)] * len(task.sensitivities)
     if not used:
         return Calibration(mechanism=mechanism, task=task, tests=tuple(tests), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0)
@@ -118,17 +118,17 @@ def meet_contract(
     shares = None if foreseen is None else Shares(fnr=foreseen.fnr, fpr=foreseen.fpr)
     for attempt in range(_MOST_ATTEMPTS):
         if shares is None or (exact is not None and 0 < attempt < _RESOLVED):
-            shares = _apportioned(objective, exact, tests if attempt else None, task)
+            shares = _apportion(objective, exact, tests if attempt else None, task)
         for functional in used:
             tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
-        broken = _broken(task, exact, tests, kind)
+        broken = _find_excesses(task, exact, tests, kind)
         if not broken.fnr and not broken.fpr:
             break
         if exact is None or attempt >= _RESOLVED - 1:
             shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
     else:
         raise Unachievable("the tolerances are too narrow for both error rates on every interval")
-    return _promised(mechanism, task, tests, exact, kind)
+    return _make_calibration(mechanism, task, tests, exact, kind)
 
 
 def foresee_contract(task: DecisionTask, kind: OneShotKind) -> Foreseen | None:
@@ -149,11 +149,11 @@ def foresee_contract(task: DecisionTask, kind: OneShotKind) -> Foreseen | None:
     """
     assert kind.foresee is not None
     check_task(task)
-    used = _mentioned(task.formula)
+    used = _list_mentioned(task.formula)
     if not used:
         return None
     exact = constraints(task.formula)
-    shares = _apportioned(_objective(task, kind, used), exact, None, task)
+    shares = _apportion(_objective(task, kind, used), exact, None, task)
     if not _surely_kept(task, exact, shares):
         return None
     tests: list[ForeseenTest | None] = [None] * len(task.sensitivities)
@@ -172,17 +172,17 @@ def _surely_kept(task: DecisionTask, exact: Constraints | None, shares: Shares) 
     """Whether no test that keeps its shares can break the contract: none is ever asked at a distance in between."""
     near = tolerances(task.formula, len(task.sensitivities))
 
-    def missed(functional: int, distance: int) -> float:
+    def chance_missed(functional: int, distance: int) -> float:
         return PROMISED * shares.fnr[functional] if distance >= 1 else 1.0
 
     def wrong(functional: int, distance: int) -> float:
         return PROMISED * shares.fpr[functional] if distance <= -near[functional] else 1.0
 
     if exact is None:
-        fnr = tree_bound(task.formula, lambda cut: missed(cut.functional, 1), fnr=True)[0]
+        fnr = tree_bound(task.formula, lambda cut: chance_missed(cut.functional, 1), fnr=True)[0]
         fpr = tree_bound(task.formula, lambda cut: wrong(cut.functional, -cut.tolerance), fnr=False)[0]
         return fnr <= task.fnr and fpr <= task.fpr
-    return not _excesses(exact.fnr, missed, task.fnr) and not _excesses(exact.fpr, wrong, task.fpr)
+    return not _excesses(exact.fnr, chance_missed, task.fnr) and not _excesses(exact.fpr, wrong, task.fpr)
 
 
 def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares: Shares) -> Calibration:
@@ -194,20 +194,20 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
         Unachievable: no finite loss meets the contract.
     """
     check_task(task)
-    used = _mentioned(task.formula)
+    used = _list_mentioned(task.formula)
     tests = [idle_test(task)] * len(task.sensitivities)
     exact = constraints(task.formula)
     for _ in range(_MOST_ATTEMPTS):
         for functional in used:
             tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
-        broken = _broken(task, exact, tests, kind)
+        broken = _find_excesses(task, exact, tests, kind)
         if not broken.fnr and not broken.fpr:
-            return _promised(mechanism, task, tests, exact, kind)
+            return _make_calibration(mechanism, task, tests, exact, kind)
         shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
 
 
-def _mentioned(formula: Formula) -> tuple[int, ...]:
+def _list_mentioned(formula: Formula) -> tuple[int, ...]:
     return tuple(sorted({cut.functional for cut in cuts(formula)}))
 
 
@@ -227,10 +227,10 @@ def _objective(task: DecisionTask, kind: OneShotKind, used: tuple[int, ...]) -> 
 def _used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, ...]:
     """The exposures' parts of the formula's functionals, in the order of `used`, without those that others cover."""
     check_covered(used, task.exposures)
-    return undominated(tuple(exposure[functional] for functional in used) for exposure in task.exposures)
+    return drop_dominated(tuple(exposure[functional] for functional in used) for exposure in task.exposures)
 
 
-def _apportioned(
+def _apportion(
     objective: Objective, exact: Constraints | None, tests: Sequence[FunctionalTest] | None, task: DecisionTask
 ) -> Shares:
     if exact is None:
@@ -259,7 +259,7 @@ class _Broken:
     fpr: dict[int, float]
 
 
-def _broken(
+def _find_excesses(
     task: DecisionTask, exact: Constraints | None, tests: Sequence[FunctionalTest], kind: OneShotKind
 ) -> _Broken:
     if exact is not None:
@@ -293,16 +293,16 @@ def _shrunk(shares: Sequence[float], factors: dict[int, float]) -> tuple[float, 
 
 
 def _tree_rates(formula: Formula, tests: Sequence[FunctionalTest], kind: OneShotKind) -> tuple[float, float]:
-    def missed(cut: Cut) -> float:
+    def chance_missed(cut: Cut) -> float:
         return kind.missed(tests[cut.functional], 1)
 
     def wrong(cut: Cut) -> float:
         return kind.wrong(tests[cut.functional], -cut.tolerance)
 
-    return tree_bound(formula, missed, fnr=True)[0], tree_bound(formula, wrong, fnr=False)[0]
+    return tree_bound(formula, chance_missed, fnr=True)[0], tree_bound(formula, wrong, fnr=False)[0]
 
 
-def _promised(
+def _make_calibration(
     mechanism: str,
     task: DecisionTask,
     tests: Sequence[FunctionalTest],

@@ -1,7 +1,8 @@
 """Continuing noise paths: a later question about values that earlier ones have left noisy pays for the difference.
 
-`continued` lays a calibrated question's tests on the paths' rates, from public inputs alone; `settle` decides it where
-what is known suffices, `carry_on` reveals what is missing. A functional without a path is drawn anew in the same run.
+`continue_on` lays a calibrated question's tests on the paths' rates, from public inputs alone; `settle` decides it
+where what is known suffices, `carry_on` reveals what is missing. A functional without a path is drawn anew in the same
+run.
 
 | here | meaning |
 |---|---|
@@ -67,7 +68,7 @@ class Continuation:
     public_fresh_worst: float
 
 
-def continued(calibration: Calibration, paths: Paths) -> Continuation | None:
+def continue_on(calibration: Calibration, paths: Paths) -> Continuation | None:
     """The question on these paths; None where none of them is of use to it.
 
     Guarantee: the calibration's contract, verified anew. Which paths are used, and what for, depends on the contract

@@ -20,7 +20,7 @@ from mechanisms.protocol import (
     Outcome,
     Unachievable,
 )
-from mechanisms.threshold.three_zone import calibrate_three_zone, foresee_three_zone, missed, wrong
+from mechanisms.threshold.three_zone import calibrate_three_zone, chance_missed, foresee_three_zone, wrong
 
 
 class Progressive:
@@ -78,7 +78,7 @@ class Progressive:
             )
 
         return OneShotKind(
-            loss=optimal_loss(task), calibrate=calibrate, tied=False, missed=missed, wrong=wrong, foresee=foresee
+            loss=optimal_loss(task), calibrate=calibrate, tied=False, missed=chance_missed, wrong=wrong, foresee=foresee
         )
 
     def decide(

@@ -20,7 +20,7 @@ import numpy as np
 from mechanisms.formula import Booleans, Cut, Integers, cuts
 from mechanisms.noise.gradual_release import refine, release_chain
 from mechanisms.protocol import Calibration, Epsilons, FunctionalTest, Levels, Noise, NoisePath, Outcome
-from mechanisms.three_valued import Verdicts, mattering, settled
+from mechanisms.three_valued import Verdicts, find_undecided, settle_formula
 from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import at_least
 
@@ -76,13 +76,13 @@ def decide_on_paths(
         raise ValueError("paths and aggregates are of the same keys")
     closed: list[_Closed] = []
     for part in _parts(aggregates.shape[1]):
-        run = _Run(calibration, aggregates[:, part], _sliced(paths, part), everything=everything, noise=noise)
+        run = _Run(calibration, aggregates[:, part], _slice_paths(paths, part), everything=everything, noise=noise)
         if known_first:
             run.read_known()
             run.flip()
         run.reveal()
-        closed.append(run.closed(keep_paths=keep_paths))
-    return _joined(closed, keep_paths=keep_paths)
+        closed.append(run.close(keep_paths=keep_paths))
+    return _join_parts(closed, keep_paths=keep_paths)
 
 
 def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool, noise: Noise) -> Outcome | None:
@@ -94,13 +94,13 @@ def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool,
     closed: list[_Closed] = []
     for part in _parts(keys):
         nothing = np.zeros((len(paths), part.stop - part.start), dtype=np.int64)
-        run = _Run(calibration, nothing, _sliced(paths, part), everything=everything, noise=noise)
+        run = _Run(calibration, nothing, _slice_paths(paths, part), everything=everything, noise=noise)
         run.read_known()
         if run.short():
             return None
         run.flip()
-        closed.append(run.closed(keep_paths=False))
-    return _joined(closed, keep_paths=False)
+        closed.append(run.close(keep_paths=False))
+    return _join_parts(closed, keep_paths=False)
 
 
 def levels(test: FunctionalTest) -> tuple[Fraction, ...]:
@@ -120,7 +120,7 @@ def _parts(keys: int) -> list[slice]:
     return [slice(start, min(keys, start + _KEYS_AT_ONCE)) for start in range(0, max(keys, 1), _KEYS_AT_ONCE)]
 
 
-def _sliced(paths: Paths, part: slice) -> list[NoisePath | None]:
+def _slice_paths(paths: Paths, part: slice) -> list[NoisePath | None]:
     return [
         path and NoisePath(rates=path.rates, values=path.values[:, part], reached=path.reached[part]) for path in paths
     ]
@@ -146,11 +146,11 @@ class _Values:
         if path is not None:
             self._noisy[: len(before)] = path.values
 
-    def known(self, look: int) -> Booleans:
+    def is_known(self, look: int) -> Booleans:
         """The keys whose value at a look had been revealed before this run."""
         return np.asarray(self._before > self._rows[look], dtype=np.bool_)
 
-    def read(self, look: int, where: Integers, *, noise: Noise) -> None:
+    def reveal(self, look: int, where: Integers, *, noise: Noise) -> None:
         """Reveal the look's value for some keys, with all coarser ones, unless it is known."""
         self.taken[where] = look + 1
         row = self._rows[look]
@@ -158,7 +158,7 @@ class _Values:
         for level in range(row + 1):
             here = behind[self.reached[behind] == level]
             if here.size:
-                self._noisy[level, here] = self._exact[here] + self._drawn(level, here, noise)
+                self._noisy[level, here] = self._exact[here] + self._draw_level(level, here, noise)
                 self.reached[here] = level + 1
 
     def distances(self, cut: Cut, look: int, where: Integers) -> tuple[Integers, int]:
@@ -170,7 +170,7 @@ class _Values:
             return offset // self.test.block + (noisy - exact), -1
         return (noisy, cut.cut) if cut.above else (-noisy, -(cut.cut + 1))
 
-    def lost(self) -> Epsilons:
+    def total_loss(self) -> Epsilons:
         """Per key, epsilon of all that this question has read, rounded up."""
         table = np.array([at_least(rate * self._scale) for rate in (Fraction(0), *levels(self.test))])
         return table[self.taken]
@@ -187,7 +187,7 @@ class _Values:
             return None
         return NoisePath(rates=self.rates, values=self._noisy, reached=self.reached)
 
-    def _drawn(self, level: int, here: Integers, noise: Noise) -> Integers:
+    def _draw_level(self, level: int, here: Integers, noise: Noise) -> Integers:
         if self._fresh:
             if self._chain is None:
                 self._chain = release_chain(self.rates, size=self._exact.size, noise=noise)
@@ -233,8 +233,8 @@ class _Run:
     def read_known(self) -> None:
         """Take every look that matters and costs nothing; values on the very boundary wait for their coins."""
         for functional, look in self._turns():
-            where = self._concerned(functional, look)
-            known = where[self._values[functional].known(look)[where]]
+            where = self._find_concerned(functional, look)
+            known = where[self._values[functional].is_known(look)[where]]
             self._take(functional, look, known, tie=None)
 
     def short(self) -> bool:
@@ -254,16 +254,16 @@ class _Run:
     def reveal(self) -> None:
         """Take looks until every key's formula is settled."""
         for functional, look in self._turns():
-            where = self._concerned(functional, look)
+            where = self._find_concerned(functional, look)
             last = look == len(self._values[functional].test.looks)
             self._take(functional, look, where, tie=self._coins(functional, where) if last else None)
 
-    def closed(self, *, keep_paths: bool) -> _Closed:
+    def close(self, *, keep_paths: bool) -> _Closed:
         """The answers and losses of keys that are all settled."""
-        answer = settled(self._formula, self._verdicts, keys=self._keys)
+        answer = settle_formula(self._formula, self._verdicts, keys=self._keys)
         assert np.all(answer != 0), "a key's formula is still open after every look"
         task, worst = self._calibration.task, self._calibration.worst_case_epsilon
-        lost = {functional: values.lost() for functional, values in self._values.items()}
+        lost = {functional: values.total_loss() for functional, values in self._values.items()}
         fresh = {functional: values.fresh() for functional, values in self._values.items()}
         own = np.minimum(joint_losses(lost, task.exposures, keys=self._keys), worst)
         if self._everything:
@@ -286,23 +286,23 @@ class _Run:
                 if look >= 0:
                     yield functional, look
 
-    def _concerned(self, functional: int, look: int) -> Integers:
+    def _find_concerned(self, functional: int, look: int) -> Integers:
         """The keys that have the look still to come and for which it matters."""
         come = self._values[functional].taken == look
         if self._everything:
             return np.flatnonzero(come)
-        return np.flatnonzero(come & mattering(self._formula, self._verdicts, keys=self._keys)[functional])
+        return np.flatnonzero(come & find_undecided(self._formula, self._verdicts, keys=self._keys)[functional])
 
     def _unread(self, functional: int) -> Integers:
         """The keys for which the functional matters and has looks left."""
         left = self._values[functional].taken <= len(self._values[functional].test.looks)
         if self._everything:
             return np.flatnonzero(left)
-        return np.flatnonzero(left & mattering(self._formula, self._verdicts, keys=self._keys)[functional])
+        return np.flatnonzero(left & find_undecided(self._formula, self._verdicts, keys=self._keys)[functional])
 
     def _take(self, functional: int, look: int, where: Integers, *, tie: Booleans | None) -> None:
         if where.size:
-            self._values[functional].read(look, where, noise=self._noise)
+            self._values[functional].reveal(look, where, noise=self._noise)
             self._decide(functional, look, where, tie=tie)
 
     def _decide(self, functional: int, look: int, where: Integers, *, tie: Booleans | None) -> None:
@@ -330,7 +330,7 @@ class _Run:
         return [cut for cut in self._literals if cut.functional == functional]
 
 
-def _joined(parts: Sequence[_Closed], *, keep_paths: bool) -> Outcome:
+def _join_parts(parts: Sequence[_Closed], *, keep_paths: bool) -> Outcome:
     return Outcome(
         passed=np.concatenate([part.passed for part in parts]),
         epsilon=np.concatenate([part.lost for part in parts]),

@@ -20,7 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mechanisms.certified import Probability, not_risen, unchanged
+from mechanisms.certified import Probability, chance_unchanged, not_risen
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import GREATEST_RATE, check_rate
 from mechanisms.protocol import Noise
@@ -46,7 +46,7 @@ def release_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Inte
     chain[-1] = noise.discrete_laplace(rate=rates[-1], size=size)
     for level in range(len(rates) - 2, -1, -1):
         chain[level] = chain[level + 1]
-        moved = np.flatnonzero(~noise.coin(probability=_unchanged(rates[level], rates[level + 1]), size=size))
+        moved = np.flatnonzero(~noise.coin(probability=_chance_unchanged(rates[level], rates[level + 1]), size=size))
         chain[level, moved] += noise.discrete_laplace(rate=rates[level], size=moved.size)
     return chain
 
@@ -93,9 +93,9 @@ def _geometric(rate: Fraction, size: int, noise: Noise) -> Integers:
 
 
 @lru_cache(maxsize=1024)
-def _unchanged(coarse: Fraction, fine: Fraction) -> Probability:
+def _chance_unchanged(coarse: Fraction, fine: Fraction) -> Probability:
     """One object per pair of rates, so that its digits are worked out once."""
-    return unchanged(coarse=coarse, fine=fine)
+    return chance_unchanged(coarse=coarse, fine=fine)
 
 
 @lru_cache(maxsize=1024)

@@ -46,7 +46,7 @@ from mechanisms.published.expected_undecided import Values, undecided_chances
 from mechanisms.published.looks import Progress, look_by_look, meet_contract_in_looks
 from mechanisms.published.min_entropy import min_entropy_bracket, min_entropy_by_level
 from mechanisms.published.ppwlm import FIRST_EPSILON, LOOKS, calibrate_ppwlm, check_looks, ppwlm_test, published_look
-from mechanisms.published.share_carryover import ZonesOf, missing, returning, worst_of_any_rule
+from mechanisms.published.share_carryover import ZonesOf, worst_of_any_rule, zones_of_misses, zones_of_returns
 
 FINE_STEPS = 3  # as published: fine steps between two coarse ones
 NOTE = (
@@ -111,18 +111,18 @@ class DppwlmBounded(_Parameters):
 
         def calibrate(functional: int, tolerance: int, share: float) -> FunctionalTest:
             try:
-                return self._bounded(task, functional, tolerance=tolerance, share=share).test
+                return self._bound_functional(task, functional, tolerance=tolerance, share=share).test
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
 
-        def missed(test: FunctionalTest, distance: int) -> float:
+        def chance_missed(test: FunctionalTest, distance: int) -> float:
             return test.fnr if distance >= 1 else 1.0
 
         def wrong(test: FunctionalTest, distance: int) -> float:
             return test.fpr if distance <= -test.tolerance else 1.0
 
         return meet_contract_in_looks(
-            self.name, task, parts=lambda _: self.looks, calibrate=calibrate, missed=missed, wrong=wrong
+            self.name, task, parts=lambda _: self.looks, calibrate=calibrate, missed=chance_missed, wrong=wrong
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
@@ -131,10 +131,10 @@ class DppwlmBounded(_Parameters):
         shares = [0.0] * len(calibration.tests)
         for functional in {cut.functional for cut in cuts(task.formula)}:
             test = calibration.tests[functional]
-            shares[functional] = self._bounded(task, functional, tolerance=test.tolerance, share=test.fnr).used
+            shares[functional] = self._bound_functional(task, functional, tolerance=test.tolerance, share=test.fnr).used
         return _decide(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)
 
-    def _bounded(self, task: DecisionTask, functional: int, *, tolerance: int, share: float) -> "_Bounded":
+    def _bound_functional(self, task: DecisionTask, functional: int, *, tolerance: int, share: float) -> "_Bounded":
         return _bounded_test(
             sensitivity=task.sensitivities[functional],
             tolerance=tolerance,
@@ -196,7 +196,7 @@ def worst_rates(test: FunctionalTest, *, share: float, fine_steps: int) -> tuple
             zones_of=zones_of,
         )
 
-    return worst(missing), worst(returning(test.tolerance))
+    return worst(zones_of_misses), worst(zones_of_returns(test.tolerance))
 
 
 def _carrying_look(rate: Fraction, *, share: float, parts: int, looks: int) -> Look:

@@ -26,7 +26,7 @@ from mechanisms.noise.discrete_laplace import lower_tail, upper_tail
 from mechanisms.noise.gradual_release import refine
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Look, Noise, Outcome
 from mechanisms.published.tslm import refuse_zero_tolerance, shift_loss
-from mechanisms.three_valued import Verdicts, mattering, settled
+from mechanisms.three_valued import Verdicts, find_undecided, settle_formula
 from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import acceptance, at_least, rejection
 
@@ -37,7 +37,7 @@ ErrorRate: TypeAlias = Callable[[FunctionalTest, int], float]
 _NOTHING = Fraction(0)  # a rate at which nothing was revealed yet
 
 
-def missed(test: FunctionalTest, distance: int) -> float:
+def chance_missed(test: FunctionalTest, distance: int) -> float:
     """A bound on the literal's rejection at `distance`: the sum over its looks, and the last one."""
     early = sum(lower_tail(float(look.rate), look.rejecting - distance) for look in test.looks)
     return early + rejection(test, distance)
@@ -60,7 +60,7 @@ def meet_contract_in_looks(
     *,
     parts: Callable[[int], int],
     calibrate: Callable[[int, int, float], FunctionalTest],
-    missed: ErrorRate = missed,
+    missed: ErrorRate = chance_missed,
     wrong: ErrorRate = wrong,
 ) -> Calibration:
     """Shares per functional as for TSLM, each cut into equal parts for its looks.
@@ -172,12 +172,12 @@ def look_by_look(
     while looked:
         looked = False
         for functional in used:
-            concerned = np.flatnonzero(mattering(task.formula, verdicts, keys=keys)[functional])
+            concerned = np.flatnonzero(find_undecided(task.formula, verdicts, keys=keys)[functional])
             look = rules[functional](progress[functional], concerned) if concerned.size else None
             if look is not None:
                 looked = True
                 progress[functional].take(look, concerned, noise=noise)
-    passed = settled(task.formula, verdicts, keys=keys) == 1
+    passed = settle_formula(task.formula, verdicts, keys=keys) == 1
     return Outcome(passed=passed, epsilon=_losses(calibration, progress, keys))
 
 

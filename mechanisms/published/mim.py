@@ -66,7 +66,7 @@ class MimProgressive:
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """Two looks per functional. Raises `Unachievable`, also for a tolerance of zero."""
-        return _calibrate(self.name, task, looks=lambda _: 2, knowledge=_known(task, self._knowledge))
+        return _calibrate(self.name, task, looks=lambda _: 2, knowledge=_find_knowledge(task, self._knowledge))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Look by look; the loss per key is that of the levels its functionals reached."""
@@ -92,7 +92,7 @@ class Mim:
         refuse_zero_tolerance(task)
         near = tolerances(task.formula, len(task.sensitivities))
         share = min(task.fnr, task.fpr)
-        knowledge = _known(task, self._knowledge)
+        knowledge = _find_knowledge(task, self._knowledge)
         chosen = {
             functional: looks_by_model(knowledge[functional], shift=near[functional] / 2, share=share)
             for functional in {cut.functional for cut in cuts(task.formula)} & knowledge.keys()
@@ -104,7 +104,7 @@ class Mim:
         return _decide(calibration, aggregates, noise)
 
 
-def _known(task: DecisionTask, otherwise: Mapping[int, Knowledge]) -> Mapping[int, Knowledge]:
+def _find_knowledge(task: DecisionTask, otherwise: Mapping[int, Knowledge]) -> Mapping[int, Knowledge]:
     """The task's knowledge by functional, or all of `otherwise` where the task has none at all."""
     told = {functional: knowledge for functional, knowledge in enumerate(task.knowledge) if knowledge is not None}
     return told or otherwise

@@ -43,7 +43,7 @@ def calibrate_occurrences(
         )
         for cut, missed, wrong in zip(cuts(task.formula), fnr, fpr, strict=True)
     )
-    leaves = numbered(task.formula)
+    leaves = number_occurrences(task.formula)
     return Calibration(
         mechanism=mechanism,
         task=task,
@@ -63,11 +63,11 @@ def decide_occurrences(calibration: Calibration, aggregates: Integers, *, noise:
         decide_literal(cut, test, aggregates[cut.functional], noise=noise)
         for cut, test in zip(cuts(formula), calibration.occurrences, strict=True)
     ]
-    passed = evaluate(numbered(formula), lambda cut: answers[cut.functional], keys=aggregates.shape[1])
+    passed = evaluate(number_occurrences(formula), lambda cut: answers[cut.functional], keys=aggregates.shape[1])
     return Outcome(passed=passed, epsilon=np.full(passed.size, calibration.worst_case_epsilon))
 
 
-def numbered(formula: Formula) -> Formula:
+def number_occurrences(formula: Formula) -> Formula:
     """The formula with occurrences, in order of appearance, in the place of functionals."""
     places = count()
     return formula.mapped(lambda literal: replace(literal, functional=next(places)))
@@ -77,7 +77,7 @@ def traverse(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> B
     """ProBE's algorithm 2: the tree in pre-order; a conjunction stops once no key passes.
 
     Parameters:
-        leaves: a formula as `numbered` gives it.
+        leaves: a formula as `number_occurrences` gives it.
         run: which keys an occurrence accepts; not called for occurrences that are skipped.
     """
     match leaves:

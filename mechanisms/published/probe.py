@@ -48,7 +48,7 @@ from mechanisms.published.estimate_fps import estimate_fps, narrower_tolerance, 
 from mechanisms.published.per_occurrence import (
     calibrate_occurrences,
     noisy_distances,
-    numbered,
+    number_occurrences,
     shift_weights,
     traverse,
 )
@@ -113,8 +113,8 @@ class Probe:
         )
         return replace(
             first,
-            worst_case_epsilon=reserved(first, most_epsilon=self._most_epsilon),
-            fnr=None if self._gradual else self._missed(first),
+            worst_case_epsilon=reservation_of(first, most_epsilon=self._most_epsilon),
+            fnr=None if self._gradual else self._chance_missed(first),
             notes=(*first.notes, DENIAL_NOTE, *((GRADUAL_NOTE,) if self._gradual else ())),
             deniable=True,
         )
@@ -137,10 +137,10 @@ class Probe:
     def _second(self, task: DecisionTask) -> tuple[float, ...]:
         return self._shares(task, task.fnr * float(1 - self._first_phase))
 
-    def _missed(self, first: Calibration) -> float:
+    def _chance_missed(self, first: Calibration) -> float:
         """Both phases' rejections of a true literal, over the tree."""
         tests, second = first.occurrences, self._second(first.task)
-        leaves = numbered(first.task.formula)
+        leaves = number_occurrences(first.task.formula)
         return tree_bound(leaves, lambda cut: rejection(tests[cut.functional], 1) + second[cut.functional], fnr=True)[0]
 
 
@@ -154,7 +154,7 @@ def check_most_epsilon(most_epsilon: float | None) -> None:
         raise ValueError("a limit on the loss is positive and finite")
 
 
-def reserved(first: Calibration, *, most_epsilon: float | None) -> float:
+def reservation_of(first: Calibration, *, most_epsilon: float | None) -> float:
     """The loss that no key passes: the limit given, or a multiple of the first phase's; zero if nothing is tested."""
     if not first.occurrences:
         return 0.0
@@ -175,7 +175,7 @@ class _Node:
     rerun: Booleans | None = field(default=None)
     rerun_loss: Fraction = field(default=Fraction(0))
 
-    def accepted(self) -> Booleans:
+    def accept(self) -> Booleans:
         return self.distances > -self.shift
 
     def losses(self) -> Epsilons:
@@ -199,7 +199,7 @@ class _Run:
         self._gradual = gradual
         self._second = second
         self._literals = tuple(cuts(calibration.task.formula))
-        self._leaves: Formula = numbered(calibration.task.formula)
+        self._leaves: Formula = number_occurrences(calibration.task.formula)
         self._most = Fraction(calibration.worst_case_epsilon)
         self._spent = Fraction(0)
         self._nodes: dict[int, _Node] = {}
@@ -242,7 +242,7 @@ class _Run:
             loss=loss,
         )
         self._nodes[place] = node
-        return node.accepted()
+        return node.accept()
 
     def _excesses(self, passed: Booleans) -> dict[int, int]:
         """The occurrences over their allowance, with how many keys must go."""
@@ -264,7 +264,7 @@ class _Run:
         """TSLM with the narrower `u` on the uncertain keys; occurrences within their allowance stay as they are."""
         node = self._nodes[place]
         if tolerance is None:
-            return node.accepted()
+            return node.accept()
         cut, test = node.cut, self._narrower_test(place, tolerance)
         loss = self._loss(place, test.rate)
         self._pay(max(Fraction(0), loss - node.loss) if self._gradual else loss)
@@ -275,7 +275,7 @@ class _Run:
         node.distances[keys] = noisy_distances(cut, self._aggregates[cut.functional, keys] + drawn)
         node.shift = test.shift
         node.share += test.fnr
-        return node.accepted()
+        return node.accept()
 
     def _redrawn(self, node: _Node, keys: Integers, rate: Fraction) -> Integers:
         if not self._gradual:

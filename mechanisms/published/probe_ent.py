@@ -42,12 +42,12 @@ from mechanisms.published.looks import Progress, look_by_look
 from mechanisms.published.per_occurrence import (
     calibrate_occurrences,
     noisy_distances,
-    numbered,
+    number_occurrences,
     shift_weights,
     traverse,
 )
 from mechanisms.published.ppwlm import LOOKS, published_look
-from mechanisms.published.probe import DENIAL_NOTE, Denied, check_most_epsilon, reserved
+from mechanisms.published.probe import DENIAL_NOTE, Denied, check_most_epsilon, reservation_of
 from mechanisms.published.tslm import tslm_test
 from mechanisms.threshold.joint_loss import all_at_once
 from mechanisms.threshold.one_shot import rounded_up
@@ -92,7 +92,7 @@ class ProbeEnt:
                 raise Unachievable("a tolerance this wide leaves no room between looks", functional=cut.functional)
         return replace(
             first,
-            worst_case_epsilon=reserved(first, most_epsilon=self._most_epsilon),
+            worst_case_epsilon=reservation_of(first, most_epsilon=self._most_epsilon),
             fnr=None,
             fpr=None,
             notes=(*first.notes, DENIAL_NOTE, NOTE),
@@ -117,7 +117,7 @@ class _Run:
         self, calibration: Calibration, aggregates: Integers, noise: Noise, *, looks: int, fine_steps: int
     ) -> None:
         task = calibration.task
-        self.leaves: Formula = numbered(task.formula)
+        self.leaves: Formula = number_occurrences(task.formula)
         self._calibration = calibration
         self._aggregates = aggregates
         self._noise = noise
@@ -156,7 +156,7 @@ class _Run:
         )
         self._spent -= rule.unspent() * sensitivity
         self._remaining -= share * min(self._looks, rule.parts()) / self._looks
-        self._accepted[place] = rule.accepted(outcome.passed)
+        self._accepted[place] = rule.accept(outcome.passed)
         return self._accepted[place]
 
     def losses(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -250,7 +250,7 @@ class _ResetStep:
         self.step.test = replace(narrowed, fnr=self.first.fnr, looks=early)
         self.step.plan = (*rates, self.last)
 
-    def accepted(self, passed: Booleans) -> Booleans:
+    def accept(self, passed: Booleans) -> Booleans:
         """Undecided keys are returned."""
         return passed if self.progress is None else passed | self.progress.open(self.cut)
 

@@ -55,12 +55,12 @@ class ZonesOf(Protocol):
         """The zones of one look, in noise or mirrored noise."""
 
 
-def missing(look: Look, *, last: bool) -> Zones:
+def zones_of_misses(look: Look, *, last: bool) -> Zones:
     """Errors are rejections at distance one."""
     return Zones(win=look.rejecting - 1, lose=look.rejecting if last else look.accepting - 1)
 
 
-def returning(tolerance: int) -> ZonesOf:
+def zones_of_returns(tolerance: int) -> ZonesOf:
     """Errors are acceptances at minus the tolerance, on the mirrored noise."""
 
     def zones(look: Look, *, last: bool) -> Zones:

@@ -68,7 +68,7 @@ class SparseVector:
     summary = "sparse vector: few positives expected, one threshold, stops at a limit"
 
     def __init__(self, *, most_positives: int | None = None) -> None:
-        self._most_positives = _checked(most_positives)
+        self._most_positives = _check_limit(most_positives)
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """The thesis's split of the loss, half for the threshold, scaled to the contract.
@@ -100,7 +100,7 @@ class GeneralisedSparseVector:
     summary = "sparse vector on any formula: few positives expected, stops at a limit"
 
     def __init__(self, *, most_positives: int | None = None) -> None:
-        self._most_positives = _checked(most_positives)
+        self._most_positives = _check_limit(most_positives)
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """As for `SparseVector`, for the largest weighted sensitivity, least tolerance. Raises `Unachievable`."""
@@ -111,7 +111,7 @@ class GeneralisedSparseVector:
         return _decide(calibration, aggregates, noise)
 
 
-def _checked(most_positives: int | None) -> int | None:
+def _check_limit(most_positives: int | None) -> int | None:
     if most_positives is not None and most_positives < 1:
         raise ValueError("a limit on positives is at least one")
     return most_positives

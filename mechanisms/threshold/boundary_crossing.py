@@ -64,25 +64,25 @@ class _Incoming:
     def at_most(self, last: float, *, distance: int) -> float:
         """`P(undecided before, and z_j <= last)` at a true distance."""
         rate = self.rate
-        total = _summed(self.below, rate=rate, distance=distance, first=-inf, last=min(last, self.low - 1))
-        total += _summed(self.inside, rate=rate, distance=distance, first=self.low, last=min(last, self.high))
+        total = _sum_waves(self.below, rate=rate, distance=distance, first=-inf, last=min(last, self.low - 1))
+        total += _sum_waves(self.inside, rate=rate, distance=distance, first=self.low, last=min(last, self.high))
         if last > self.high:
-            total += _summed(self.above, rate=rate, distance=distance, first=self.high + 1, last=last)
+            total += _sum_waves(self.above, rate=rate, distance=distance, first=self.high + 1, last=last)
         return _normal(rate) * total
 
     def at_least(self, first: float, *, distance: int) -> float:
         """`P(undecided before, and z_j >= first)` at a true distance, accurate where it is tiny."""
         rate = self.rate
-        total = _summed(self.above, rate=rate, distance=distance, first=max(first, self.high + 1), last=inf)
-        total += _summed(self.inside, rate=rate, distance=distance, first=max(first, self.low), last=self.high)
+        total = _sum_waves(self.above, rate=rate, distance=distance, first=max(first, self.high + 1), last=inf)
+        total += _sum_waves(self.inside, rate=rate, distance=distance, first=max(first, self.low), last=self.high)
         if first < self.low:
-            total += _summed(self.below, rate=rate, distance=distance, first=first, last=self.low - 1)
+            total += _sum_waves(self.below, rate=rate, distance=distance, first=first, last=self.low - 1)
         return _normal(rate) * total
 
     def within(self, zone: Zone, *, distance: int) -> float:
         """`P(undecided before, and z_j in the zone)`, of a zone within this one, at a true distance."""
         rate = self.rate
-        return _normal(rate) * _summed(self.inside, rate=rate, distance=distance, first=zone.low, last=zone.high)
+        return _normal(rate) * _sum_waves(self.inside, rate=rate, distance=distance, first=zone.low, last=zone.high)
 
     def through(self, zone: Zone, *, finer: float) -> "_Incoming":
         """`g` of the next look, of rate `finer`, when `zone` (within this one) leaves the look undecided.
@@ -91,7 +91,7 @@ class _Incoming:
         """
         rate, low, high = self.rate, zone.low, zone.high
         further = high - low
-        same = unchanged(coarse=rate, fine=finer)
+        same = chance_unchanged(coarse=rate, fine=finer)
         spread = (1.0 - same) * _normal(rate)
         waves: list[_Wave] = []
         left = right = below = above = 0.0
@@ -165,14 +165,14 @@ class Crossing:
         """The probability of being undecided at all early looks, with a last noisy value of at least `value`."""
         return self._incoming[-1].at_least(value, distance=distance)
 
-    def undecided(self, distance: int) -> tuple[float, ...]:
+    def chances_undecided(self, distance: int) -> tuple[float, ...]:
         """Per early look, the probability of still being undecided after it."""
         return tuple(
             incoming.within(zone, distance=distance) for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
 
-def unchanged(*, coarse: float, fine: float) -> float:
+def chance_unchanged(*, coarse: float, fine: float) -> float:
     """The probability that a coarser noise equals the finer one it is drawn from, apart from chance."""
     return (expm1(-coarse) / expm1(-fine)) ** 2 * exp(coarse - fine)
 
@@ -181,7 +181,7 @@ def _normal(rate: float) -> float:
     return -expm1(-rate) / (1.0 + exp(-rate))
 
 
-def _summed(waves: Sequence[_Wave], *, rate: float, distance: int, first: float, last: float) -> float:
+def _sum_waves(waves: Sequence[_Wave], *, rate: float, distance: int, first: float, last: float) -> float:
     """The waves' sum over `first <= z <= last`, each `z` times `exp(-rate * abs(z - distance))`."""
     below = last if last < distance else distance
     above = first if first > distance else distance + 1

@@ -25,7 +25,7 @@ def sets_at_once(sets: Iterable[Iterable[int]], *, functionals: int) -> tuple[Ex
     return tuple(tuple(Fraction(f in group) for f in range(functionals)) for group in map(frozenset, sets))
 
 
-def undominated(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
+def drop_dominated(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
     """The exposures without those that another one covers in every part; the largest first, then by their parts.
 
     Guarantee: for all epsilons >= 0 the joint loss is the same.

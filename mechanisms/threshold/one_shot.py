@@ -125,7 +125,7 @@ def calibrate_test(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, 
     block = least_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr) if allow_block else 1
     steps = tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
     least = least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate
-    rate, shift, tie = _rounded(least=least, tolerance=steps, fnr=fnr, fpr=fpr)
+    rate, shift, tie = _round_rate(least=least, tolerance=steps, fnr=fnr, fpr=fpr)
     return FunctionalTest(
         epsilon=at_least(rate * (sensitivity if block == 1 else 1)),
         rate=rate,
@@ -160,7 +160,7 @@ def calibrate_at(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> F
         tolerance, fnr, fpr: as for `calibrate_test`.
     """
     shift, tie = _cut_off(float(rate), fnr * _SAFETY)
-    missed, wrong = _rejected(float(rate), shift, tie, 1), _accepted(float(rate), shift, tie, -tolerance)
+    missed, wrong = _chance_rejected(float(rate), shift, tie, 1), _chance_accepted(float(rate), shift, tie, -tolerance)
     if missed > fnr * _SAFETY * (1.0 + 1e-13) or wrong > fpr * _SAFETY:
         return None
     return FunctionalTest(
@@ -168,7 +168,7 @@ def calibrate_at(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> F
     )
 
 
-def _rounded(*, least: float, tolerance: int, fnr: float, fpr: float) -> tuple[Fraction, int, Fraction]:
+def _round_rate(*, least: float, tolerance: int, fnr: float, fpr: float) -> tuple[Fraction, int, Fraction]:
     """The rate rounded up until an exact cut-off meets both shares, with that cut-off."""
     floor = max(least, float(LEAST_RATE))
     for widening in range(_MOST_WIDENINGS):
@@ -176,8 +176,8 @@ def _rounded(*, least: float, tolerance: int, fnr: float, fpr: float) -> tuple[F
         if rate > GREATEST_RATE:
             break
         shift, tie = _cut_off(float(rate), fnr * _SAFETY)
-        missed = _rejected(float(rate), shift, tie, 1)
-        wrong = _accepted(float(rate), shift, tie, -tolerance)
+        missed = _chance_rejected(float(rate), shift, tie, 1)
+        wrong = _chance_accepted(float(rate), shift, tie, -tolerance)
         if missed <= fnr * _SAFETY * (1.0 + 1e-13) and wrong <= fpr * _SAFETY:
             return rate, shift, tie
     raise Unachievable("error rates this small at this tolerance need more noise levels than can be drawn exactly")
@@ -215,24 +215,24 @@ def at_least(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def _accepted(rate: float, shift: int, tie: Fraction, distance: int) -> float:
+def _chance_accepted(rate: float, shift: int, tie: Fraction, distance: int) -> float:
     boundary = -shift - distance
     return upper_tail(rate, boundary + 1) + float(tie) * mass(rate, boundary)
 
 
-def _rejected(rate: float, shift: int, tie: Fraction, distance: int) -> float:
+def _chance_rejected(rate: float, shift: int, tie: Fraction, distance: int) -> float:
     boundary = -shift - distance
     return lower_tail(rate, boundary - 1) + float(1 - tie) * mass(rate, boundary)
 
 
 def acceptance(test: FunctionalTest, distance: int) -> float:
     """The probability that the literal is accepted at `distance` (integer units of the functional)."""
-    return _accepted(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
+    return _chance_accepted(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
 
 
 def rejection(test: FunctionalTest, distance: int) -> float:
     """The probability that the literal is rejected at `distance`, accurate where it is tiny."""
-    return _rejected(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
+    return _chance_rejected(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
 
 
 def _in_blocks(test: FunctionalTest, distance: int) -> int:

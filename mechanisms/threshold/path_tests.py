@@ -42,9 +42,9 @@ def one_shot_on_path(rates: Rates, *, sensitivity: int, tolerance: int, fnr: flo
     for rate in rates:
         found = calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr, fpr=fpr)
         if found is not None:
-            return _scaled(found, sensitivity)
+            return _scale_epsilon(found, sensitivity)
     plain = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=False)
-    return _scaled(_at_or_above(plain, _higher(rates)), sensitivity)
+    return _scale_epsilon(_at_or_above(plain, _higher(rates)), sensitivity)
 
 
 def three_zone_on_path(
@@ -59,7 +59,7 @@ def three_zone_on_path(
     Raises:
         Unachievable: no rate within the sampler's range meets the shares.
     """
-    return _scaled(_shape(rates, tolerance, fnr, fpr, exact=not two_sided), sensitivity)
+    return _scale_epsilon(_shape(rates, tolerance, fnr, fpr, exact=not two_sided), sensitivity)
 
 
 @lru_cache(maxsize=1024)
@@ -81,14 +81,14 @@ def _within(
     """The last look at a rate of the path: with the widest shares for early looks that the contract leaves room for."""
     if not early:
         return calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr * (1.0 - MARGIN), fpr=fpr * (1.0 - MARGIN))
-    base = _scheduled(early, rate)
+    base = _make_schedule(early, rate)
     most = min(_WIDEST / sum(base.shares), _MOST_WIDENING)
 
-    def laid(factor: float) -> FunctionalTest | None:
-        return _laid(_times(base, factor), rate, tolerance, fnr, fpr, exact=exact)
+    def lay_scaled(factor: float) -> FunctionalTest | None:
+        return _lay_test(_times(base, factor), rate, tolerance, fnr, fpr, exact=exact)
 
     for low in _FRUGAL:
-        best = laid(low)
+        best = lay_scaled(low)
         if best is not None:
             break
     else:
@@ -96,14 +96,14 @@ def _within(
     if not exact or low < 1.0:
         return best
     for factor in _widenings(1.0, most):
-        wider = laid(factor)
+        wider = lay_scaled(factor)
         if wider is None:
             break
         low, best = factor, wider
     high = min(2.0 * low, most)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        wider = laid(middle)
+        wider = lay_scaled(middle)
         if wider is None:
             high = middle
         else:
@@ -124,7 +124,7 @@ def _beyond(rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool
             early = (*early, rate)
 
     def schedule(rate: Fraction) -> Schedule:
-        return affordable(_scheduled(early, rate), least)
+        return affordable(_make_schedule(early, rate), least)
 
     best = with_looks(union, tolerance, fnr, fpr, schedule(union.rate))
     if not exact:
@@ -143,7 +143,7 @@ def _beyond(rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool
     return best
 
 
-def _scheduled(early: Sequence[Fraction], last: Fraction) -> Schedule:
+def _make_schedule(early: Sequence[Fraction], last: Fraction) -> Schedule:
     """A schedule of given rates: shares in proportion to them, in all no more than the standard schedule's."""
     parts = tuple(rate / last for rate in early)
     shares = [float(part) / 20 for part in parts]
@@ -151,7 +151,7 @@ def _scheduled(early: Sequence[Fraction], last: Fraction) -> Schedule:
     return Schedule(rates=parts, shares=tuple(factor * share for share in shares))
 
 
-def _laid(
+def _lay_test(
     schedule: Schedule, rate: Fraction, tolerance: int, fnr: float, fpr: float, *, exact: bool
 ) -> FunctionalTest | None:
     """The test at a fixed last rate, by the exact law where that may be used, else by the union bound."""
@@ -193,5 +193,5 @@ def _at_or_above(test: FunctionalTest, floor: Fraction) -> FunctionalTest:
     return found
 
 
-def _scaled(test: FunctionalTest, sensitivity: int) -> FunctionalTest:
+def _scale_epsilon(test: FunctionalTest, sensitivity: int) -> FunctionalTest:
     return replace(test, epsilon=at_least(test.rate * sensitivity))

@@ -37,7 +37,8 @@ _TINIEST = 1e-300  # keeps a logarithm finite
 _GUESSES = 3  # of the boundary by how its tail falls, before it is bracketed
 _SURCHARGE = 0.05  # of the last rate: what early looks may cost where the contract is loose
 PROMISED = 1.0 - 0.5 * MARGIN
-"""Of each share, what `missed` and `wrong` say at most: the margin left covers what sums of shares lose to rounding."""
+"""Of each share, what `chance_missed` and `wrong` say at most: the margin left covers what sums of shares lose to
+rounding."""
 _SOLVED = 1e-9
 """What a lower bound on a rate gives away: rates are solved for to some 1e-13."""
 
@@ -79,8 +80,8 @@ def calibrate_three_zone(
 
     Guarantee: both hold over all looks together, for true values beyond by monotonicity; a value whose literal is
     decided at a look of rate `r` has lost `r * sensitivity` (block form: `r`). One-sided, the crossing probabilities
-    are exact; two-sided, they are bounded by the sum of the looks' tails, so that `missed` and `wrong` are convex in
-    the distance.
+    are exact; two-sided, they are bounded by the sum of the looks' tails, so that `chance_missed` and `wrong` are
+    convex in the distance.
 
     Parameters:
         sensitivity, tolerance: integer units, >= 1 and >= 0.
@@ -155,9 +156,9 @@ def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Sch
     if not exact:
         return with_looks(union, tolerance, fnr, fpr, schedule)
     least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
-    tried = cache(lambda rate: _tried(rate, union, tolerance, fnr, fpr, schedule))
+    tried = cache(lambda rate: _try_rate(rate, union, tolerance, fnr, fpr, schedule))
     for slack in (_CLEAR, math.inf) if union.rate <= _SMOOTH else (math.inf,):
-        rate = _bisected(tried, low=least.rate, high=float(union.rate), fall=-1.0 / least.slope_fpr, slack=slack)
+        rate = _bisect_rate(tried, low=least.rate, high=float(union.rate), fall=-1.0 / least.slope_fpr, slack=slack)
         if rate is None:
             return with_looks(union, tolerance, fnr, fpr, schedule)
         found = tried(rate)
@@ -173,7 +174,7 @@ def _union(tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> Functi
     return calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
 
 
-def _bisected(
+def _bisect_rate(
     tried: Callable[[Fraction], "_Tried | None"], *, low: float, high: float, fall: float, slack: float
 ) -> Fraction | None:
     """The last rate that bisection of `[low, high]` finds to meet the shares, None where none does.
@@ -203,7 +204,7 @@ def _bisected(
 def with_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
     """Early looks whose tails stay within their shares and whose zones are nested around the last boundary."""
     zones = _zones(test.rate, test.shift, tolerance, fnr, fpr, schedule)
-    return _looking(test, zones, schedule)
+    return _add_looks(test, zones, schedule)
 
 
 def _zones(rate: Fraction, shift: int, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> tuple[Zone, ...]:
@@ -223,7 +224,7 @@ def _part(rate: Fraction, part: Fraction) -> float:
     return (rate.numerator * part.numerator) / (rate.denominator * part.denominator)
 
 
-def _looking(test: FunctionalTest, zones: Sequence[Zone], schedule: Schedule) -> FunctionalTest:
+def _add_looks(test: FunctionalTest, zones: Sequence[Zone], schedule: Schedule) -> FunctionalTest:
     """The test with early looks at the schedule's parts of its rate."""
     looks = (
         Look(rate=test.rate * part, rejecting=zone.low - 1, accepting=zone.high + 1)
@@ -245,7 +246,7 @@ def exact_at(
     rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
 ) -> FunctionalTest | None:
     """The test at a lower rate, its last boundary moved until the false negatives are just met, if both rates hold."""
-    found = _tried(rate, union, tolerance, fnr, fpr, schedule)
+    found = _try_rate(rate, union, tolerance, fnr, fpr, schedule)
     return None if found is None else found.test
 
 
@@ -258,7 +259,7 @@ class _Tried:
     excess: float
 
 
-def _tried(
+def _try_rate(
     rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
 ) -> _Tried | None:
     if rate * schedule.rates[0] < LEAST_RATE:
@@ -279,10 +280,10 @@ def _tried(
     found = replace(union, rate=rate, shift=-boundary, tie=tie)
     missed_at_one = early + ((1.0 - float(tie)) * at + float(tie) * below)
     kept = 1.0 - 0.75 * MARGIN
-    accepted = _accepted(crossing, found, -tolerance)
+    accepted = _chance_accepted(crossing, found, -tolerance)
     met = missed_at_one <= fnr * kept and accepted <= fpr * kept
     return _Tried(
-        test=_looking(found, zones, schedule) if met else None,
+        test=_add_looks(found, zones, schedule) if met else None,
         excess=math.log(max(accepted, _TINIEST) / (fpr * kept)),
     )
 
@@ -325,29 +326,29 @@ def crossing_of(test: FunctionalTest) -> Crossing:
 
 def exact_rejection(test: FunctionalTest, distance: int) -> float:
     """The probability of being decided false, at whichever look, at a distance in steps of the noise."""
-    return _rejected(crossing_of(test), test, distance)
+    return _chance_rejected(crossing_of(test), test, distance)
 
 
 def exact_acceptance(test: FunctionalTest, distance: int) -> float:
     """The probability of being decided true, accurate where it is tiny."""
-    return _accepted(crossing_of(test), test, distance)
+    return _chance_accepted(crossing_of(test), test, distance)
 
 
-def _rejected(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
+def _chance_rejected(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
     boundary = -test.shift
     last = (1.0 - float(test.tie)) * crossing.last_at_most(boundary, distance)
     last += float(test.tie) * crossing.last_at_most(boundary - 1, distance)
     return sum(crossing.early_rejections(distance)) + last
 
 
-def _accepted(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
+def _chance_accepted(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
     boundary = -test.shift
     last = float(test.tie) * crossing.last_at_least(boundary, distance)
     last += (1.0 - float(test.tie)) * crossing.last_at_least(boundary + 1, distance)
     return sum(crossing.early_acceptances(distance)) + last
 
 
-def missed(test: FunctionalTest, distance: int) -> float:
+def chance_missed(test: FunctionalTest, distance: int) -> float:
     """A bound on the probability that the literal is decided false at a distance, convex from distance one on."""
     tails = sum(lower_tail(float(look.rate), look.rejecting - _steps(test, distance)) for look in test.looks)
     total = tails + rejection(test, distance)
@@ -364,7 +365,7 @@ def wrong(test: FunctionalTest, distance: int) -> float:
 def expected_rate(test: FunctionalTest, distance: int) -> float:
     """The mean rate at which a literal alone on its functional stops, at a distance in steps of the noise."""
     rates = [float(look.rate) for look in test.looks] + [float(test.rate)]
-    reached = (1.0, *crossing_of(test).undecided(distance))
+    reached = (1.0, *crossing_of(test).chances_undecided(distance))
     return sum((rate - before) * chance for rate, before, chance in zip(rates, [0.0, *rates], reached, strict=False))
 
 

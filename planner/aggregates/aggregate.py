@@ -6,13 +6,13 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.refusals import (
-    unsupported,
+    unsupported_aggregate,
     unusable_type,
 )
 from planner.aggregates.row_expression import Arithmetic, Part, RowExpression, Values, row_expression
 from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, start, written
+from planner.parser.tree import bare, position, start, write_node
 from planner.predicates.condition import row_condition
 from planner.question.condition import (
     ALWAYS,
@@ -22,7 +22,7 @@ from planner.question.condition import (
 )
 from planner.question.condition_text import canonical
 from planner.question.model import Measure
-from planner.scope.names import Scope, referenced
+from planner.scope.names import Scope, find_column
 from planner.values.model import Given
 
 
@@ -52,10 +52,10 @@ class Aggregate:
     @property
     def meaning(self) -> tuple[object, ...]:
         """What it computes, whatever its text."""
-        return (self.measure, meaning(self.parts), meaning(self.per))
+        return (self.measure, sum_meaning(self.parts), sum_meaning(self.per))
 
 
-def meaning(parts: tuple[Part, ...]) -> tuple[object, ...]:
+def sum_meaning(parts: tuple[Part, ...]) -> tuple[object, ...]:
     """What parts add up to, whatever their order."""
     return tuple(
         sorted(
@@ -97,29 +97,29 @@ def contains_aggregate(node: exp.Expr) -> bool:
     return node.find(*AGGREGATES) is not None
 
 
-def called(node: exp.Expr, within: GroupScope) -> Call:
+def read_call(node: exp.Expr, within: GroupScope) -> Call:
     """The call without its FILTER. Raises what its FILTER raises."""
     node = bare(node)
     if not isinstance(node, exp.Filter):
         return Call(node, ALWAYS, "")
     filter_ = node.expression.this
     condition = row_condition(filter_, within.scope, within.given)
-    return Call(node.this, condition, f" FILTER (WHERE {written(filter_)})")
+    return Call(node.this, condition, f" FILTER (WHERE {write_node(filter_)})")
 
 
 def aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
     """The aggregate that the expression is. Raises KH204, KH209, and what its FILTER raises."""
-    call = called(node, within)
+    call = read_call(node, within)
     match call.node:
         case exp.Count():
             return _count(call.node, call, within)
         case exp.Sum() | exp.Avg() if not isinstance(bare(call.node.this), exp.Distinct):
             return _total(call.node, call, within)
         case _:
-            raise unsupported(call.node)
+            raise unsupported_aggregate(call.node)
 
 
-def _counting(values: Values, within: GroupScope) -> tuple[Part, ...]:
+def _count_parts(values: Values, within: GroupScope) -> tuple[Part, ...]:
     column = None if values.column is None else within.scope.table.column(values.column)
     return (Part(Fraction(1), column, values.condition, 0),)
 
@@ -134,10 +134,10 @@ def _count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
         values, text = Values(None, ALWAYS), "*"
     else:
         values = row_expression(argument, within.scope, within.given).values
-        column = referenced(argument, within.scope)
-        text = column.name if column else "*" if values == Values(None, ALWAYS) else written(argument)
+        column = find_column(argument, within.scope)
+        text = column.name if column else "*" if values == Values(None, ALWAYS) else write_node(argument)
     values = values.where(call.condition)
-    return _counts(node, f"count({text}){call.suffix}", Measure.ROWS, _counting(values, within))
+    return _counts(node, f"count({text}){call.suffix}", Measure.ROWS, _count_parts(values, within))
 
 
 def _counts(node: exp.Expr, text: str, measure: Measure, parts: tuple[Part, ...]) -> Aggregate:
@@ -154,20 +154,20 @@ def _counts(node: exp.Expr, text: str, measure: Measure, parts: tuple[Part, ...]
 
 
 def _distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: GroupScope) -> Aggregate:
-    chosen = _filtered(distinct)
+    chosen = _split_distinct_case(distinct)
     if chosen is not None:  # what BI tools write for FILTER
         when, counts = chosen
         condition = all_of((row_condition(when, within.scope, within.given), call.condition))
         earlier = call.suffix.removeprefix(" FILTER (WHERE ").removesuffix(")")
-        both = f"({earlier}) AND ({written(when)})" if earlier else written(when)
+        both = f"({earlier}) AND ({write_node(when)})" if earlier else write_node(when)
         suffix = f" FILTER (WHERE {both})"
         return _distinct(node, counts, Call(call.node, condition, suffix), within)
     items = [part for item in distinct.expressions for part in _parts(bare(item))]
-    found = [referenced(item, within.scope) for item in items]
+    found = [find_column(item, within.scope) for item in items]
     counted = {column.name for column in found if column is not None}
     keys = {column.name for column in within.keys} | within.fixed | fixed_columns(call.condition)
     unit = set(within.scope.table.unit)
-    names = ", ".join(written(item) for item in items)
+    names = ", ".join(write_node(item) for item in items)
     if len(items) == 1 and found[0] is not None and not (unit and unit <= counted | keys and counted <= unit | keys):
         return _values(node, found[0], call, within)
     if not unit or len(counted) == 0 or not unit <= counted | keys or not counted <= unit | keys:
@@ -178,7 +178,7 @@ def _distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: Group
     return _counts(node, f"count(DISTINCT {names}){call.suffix}", measure, parts)
 
 
-def _filtered(distinct: exp.Distinct) -> tuple[exp.Expr, exp.Distinct] | None:
+def _split_distinct_case(distinct: exp.Distinct) -> tuple[exp.Expr, exp.Distinct] | None:
     """`DISTINCT CASE WHEN c THEN x END` as c and `DISTINCT x`: of other rows the value is NULL and does not count."""
     case = bare(distinct.expressions[0]) if len(distinct.expressions) == 1 else None
     if not isinstance(case, exp.Case) or case.this is not None or len(case.args["ifs"]) != 1:
@@ -231,9 +231,9 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
 def _total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate:
     function = "sum" if isinstance(node, exp.Sum) else "avg"
     summed = row_expression(node.this, within.scope, within.given).where(call.condition)
-    column = referenced(node.this, within.scope)
-    argument = column.name if column else written(bare(node.this))
-    per = _counting(summed.values, within) if function == "avg" else ()
+    column = find_column(node.this, within.scope)
+    argument = column.name if column else write_node(bare(node.this))
+    per = _count_parts(summed.values, within) if function == "avg" else ()
     return Aggregate(
         function=function,
         measure=Measure.TOTAL,
@@ -242,11 +242,11 @@ def _total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate
         values=(summed.values,),
         text=f"{function}({argument}){call.suffix}",
         offset=start(node) or 0,
-        arithmetic=_summed(summed, average=function == "avg"),
+        arithmetic=_arithmetic_of_sum(summed, average=function == "avg"),
     )
 
 
-def _summed(summed: RowExpression, *, average: bool) -> Arithmetic:
+def _arithmetic_of_sum(summed: RowExpression, *, average: bool) -> Arithmetic:
     """How PostgreSQL computes with the sum or mean; the sum of bigint is numeric."""
     columns = [part.column for part in summed.parts if part.column is not None]
     wide = any(column.sql_type is SqlType.INTEGER and column.declared == "bigint" for column in columns)

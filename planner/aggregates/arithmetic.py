@@ -6,9 +6,9 @@ from math import floor
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate, meaning
+from planner.aggregates.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate, sum_meaning
 from planner.aggregates.key_numbers import KeyNumbers
-from planner.aggregates.key_thresholds import is_public, key_numbers, undetermined
+from planner.aggregates.key_thresholds import is_public, key_numbers, refusal_of_columns
 from planner.aggregates.refusals import (
     added_to_replaced,
     divided_by_different_values,
@@ -61,7 +61,7 @@ class Linear:
         """This and a multiple of another."""
         summands = list(self.summands)
         for found, coefficient in other.summands:
-            summands = _added(summands, found, factor * coefficient)
+            summands = _add_summand(summands, found, factor * coefficient)
         missing = None
         if self.missing is not None and not other.summands:
             missing = self.missing + factor * other.constant
@@ -101,7 +101,7 @@ def _together(one: KeyNumbers | None, other: KeyNumbers | None, factor: Fraction
     return one.plus(other.times(factor))
 
 
-def _added(
+def _add_summand(
     summands: list[tuple[Aggregate, Fraction]], found: Aggregate, coefficient: Fraction
 ) -> list[tuple[Aggregate, Fraction]]:
     for index, (known, before) in enumerate(summands):
@@ -141,13 +141,13 @@ def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
         case exp.Coalesce():
             return _coalesce(node, within)
         case _ if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.Window):
-            return _called(node, within)
+            return _read_aggregate(node, within)
         case _:
-            raise undetermined(node, within) or not_linear(node)
+            raise refusal_of_columns(node, within) or not_linear(node)
 
 
-def _called(node: exp.Expr, within: GroupScope) -> Linear:
-    if (problem := undetermined(node, within)) is not None:
+def _read_aggregate(node: exp.Expr, within: GroupScope) -> Linear:
+    if (problem := refusal_of_columns(node, within)) is not None:
         raise problem
     found = aggregate(node, within)
     return Linear(((found, Fraction(1)),), Fraction(0), found.arithmetic)
@@ -272,7 +272,7 @@ def least_per_row(parts: tuple[Part, ...]) -> Fraction:
 
 def same_rows(one: tuple[Part, ...], other: tuple[Part, ...], within: GroupScope) -> bool:
     """Whether two counts are provably of the same rows."""
-    if meaning(one) == meaning(other):
+    if sum_meaning(one) == sum_meaning(other):
         return True
     if len(one) != 1 or len(other) != 1 or canonical(one[0].condition) != canonical(other[0].condition):
         return False

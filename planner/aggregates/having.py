@@ -21,12 +21,12 @@ from planner.aggregates.refusals import (
     divides_integers,
     mean_against_keys,
     true_without_values,
-    unsupported,
+    unsupported_aggregate,
 )
 from planner.aggregates.row_expression import Arithmetic, Part
 from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, written
+from planner.parser.tree import bare, position, write_node
 from planner.predicates.condition import row_truth
 from planner.predicates.refusals import subquery_inside
 from planner.question.condition import ALWAYS
@@ -42,7 +42,7 @@ _TRUTHS = (*OPERATORS, exp.And, exp.Or, exp.Not, exp.Between, exp.In)
 _ALONE = (Measure.UNITS, Measure.VALUES)
 
 
-def having(node: exp.Expr, within: GroupScope) -> Having:
+def read_having(node: exp.Expr, within: GroupScope) -> Having:
     """The formula that the expression writes. Raises KH2xx for what is not a formula of threshold atoms."""
     return _formula(node, within, negated=False)
 
@@ -54,21 +54,21 @@ def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
     match node:
         case exp.And() | exp.Or():
             children = [_formula(child, within, negated=negated) for child in node.flatten()]
-            return _joined(children, conjunction=isinstance(node, exp.And) is not negated)
+            return _join_children(children, conjunction=isinstance(node, exp.And) is not negated)
         case exp.Not():
             return _formula(node.this, within, negated=not negated)
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-            return _compared(node, node.this, OPERATORS[type(node)], node.expression, within, negated=negated)
+            return _read_comparison(node, node.this, OPERATORS[type(node)], node.expression, within, negated=negated)
         case exp.Between() if not node.args.get("symmetric"):
             low, high = node.args["low"], node.args["high"]
             sides = (
-                _compared(node, node.this, ">=", low, within, negated=negated),
-                _compared(node, node.this, "<=", high, within, negated=negated),
+                _read_comparison(node, node.this, ">=", low, within, negated=negated),
+                _read_comparison(node, node.this, "<=", high, within, negated=negated),
             )
-            return _joined(sides, conjunction=not negated)
+            return _join_children(sides, conjunction=not negated)
         case exp.In() if node.expressions:
-            cases = [_compared(node, node.this, "=", item, within, negated=negated) for item in node.expressions]
-            return _joined(cases, conjunction=negated)
+            cases = [_read_comparison(node, node.this, "=", item, within, negated=negated) for item in node.expressions]
+            return _join_children(cases, conjunction=negated)
         case exp.Is() if isinstance(bare(node.expression), exp.Boolean):
             wanted = bool(bare(node.expression).this)
             held = _formula(node.this, within, negated=not wanted)
@@ -88,7 +88,7 @@ def _is_count(node: exp.Expr) -> bool:
     return isinstance(node.this if isinstance(node, exp.Filter) else node, exp.Count)
 
 
-def _joined(children: Iterable[Having], *, conjunction: bool) -> Having:
+def _join_children(children: Iterable[Having], *, conjunction: bool) -> Having:
     """The children joined, flattened, without constants."""
     kind, other = (Every, Some) if conjunction else (Some, Every)
     kept: dict[Having, None] = {}
@@ -107,7 +107,7 @@ def _constant_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> H
         if node.find(exp.Query):
             raise subquery_inside(node) from None
         raise KeyholeError(
-            "KH207", f"{written(node)[:80]} is not a threshold atom", hint=_HINT, position=position(node)
+            "KH207", f"{write_node(node)[:80]} is not a threshold atom", hint=_HINT, position=position(node)
         ) from None
     if value is None:
         return FAILS
@@ -116,7 +116,7 @@ def _constant_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> H
     return HOLDS if value is not negated else FAILS
 
 
-def _compared(
+def _read_comparison(
     node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope, *, negated: bool
 ) -> Having:
     if not contains_aggregate(left) and not contains_aggregate(right):
@@ -139,7 +139,7 @@ def _compared(
     if is_variance(right, within):
         return variance_comparison(right, FLIPPED[operator], left, within)
     if isinstance(left, exp.Round | exp.Floor | exp.Ceil):
-        return _rounded(left, operator, right, within)
+        return _compare_rounded(left, operator, right, within)
     return _linearly(node, left, operator, right, within)
 
 
@@ -183,7 +183,7 @@ def _comparison(difference: Linear, operator: str, node: exp.Expr, at: int | Non
         scale = Fraction(1 if scale > 0 else -1)  # a ratio in percent keeps its unit
     operator = operator if scale > 0 else FLIPPED[operator]
     threshold = -difference.constant / scale
-    own = None if difference.own is None else difference.own.times(-1 / scale).shifted(threshold)
+    own = None if difference.own is None else difference.own.times(-1 / scale).shift(threshold)
     summands = tuple((found, coefficient / scale) for found, coefficient in difference.summands if coefficient)
     per = _common_per(summands, node, within)
     if any(found.measure in _ALONE for found, _ in summands) and len(summands) > 1:
@@ -260,14 +260,16 @@ def _common_per(
         return first
     raise KeyholeError(
         "KH204",
-        f"{written(node)[:80]} compares means or ratios over different rows",
+        f"{write_node(node)[:80]} compares means or ratios over different rows",
         detail="Two means can be compared by their sums only where both are over the same rows.",
         hint="Add the same FILTER (WHERE x IS NOT NULL AND y IS NOT NULL) to both, or ask one atom each.",
         position=position(node),
     )
 
 
-def _rounded(left: exp.Round | exp.Floor | exp.Ceil, operator: str, right: exp.Expr, within: GroupScope) -> Having:
+def _compare_rounded(
+    left: exp.Round | exp.Floor | exp.Ceil, operator: str, right: exp.Expr, within: GroupScope
+) -> Having:
     """A rounded aggregate against a constant: against the edges of the steps that qualify."""
     inner, threshold = linear(left.this, within), linear(right, within)
     if inner is None or threshold is None:
@@ -279,8 +281,8 @@ def _rounded(left: exp.Round | exp.Floor | exp.Ceil, operator: str, right: exp.E
     if isinstance(left, exp.Round) and inner.arithmetic is Arithmetic.FLOATING:
         raise KeyholeError(
             "KH204",
-            f"{written(left)[:80]} rounds a double, where halves go to even numbers",
-            hint=f"Compare {written(left.this)[:80]} itself, or round({written(left.this)[:60]}::numeric, 2).",
+            f"{write_node(left)[:80]} rounds a double, where halves go to even numbers",
+            hint=f"Compare {write_node(left.this)[:80]} itself, or round({write_node(left.this)[:60]}::numeric, 2).",
             position=position(left),
         )
     step = Fraction(1, 10**places) if places >= 0 else Fraction(10**-places)
@@ -333,11 +335,11 @@ def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) ->
     if node.find(exp.Query):
         raise subquery_inside(node)
     if (unknown := node.find(exp.Anonymous)) is not None:
-        raise unsupported(unknown)
+        raise unsupported_aggregate(unknown)
     if node.find(exp.Column) is not None:
         raise KeyholeError(
             "KH207",
-            f"{written(node)[:80]} is a condition on rows or keys, inside OR or NOT",
+            f"{write_node(node)[:80]} is a condition on rows or keys, inside OR or NOT",
             hint=_one_question_each(node)
             or "Move it to WHERE, joined by AND, one question each, and join them by UNION.",
             position=position(node),
@@ -362,5 +364,5 @@ def _one_question_each(node: exp.Expr) -> str | None:
         question = select.copy()
         question.set("with_", None)
         question.set("having", exp.Having(this=exp.and_(*kept, copy=False)))
-        questions.append(written(question.where(*moved, copy=False) if moved else question))
+        questions.append(write_node(question.where(*moved, copy=False) if moved else question))
     return f"{' UNION '.join(questions)};"

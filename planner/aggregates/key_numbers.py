@@ -46,7 +46,7 @@ class KeyNumbers:
             present=tuple(dict.fromkeys((*self.present, *other.present))),
         )
 
-    def shifted(self, constant: Fraction) -> "KeyNumbers":
+    def shift(self, constant: Fraction) -> "KeyNumbers":
         """Each plus a constant."""
         return replace(
             self,

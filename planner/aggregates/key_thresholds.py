@@ -20,10 +20,10 @@ from planner.aggregates.refusals import (
 from planner.aggregates.row_expression import Arithmetic, Values
 from planner.catalog.model import Column, Lookup, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import name, position, written
+from planner.parser.tree import name, position, write_node
 from planner.question.condition import ALWAYS
 from planner.scope.functional_dependencies import by_key
-from planner.scope.names import referenced
+from planner.scope.names import find_column
 from planner.values.expressions import fold
 from planner.values.model import Constant, Number, Untyped, number
 
@@ -35,7 +35,7 @@ def is_public(node: exp.Expr, within: GroupScope) -> bool:
     plain = _once(node)
     if plain.find(exp.Query) is not None or contains_aggregate(plain):
         return False
-    columns = [referenced(column, within.scope) for column in plain.find_all(exp.Column)]
+    columns = [find_column(column, within.scope) for column in plain.find_all(exp.Column)]
     return bool(columns) and all(column is not None and _keys(column, within) for column in columns)
 
 
@@ -44,7 +44,7 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
     plain = _once(node)
     columns: dict[tuple[str, str], Column] = {}
     for read in plain.find_all(exp.Column):
-        column = referenced(read, within.scope)
+        column = find_column(read, within.scope)
         assert column is not None
         if column.sql_type not in _NUMBERS:
             raise KeyholeError(
@@ -54,11 +54,15 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
                 position=position(node),
             )
         columns[name(read.args.get("table")), name(read.this)] = column
-    keys = [key for key in within.keys if all(_found(column, key, within) is not None for column in columns.values())]
+    keys = [
+        key
+        for key in within.keys
+        if all(_look_up_values(column, key, within) is not None for column in columns.values())
+    ]
     if not keys:
         raise of_several_keys(node)
     key = keys[0]
-    found = {place: _found(column, key, within) or {} for place, column in columns.items()}
+    found = {place: _look_up_values(column, key, within) or {} for place, column in columns.items()}
     folded: dict[tuple[Value | None, ...], Number | None] = {}
     numbers: list[Number | None] = []
     for value in dict(within.values)[key.name]:
@@ -67,11 +71,11 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
             known = {place: _constant(one, column) for (place, column), one in zip(columns.items(), at, strict=True)}
             folded[at] = _number(fold(plain, replace(within.given, columns=known)), node)
         numbers.append(folded[at])
-    spelled = dict.fromkeys(within.scope.spelled(column) for column in columns.values())
+    spelled = dict.fromkeys(within.scope.spell_column(column) for column in columns.values())
     made = KeyNumbers(
         key=key.name,
         numbers=tuple(None if one is None else one.value for one in numbers),
-        parts=((Fraction(1), written(plain)),),
+        parts=((Fraction(1), write_node(plain)),),
         columns=tuple(spelled),
         present=(Values(None, ALWAYS),) if contains_aggregate(node) else (),
     )
@@ -93,7 +97,7 @@ def mean_less(left: exp.Expr, threshold: exp.Expr) -> exp.Expr | None:
     return exp.Filter(this=mean, expression=left.expression.copy()) if isinstance(left, exp.Filter) else mean
 
 
-def undetermined(node: exp.Expr, within: GroupScope) -> KeyholeError | None:
+def refusal_of_columns(node: exp.Expr, within: GroupScope) -> KeyholeError | None:
     """KH208 for a threshold that columns give, with the key by which each group would have one, if there is some.
 
     None for what reads no columns, and for an aggregate that no further key would make the same in a whole group.
@@ -101,7 +105,7 @@ def undetermined(node: exp.Expr, within: GroupScope) -> KeyholeError | None:
     plain = _once(node)
     if contains_aggregate(plain) or plain.find(exp.Query) is not None:
         return None
-    read = [column for one in plain.find_all(exp.Column) if (column := referenced(one, within.scope)) is not None]
+    read = [column for one in plain.find_all(exp.Column) if (column := find_column(one, within.scope)) is not None]
     columns = [column for column in read if not _keys(column, within)]
     by = [
         key
@@ -111,10 +115,10 @@ def undetermined(node: exp.Expr, within: GroupScope) -> KeyholeError | None:
     by.sort(key=lambda key: (key in columns, isinstance(key.derivation, Lookup)))
     if not columns or (contains_aggregate(node) and not (by and by[0] not in columns)):
         return None
-    spelled = ", ".join(dict.fromkeys(within.scope.spelled(column) for column in columns))
+    spelled = ", ".join(dict.fromkeys(within.scope.spell_column(column) for column in columns))
     hint = "Compare an aggregate with a number, a parameter, or a public table's column joined by one of the keys."
     if by:
-        hint = f"Add {within.scope.spelled(by[0])} to GROUP BY, so that every group has one {spelled}."
+        hint = f"Add {within.scope.spell_column(by[0])} to GROUP BY, so that every group has one {spelled}."
     return no_constant_threshold(node, detail="A group may have several values of it: no key determines it.", hint=hint)
 
 
@@ -129,10 +133,10 @@ def _once(node: exp.Expr) -> exp.Expr:
 
 
 def _keys(column: Column, within: GroupScope) -> bool:
-    return any(_found(column, key, within) is not None for key in within.keys)
+    return any(_look_up_values(column, key, within) is not None for key in within.keys)
 
 
-def _found(column: Column, key: Column, within: GroupScope) -> Mapping[Value, Value | None] | None:
+def _look_up_values(column: Column, key: Column, within: GroupScope) -> Mapping[Value, Value | None] | None:
     values = dict(within.values).get(key.name)
     return None if values is None else by_key(column, key, values)
 
@@ -153,7 +157,7 @@ def _number(value: Constant, node: exp.Expr) -> Number | None:
         case Untyped(text):
             return number(text, node)
         case _:
-            raise KeyholeError("KH208", f"{written(node)[:80]} is not a number", position=position(node))
+            raise KeyholeError("KH208", f"{write_node(node)[:80]} is not a number", position=position(node))
 
 
 def without_missing(

@@ -24,26 +24,26 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import Call, GroupScope, called, contains_aggregate
+from planner.aggregates.aggregate import Call, GroupScope, contains_aggregate, read_call
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Slack, Some
 from planner.aggregates.refusals import (
     counts_from_above,
-    unsupported,
+    unsupported_aggregate,
 )
 from planner.aggregates.row_expression import Part, Values
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, written
-from planner.predicates.column_comparison import compared
+from planner.parser.tree import bare, position, write_node
+from planner.predicates.column_comparison import compare_column
 from planner.predicates.condition import row_truth
 from planner.question.condition import (
     Condition,
     all_of,
     any_of,
 )
-from planner.question.condition_text import spelled
+from planner.question.condition_text import spell_condition
 from planner.question.model import Measure
-from planner.scope.names import referenced
+from planner.scope.names import find_column
 from planner.values.expressions import fold
 from planner.values.model import Constant, NotConstant, Number
 from planner.values.operators import OPPOSITE
@@ -71,7 +71,7 @@ class _Picked:
 
 def picks_a_value(node: exp.Expr) -> bool:
     """Whether the expression is max, min, median or a percentile."""
-    inner = _unfiltered(node)
+    inner = _strip_filter(node)
     if isinstance(inner, exp.WithinGroup):
         return isinstance(inner.this, exp.PercentileCont | exp.PercentileDisc)
     return isinstance(inner, exp.Max | exp.Min | exp.Median)
@@ -79,10 +79,10 @@ def picks_a_value(node: exp.Expr) -> bool:
 
 def is_truth(node: exp.Expr) -> bool:
     """Whether the expression is bool_and or bool_or."""
-    return isinstance(_unfiltered(node), exp.LogicalAnd | exp.LogicalOr)
+    return isinstance(_strip_filter(node), exp.LogicalAnd | exp.LogicalOr)
 
 
-def _unfiltered(node: exp.Expr) -> exp.Expr:
+def _strip_filter(node: exp.Expr) -> exp.Expr:
     node = bare(node)
     return node.this if isinstance(node, exp.Filter) else node
 
@@ -94,14 +94,14 @@ def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within:
     except NotConstant:
         raise KeyholeError(
             "KH208",
-            f"{written(threshold)[:80]} is not a constant threshold",
+            f"{write_node(threshold)[:80]} is not a constant threshold",
             detail="max, min, percentiles and median are compared with a constant each.",
             hint="Compare an aggregate with a number or a parameter: max(x) > 80 AND min(x) < 20.",
-            position=position(_unfiltered(node) if contains_aggregate(threshold) else threshold),
+            position=position(_strip_filter(node) if contains_aggregate(threshold) else threshold),
         ) from None
     if constant is None:
         return FAILS
-    picked = _picked(called(node, within), within)
+    picked = _read_pick(read_call(node, within), within)
     if operator == "=":
         return Every(tuple(_one(picked, side, constant, threshold) for side in (">=", "<=")))
     if operator == "<>":
@@ -109,7 +109,7 @@ def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within:
     return _one(picked, operator, constant, threshold)
 
 
-def _picked(call: Call, within: GroupScope) -> _Picked:
+def _read_pick(call: Call, within: GroupScope) -> _Picked:
     node = call.node
     argument: exp.Expr = node.this
     function, share = "max" if isinstance(node, exp.Max) else "min", None
@@ -125,12 +125,12 @@ def _picked(call: Call, within: GroupScope) -> _Picked:
                 raise counts_from_above(node, ordered)
             share = 1 - share
     elif node.expressions:
-        raise unsupported(node)
-    column = referenced(argument, within.scope)
+        raise unsupported_aggregate(node)
+    column = find_column(argument, within.scope)
     if column is None:
         raise KeyholeError(
             "KH204",
-            f"{function} of {written(argument)[:80]} is not supported",
+            f"{function} of {write_node(argument)[:80]} is not supported",
             detail="It is over one declared column.",
             hint="Ask the owner to expose the expression as a column of a view.",
             position=position(argument),
@@ -140,7 +140,7 @@ def _picked(call: Call, within: GroupScope) -> _Picked:
         raise KeyholeError(
             "KH204", f'column "{column.name}" of type {column.declared} has no {function}', position=position(argument)
         )
-    text = f"{f'median({column.name})' if function == 'median' else written(node)}{call.suffix}"
+    text = f"{f'median({column.name})' if function == 'median' else write_node(node)}{call.suffix}"
     return _Picked(node, function, column, call.condition, text, share)
 
 
@@ -152,7 +152,7 @@ def _share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
     if not isinstance(value, Number) or not 0 < value.value <= 1 or len(node.expression.expressions) != 1:
         raise KeyholeError(
             "KH204",
-            f"{written(node)[:80]} is not a percentile that Keyhole tests",
+            f"{write_node(node)[:80]} is not a percentile that Keyhole tests",
             detail="The share is one constant above 0 and at most 1, the order is by one column.",
             hint="Write for example percentile_disc(0.9) WITHIN GROUP (ORDER BY x) > t.",
             position=position(node),
@@ -167,11 +167,11 @@ def _one(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> 
 
 
 def _beyond(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Condition:
-    return all_of((picked.condition, compared(picked.column, operator, constant, node).true))
+    return all_of((picked.condition, compare_column(picked.column, operator, constant, node).true))
 
 
 def _text(picked: _Picked, operator: str, node: exp.Expr) -> str:
-    return f"{picked.text} {operator} {written(node)}"
+    return f"{picked.text} {operator} {write_node(node)}"
 
 
 def _extreme(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
@@ -200,7 +200,7 @@ def record(
     position: int | None,
 ) -> Comparison:
     """At least one row of `counted`, or, among `values`, none: a comparison that hinges on one record."""
-    advice = f"count(*) FILTER (WHERE {spelled(counted)}) {'>=' if exists else '<'} 5"
+    advice = f"count(*) FILTER (WHERE {spell_condition(counted)}) {'>=' if exists else '<'} 5"
     return Comparison(
         text=text,
         left=left,
@@ -250,13 +250,13 @@ def _percentile(picked: _Picked, share: Fraction, operator: str, constant: Const
 
 def truth_comparison(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
     """`bool_and(c)`, `bool_or(c)` or the negation of one, as a count. Raises what the condition raises."""
-    call = called(node, within)
+    call = read_call(node, within)
     truth = row_truth(call.node.this, within.scope, within.given)
     every = isinstance(call.node, exp.LogicalAnd)
     counted = all_of((call.condition, truth.false if every else truth.true))
     known = Values(None, all_of((call.condition, any_of((truth.true, truth.false)))))
     function = "bool_and" if every else "bool_or"
-    left = f"{function}({written(bare(call.node.this))}){call.suffix}"
+    left = f"{function}({write_node(bare(call.node.this))}){call.suffix}"
     return record(
         f"NOT {left}" if negated else left,
         left,

@@ -4,7 +4,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
-from planner.parser.tree import position, written
+from planner.parser.tree import position, write_node
 
 _VARIANCES: dict[type[exp.Expr], str] = {
     exp.Variance: "variance",
@@ -27,14 +27,18 @@ def unusable_type(column: Column, node: exp.Expr) -> KeyholeError:
 def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = None) -> KeyholeError:
     """KH208 for a threshold that is no constant."""
     return KeyholeError(
-        "KH208", f"{written(node)[:80]} is not a constant threshold", detail=detail, hint=hint, position=position(node)
+        "KH208",
+        f"{write_node(node)[:80]} is not a constant threshold",
+        detail=detail,
+        hint=hint,
+        position=position(node),
     )
 
 
 def no_number(node: exp.Expr) -> KeyholeError:
     """KH208 for a threshold that is a constant of another type."""
     return KeyholeError(
-        "KH208", f"{written(node)[:80]} is not a number", detail="A threshold is a number.", position=position(node)
+        "KH208", f"{write_node(node)[:80]} is not a number", detail="A threshold is a number.", position=position(node)
     )
 
 
@@ -42,7 +46,7 @@ def no_sum_over_rows(node: exp.Expr) -> KeyholeError:
     """KH204 for arithmetic over aggregates that is neither a sum, a mean nor a ratio."""
     return KeyholeError(
         "KH204",
-        f"{written(node)[:80]} is not supported",
+        f"{write_node(node)[:80]} is not supported",
         detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
         hint="Compare count, sum, avg or a ratio of two of them with a constant.",
         position=position(node),
@@ -51,10 +55,10 @@ def no_sum_over_rows(node: exp.Expr) -> KeyholeError:
 
 def divided_by_different_values(ratio: exp.Div, counted: exp.Distinct) -> KeyholeError:
     """KH204 for an aggregate divided by how many different values there are."""
-    names = ", ".join(written(item) for item in counted.expressions)
+    names = ", ".join(write_node(item) for item in counted.expressions)
     return KeyholeError(
         "KH204",
-        f"{written(ratio)[:80]} divides by a count of different values",
+        f"{write_node(ratio)[:80]} divides by a count of different values",
         detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
         "subquery that groups by the unit.",
         hint=f"Write ... HAVING avg(n) >= 2 over a subquery: SELECT <keys>, {names}, count(*) AS n FROM ... "
@@ -63,7 +67,7 @@ def divided_by_different_values(ratio: exp.Div, counted: exp.Distinct) -> Keyhol
     )
 
 
-def unsupported(call: exp.Expr) -> KeyholeError:
+def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
     """KH204 for an aggregate that is none of the supported ones, with what to ask instead."""
     column = next((str(found.name) for found in call.find_all(exp.Column)), "x")
     if type(call) in _VARIANCES:
@@ -79,7 +83,7 @@ def unsupported(call: exp.Expr) -> KeyholeError:
         detail = "HAVING may use count, sum, avg, max, min, percentiles, bool_and and bool_or, each with FILTER."
         hint = "Ask for example count(*) FILTER (WHERE ...) >= m, sum(x) > t or avg(x) > t."
     return KeyholeError(
-        "KH204", f"{written(call)[:80]} is not supported", detail=detail, hint=hint, position=position(call)
+        "KH204", f"{write_node(call)[:80]} is not supported", detail=detail, hint=hint, position=position(call)
     )
 
 
@@ -87,22 +91,22 @@ def divides_integers(node: exp.Div) -> KeyholeError:
     """KH204 for a quotient of whole numbers."""
     return KeyholeError(
         "KH204",
-        f"{written(node)[:80]} divides integers, which drops the remainder",
+        f"{write_node(node)[:80]} divides integers, which drops the remainder",
         detail="In SQL 3 / 4 is 0.",
-        hint=f"Make one side a decimal: 1.0 * {_enclosed(node.this)} / {_enclosed(node.expression)}",
+        hint=f"Make one side a decimal: 1.0 * {_parenthesise(node.this)} / {_parenthesise(node.expression)}",
         position=position(node),
     )
 
 
-def _enclosed(node: exp.Expr) -> str:
-    return f"({written(node)})" if isinstance(node, exp.Binary) else written(node)
+def _parenthesise(node: exp.Expr) -> str:
+    return f"({write_node(node)})" if isinstance(node, exp.Binary) else write_node(node)
 
 
 def weighed_by_key(node: exp.Expr) -> KeyholeError:
     """KH204 for an aggregate times a number that a key determines."""
     return KeyholeError(
         "KH204",
-        f"{written(node)[:80]} weighs an aggregate by a number of its own for each group",
+        f"{write_node(node)[:80]} weighs an aggregate by a number of its own for each group",
         detail="A number that a key determines may be a threshold, added to it or subtracted from it.",
         hint="Move it to the other side: count(*) > 0.8 * capacity.",
         position=position(node),
@@ -113,7 +117,7 @@ def divisor_not_positive(node: exp.Div) -> KeyholeError:
     """KH204 for a ratio whose divisor may be 0 or less."""
     return KeyholeError(
         "KH204",
-        f"{written(node.expression)[:80]} is not known to be positive, so nothing can be divided by it",
+        f"{write_node(node.expression)[:80]} is not known to be positive, so nothing can be divided by it",
         detail="A ratio is tested by multiplying its divisor out, which needs a count, or a sum of positive values.",
         hint="Divide by count(*), or ask the owner to declare bounds above 0 for the column.",
         position=position(node.expression),
@@ -124,7 +128,7 @@ def added_to_replaced(node: exp.Expr) -> KeyholeError:
     """KH204 for what is added to a COALESCE of a mean or ratio."""
     return KeyholeError(
         "KH204",
-        f"{written(node)[:80]} adds to a mean or ratio that may be replaced",
+        f"{write_node(node)[:80]} adds to a mean or ratio that may be replaced",
         hint="Compare coalesce(avg(x), 0) itself with a constant.",
         position=position(node),
     )
@@ -134,7 +138,7 @@ def mean_against_keys(node: exp.Expr) -> KeyholeError:
     """KH204 for a mean, ratio or COALESCE against a number that a key determines."""
     return KeyholeError(
         "KH204",
-        f"{written(node)[:80]} compares a mean, ratio or replaced value with a threshold of its own for every group",
+        f"{write_node(node)[:80]} compares a mean, ratio or replaced value with a threshold of its own for every group",
         detail="Counts, sums, and means by themselves are compared with a number that a key determines.",
         hint="Ask avg(x) > target, or count(*) > 0.8 * capacity.",
         position=position(node),
@@ -145,7 +149,7 @@ def compared_with_itself(node: exp.Expr) -> KeyholeError:
     """KH204 for an aggregate on both sides."""
     return KeyholeError(
         "KH204",
-        f"{written(node)[:80]} compares an aggregate with itself",
+        f"{write_node(node)[:80]} compares an aggregate with itself",
         hint="Compare it with a constant.",
         position=position(node),
     )
@@ -155,7 +159,7 @@ def true_without_values(node: exp.Expr) -> KeyholeError:
     """KH204 for a COALESCE that alone makes a comparison true."""
     return KeyholeError(
         "KH204",
-        f"{written(node)[:80]} holds for groups without values, and not because of their values",
+        f"{write_node(node)[:80]} holds for groups without values, and not because of their values",
         detail="What replaces NULL qualifies, while the aggregate over no rows does not.",
         hint="Leave COALESCE away, or ask OR count(x) < 1 as an atom of its own.",
         position=position(node),
@@ -166,7 +170,7 @@ def of_several_keys(node: exp.Expr) -> KeyholeError:
     """KH208 for a threshold that no single key determines."""
     return KeyholeError(
         "KH208",
-        f"{written(node)[:80]} is not determined by one key",
+        f"{write_node(node)[:80]} is not determined by one key",
         detail="A threshold of its own for every group is looked up by one of the GROUP BY keys.",
         hint="Compare with columns of a public table that is joined by one of the keys.",
         position=position(node),
@@ -177,7 +181,7 @@ def counts_from_above(node: exp.Expr, ordered: exp.Expr) -> KeyholeError:
     """KH204 for a percentile of a descending order."""
     return KeyholeError(
         "KH204",
-        f"{written(node)[:80]} counts from above",
+        f"{write_node(node)[:80]} counts from above",
         detail="percentile_disc takes the next value in its own order, so the two directions differ by up to a row.",
         hint="Order ascending and take 1 - p: percentile_disc(0.1) WITHIN GROUP (ORDER BY x) for 0.9 descending.",
         position=position(ordered),
@@ -188,7 +192,7 @@ def not_of_one_column(call: exp.Expr) -> KeyholeError:
     """KH204 for the variance of anything but a linear expression of one column."""
     return KeyholeError(
         "KH204",
-        f"{written(call)[:80]} is not the variance of one column",
+        f"{write_node(call)[:80]} is not the variance of one column",
         detail="A variance is taken of one column, times and plus constants, among the rows of its FILTER.",
         hint="Leave out rows without a value, which a variance does not count anyway, or ask the owner to expose the "
         "expression as a column of a view, with bounds.",

@@ -16,10 +16,10 @@ from planner.aggregates.refusals import (
 )
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, written
+from planner.parser.tree import bare, position, write_node
 from planner.predicates.condition import row_truth
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of
-from planner.scope.names import Scope, referenced
+from planner.scope.names import Scope, find_column
 from planner.values.expressions import fold
 from planner.values.model import Given, NotConstant, Number, Untyped, number
 
@@ -101,28 +101,28 @@ def _complement(values: Values) -> Condition | None:
 
 def row_expression(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
     """The expression as parts. Raises KH204 for what is not on the allow-list, KH2xx for its conditions."""
-    made = _read(node, scope, given)
+    made = _read_node(node, scope, given)
     if len(made.parts) > MOST_PARTS:
-        raise _unsupported(node, "has too many cases")
+        raise _refusal(node, "has too many cases")
     return made
 
 
-def _unsupported(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
+def _refusal(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
     return KeyholeError(
         "KH204",
-        f"an aggregate of {written(node)[:80]} {why}",
+        f"an aggregate of {write_node(node)[:80]} {why}",
         detail="An aggregate adds up columns times constants, CASE, COALESCE, sums and differences of these.",
         hint="Ask the owner to expose the expression as a column of a view, with bounds.",
         position=position(node),
     )
 
 
-def _read(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
+def _read_node(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
     node = bare(node)
     constant = _constant(node, given)
     if constant is not None:
         return constant
-    column = referenced(node, scope)
+    column = find_column(node, scope)
     if column is not None:
         return _column(column, node)
     match node:
@@ -132,17 +132,17 @@ def _read(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
             otherwise = node.args.get("false")
             return _arms([(node.this, node.args["true"])], otherwise, scope, given)
         case exp.Coalesce():
-            return _coalesced([node.this, *node.expressions], scope, given)
+            return _read_coalesce([node.this, *node.expressions], scope, given)
         case exp.Neg():
-            return _read(node.this, scope, given).times(Fraction(-1))
+            return _read_node(node.this, scope, given).times(Fraction(-1))
         case exp.Add() | exp.Sub():
             return _sum(node, scope, given)
         case exp.Mul() | exp.Div():
-            return _scaled(node, scope, given)
+            return _read_scaled(node, scope, given)
         case exp.Cast():
             return _cast(node, scope, given)
         case _:
-            raise _unsupported(node)
+            raise _refusal(node)
 
 
 def _constant(node: exp.Expr, given: Given) -> RowExpression | None:
@@ -155,7 +155,7 @@ def _constant(node: exp.Expr, given: Given) -> RowExpression | None:
     if isinstance(value, Untyped):
         value = number(value.text, node)
     if not isinstance(value, Number):
-        raise _unsupported(node)
+        raise _refusal(node)
     parts = (Part(value.value, None, ALWAYS, 0),) if value.value else ()
     return RowExpression(parts, Values(None, ALWAYS), Arithmetic.INTEGER if value.integral else Arithmetic.EXACT)
 
@@ -183,11 +183,11 @@ def _arms(
     conditions: list[Condition] = []
     for condition, value in arms:
         truth = row_truth(condition, scope, given)
-        found.append(_read(value, scope, given))
+        found.append(_read_node(value, scope, given))
         conditions.append(all_of((*passed, truth.true)))
         passed.append(truth.not_true)
     if otherwise is not None:
-        found.append(_read(otherwise, scope, given))
+        found.append(_read_node(otherwise, scope, given))
         conditions.append(all_of(passed))
     made = _together([one.where(condition) for one, condition in zip(found, conditions, strict=True)])
     alike = otherwise is not None and len({one.values for one in found}) == 1
@@ -206,15 +206,15 @@ def _together(found: Sequence[RowExpression]) -> RowExpression:
     )
 
 
-def _coalesced(nodes: Sequence[exp.Expr], scope: Scope, given: Given) -> RowExpression:
+def _read_coalesce(nodes: Sequence[exp.Expr], scope: Scope, given: Given) -> RowExpression:
     found: list[RowExpression] = []
     missing: Condition = ALWAYS
     for node in nodes:
-        one = _read(node, scope, given)
+        one = _read_node(node, scope, given)
         found.append(one.where(missing) if missing != ALWAYS else one)
         null = one.missing
         if null is None:
-            raise _unsupported(node, "inside COALESCE is not supported")
+            raise _refusal(node, "inside COALESCE is not supported")
         missing = all_of((missing, null))
         if missing == NEVER:
             break
@@ -222,7 +222,7 @@ def _coalesced(nodes: Sequence[exp.Expr], scope: Scope, given: Given) -> RowExpr
 
 
 def _sum(node: exp.Add | exp.Sub, scope: Scope, given: Given) -> RowExpression:
-    left, right = _read(node.this, scope, given), _read(node.expression, scope, given)
+    left, right = _read_node(node.this, scope, given), _read_node(node.expression, scope, given)
     right = right if isinstance(node, exp.Add) else right.times(Fraction(-1))
     if _is_constant(right):
         values = left.values
@@ -243,17 +243,17 @@ def _beside(part: Part, other: RowExpression) -> Part:
     return part.where(other.values.rows)
 
 
-def _scaled(node: exp.Mul | exp.Div, scope: Scope, given: Given) -> RowExpression:
-    left, right = _read(node.this, scope, given), _read(node.expression, scope, given)
+def _read_scaled(node: exp.Mul | exp.Div, scope: Scope, given: Given) -> RowExpression:
+    left, right = _read_node(node.this, scope, given), _read_node(node.expression, scope, given)
     if isinstance(node, exp.Mul) and not _is_constant(right):
         left, right = right, left
     if not _is_constant(right):
-        raise _unsupported(node)
+        raise _refusal(node)
     factor = sum((part.coefficient for part in right.parts), Fraction(0))
     arithmetic = max(left.arithmetic, right.arithmetic)
     if isinstance(node, exp.Div):
         if arithmetic is Arithmetic.INTEGER or not factor:
-            raise _unsupported(node, "divides integers without remainder" if factor else "divides by zero")
+            raise _refusal(node, "divides integers without remainder" if factor else "divides by zero")
         factor = 1 / factor
     return replace(left.times(factor), arithmetic=arithmetic)
 
@@ -269,19 +269,19 @@ _INTEGERS = frozenset(("INT", "BIGINT"))
 
 def _cast(node: exp.Cast, scope: Scope, given: Given) -> RowExpression:
     kind = node.to.this.value if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
-    column = referenced(node.this, scope)
+    column = find_column(node.this, scope)
     if kind in _INTEGERS and (column is None or column.sql_type is SqlType.BOOLEAN) and _boolean(bare(node.this)):
         truth = row_truth(node.this, scope, given)
         known = Values(None, any_of((truth.true, truth.false)))
         return RowExpression((Part(Fraction(1), None, truth.true, 0),), known, Arithmetic.INTEGER)
-    inner = _read(node.this, scope, given)
+    inner = _read_node(node.this, scope, given)
     if kind in _EXACT:
         return replace(inner, arithmetic=Arithmetic.EXACT)
     if kind in _FLOATING:
         return replace(inner, arithmetic=Arithmetic.FLOATING)
     if kind in _INTEGERS and inner.arithmetic is Arithmetic.INTEGER:
         return inner
-    raise _unsupported(node)
+    raise _refusal(node)
 
 
 def _boolean(node: exp.Expr) -> bool:

@@ -14,17 +14,17 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import Call, GroupScope, called, contains_aggregate
+from planner.aggregates.aggregate import Call, GroupScope, contains_aggregate, read_call
 from planner.aggregates.comparison import FAILS, Every, Having, Some, Spread
 from planner.aggregates.refusals import (
     no_constant_threshold,
     not_of_one_column,
-    unsupported,
+    unsupported_aggregate,
 )
 from planner.aggregates.row_expression import RowExpression, Values, row_expression
 from planner.catalog.model import Column
-from planner.parser.tree import bare, position, written
-from planner.scope.names import referenced
+from planner.parser.tree import bare, position, write_node
+from planner.scope.names import find_column
 from planner.values.expressions import fold
 from planner.values.model import NotConstant, Number, Untyped, number
 from planner.values.operators import FLIPPED
@@ -59,7 +59,7 @@ class _Read:
 
 def is_variance(node: exp.Expr, within: GroupScope) -> bool:
     """Whether the expression is a variance or standard deviation, but for what may stand around it."""
-    return _read(node, within) is not None
+    return _read_spread(node, within) is not None
 
 
 def _function(node: exp.Expr) -> _Function | None:
@@ -68,7 +68,7 @@ def _function(node: exp.Expr) -> _Function | None:
     return _FUNCTIONS.get(type(inner))
 
 
-def _read(node: exp.Expr, within: GroupScope) -> _Read | None:
+def _read_spread(node: exp.Expr, within: GroupScope) -> _Read | None:
     node = bare(node)
     function = _function(node)
     if function is not None:
@@ -77,19 +77,19 @@ def _read(node: exp.Expr, within: GroupScope) -> _Read | None:
         case exp.Cast() if (
             isinstance(node.to.this, exp.DataType.Type) and node.to.this.value in _CASTS and not node.to.expressions
         ):
-            return _read(node.this, within)
+            return _read_spread(node.this, within)
         case exp.Neg():
-            return _times(_read(node.this, within), Fraction(-1))
+            return _times(_read_spread(node.this, within), Fraction(-1))
         case exp.Mul():
             left = _factor(node.this, within)
             if left is not None:
-                return _times(_read(node.expression, within), left)
-            return _times(_read(node.this, within), _factor(node.expression, within))
+                return _times(_read_spread(node.expression, within), left)
+            return _times(_read_spread(node.this, within), _factor(node.expression, within))
         case exp.Div():
             divisor = _factor(node.expression, within)
-            return _times(_read(node.this, within), 1 / divisor if divisor else None)
+            return _times(_read_spread(node.this, within), 1 / divisor if divisor else None)
         case exp.Sqrt():
-            inner = _read(node.this, within)
+            inner = _read_spread(node.this, within)
             return replace(inner, root=True) if inner and not inner.root and inner.factor == 1 else None
         case _:
             return None
@@ -111,7 +111,7 @@ def _factor(node: exp.Expr, within: GroupScope) -> Fraction | None:
 
 def variance_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within: GroupScope) -> Having:
     """`node operator threshold` for what `is_variance`. Raises KH204, KH208 and what its FILTER raises."""
-    read = _read(node, within)
+    read = _read_spread(node, within)
     assert read is not None
     at = _threshold(threshold, within)
     if at is None:
@@ -148,18 +148,18 @@ def _threshold(node: exp.Expr, within: GroupScope) -> Fraction | None:
 
 
 def _spread(read: _Read, operator: str, threshold: Fraction, within: GroupScope) -> Spread:
-    call = called(read.node, within)
+    call = read_call(read.node, within)
     function = _function(call.node)
     assert function is not None
     if isinstance(bare(call.node.this), exp.Distinct):
-        raise unsupported(call.node)
+        raise unsupported_aggregate(call.node)
     found = row_expression(call.node.this, within.scope, within.given)
     column, scale, shift = _of_one_column(found, call)
     if found.values.column != column.name:
         raise not_of_one_column(call.node)
     values = found.values.where(call.condition)
-    known = referenced(call.node.this, within.scope)
-    argument = known.name if known else written(bare(call.node.this))
+    known = find_column(call.node.this, within.scope)
+    argument = known.name if known else write_node(bare(call.node.this))
     name, alias = function.name, function.alias
     left = f"{name}({argument}){call.suffix}"
     spelled = (f"{name}({argument})", f"{alias}({argument}){call.suffix}", f"{alias}({argument})", name, alias)

@@ -116,12 +116,12 @@ def from_clause(select: exp.Select, catalog: Catalog) -> FromClause:
         conditions = list(conjuncts(relation.join.args.get("on")))
         found = [Equality(part.this, part.expression, position(part)) for part in conditions if _equal(part)]
         using = relation.join.args.get("using") or ()
-        found += [_using(relations[: index + 1], identifier, merged) for identifier in using]
+        found += [_read_using(relations[: index + 1], identifier, merged) for identifier in using]
         if not relation.outer:
             inner += found
             continue
         if len(found) != 1 or len(found) < len(conditions):
-            raise refused(
+            raise from_refusal(
                 "LEFT JOIN is supported ON one equality",
                 relation.node,
                 hint="Move other conditions on public columns into WHERE or FILTER.",
@@ -140,7 +140,7 @@ def alias_of(node: exp.Table) -> str:
     return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
 
 
-def refused(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
+def from_refusal(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
     """KH107 at a place in FROM."""
     return KeyholeError("KH107", message, detail=detail, hint=hint, position=position(node))
 
@@ -153,10 +153,10 @@ def _relations(select: exp.Select, catalog: Catalog) -> tuple[Relation, ...]:
     before = False
     for node, join in nodes:
         if not isinstance(node, exp.Table) or any(v for k, v in node.args.items() if v and k not in _ON_TABLE):
-            raise refused("a question joins tables, without subqueries or functions", node)
+            raise from_refusal("a question joins tables, without subqueries or functions", node)
         alias = node.args.get("alias")
         if alias is not None and alias.args.get("columns"):
-            raise refused("column aliases of a joined table are not supported", node, hint="Leave them out.")
+            raise from_refusal("column aliases of a joined table are not supported", node, hint="Leave them out.")
         table = _table(node, catalog, hidden)
         private = isinstance(table, Table)
         if join is not None:
@@ -166,7 +166,7 @@ def _relations(select: exp.Select, catalog: Catalog) -> tuple[Relation, ...]:
     for called, times in Counter(relation.alias for relation in found).items():
         if times > 1:
             again = [relation.node for relation in found if relation.alias == called][-1]
-            raise refused(f'the table name "{called}" is used twice', again, hint="Give each table an alias.")
+            raise from_refusal(f'the table name "{called}" is used twice', again, hint="Give each table an alias.")
     return tuple(found)
 
 
@@ -174,23 +174,23 @@ def _check_kind(join: exp.Join, node: exp.Table, *, before: bool, private: bool)
     side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
     unknown = [key for key, value in join.args.items() if value and key not in _ON_JOIN]
     if join.args.get("method"):
-        raise refused("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
+        raise from_refusal("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
     if unknown or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "CROSS"):
-        raise refused(
+        raise from_refusal(
             f"{side or kind or 'this'} JOIN is not supported in a question",
             node,
             detail="A question's rows are those of its private table.",
             hint="Write JOIN or LEFT JOIN, the private table first.",
         )
     if side == "LEFT" and before and private:
-        raise refused(
+        raise from_refusal(
             "LEFT JOIN of private tables is not supported in a question",
             node,
             detail="Private tables are joined on their privacy unit: only units with rows in both count.",
             hint="Write JOIN.",
         )
     if side == "LEFT" and (private or not before):
-        raise refused(
+        raise from_refusal(
             "LEFT JOIN needs the private table on its left",
             node,
             detail="A question's rows are those of its private table.",
@@ -202,7 +202,7 @@ def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | Publi
     called, schema, database = name(node.this), name(node.args.get("db")), name(node.args.get("catalog"))
     known = schema in ("", "public") and database in ("", catalog.database)
     if known and schema == "" and called in hidden:
-        raise refused(
+        raise from_refusal(
             f'"{called}" is a WITH query here, not a table', node, hint=f"Rename it, or write public.{called}."
         )
     private = catalog.table(called) if known else None
@@ -210,7 +210,7 @@ def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | Publi
         return private
     public = next((table for table in catalog.public_tables if known and table.name == called), None)
     if public is None:
-        raise refused(f'"{called}" is not a public table', node)
+        raise from_refusal(f'"{called}" is not a public table', node)
     if len(public.rows) > MOST_ROWS:
         raise KeyholeError(
             "KH213",
@@ -221,7 +221,7 @@ def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | Publi
     return public
 
 
-def _using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: dict[str, set[str]]) -> Equality:
+def _read_using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: dict[str, set[str]]) -> Equality:
     """USING as an equality; one of its two columns is hidden from unqualified names."""
     called = name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
     *before, this = relations

@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.bind.from_clause import APART, Equality, FromClause, Relation, alias_of, conjuncts, from_clause, refused
+from planner.bind.from_clause import (
+    APART,
+    Equality,
+    FromClause,
+    Relation,
+    alias_of,
+    conjuncts,
+    from_clause,
+    from_refusal,
+)
 from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up, unique_values
 from planner.bind.unit_equalities import private_tables
 from planner.catalog.model import Catalog, Column, PublicTable, Table
@@ -21,7 +30,7 @@ from planner.parser.lexer import readable
 from planner.parser.tree import bare, name, position
 from planner.predicates.condition import row_condition
 from planner.question.condition import Condition
-from planner.scope.names import JoinedTable, Scope, referenced
+from planner.scope.names import JoinedTable, Scope, find_column
 from planner.values.model import Given
 
 
@@ -59,14 +68,14 @@ class _Joining:
         public, used = {relation.alias for relation in waiting}, []
         while waiting:
             for relation in waiting:
-                found = self._found(relation)
+                found = self._find_join(relation)
                 if found is not None:
                     self._join(relation, found)
                     used.append(found.equality)
                     waiting.remove(relation)
                     break
             else:
-                raise refused(
+                raise from_refusal(
                     f'no equality joins "{waiting[0].alias}" to the table of the question',
                     waiting[0].node,
                     detail="A public table is joined by equality with one of its columns, unique and not NULL.",
@@ -81,9 +90,9 @@ class _Joining:
                     hint="Join the public table by one column.",
                     position=one.at,
                 )
-        return self._renamed()
+        return self._rename_columns()
 
-    def _found(self, relation: Relation) -> _JoinKey | None:
+    def _find_join(self, relation: Relation) -> _JoinKey | None:
         """How the relation joins what is joined already; None if it does not yet. Raises KH107."""
         assert relation.public is not None
         own = {relation.alias for relation in self._clause.relations if relation.private is not None}
@@ -97,7 +106,7 @@ class _Joining:
                     continue
                 if len(owners) != 1 or not owners <= reached:
                     continue
-                base = referenced(other, self._done)
+                base = find_column(other, self._done)
                 if base is None:
                     continue
                 found = _JoinKey(name(key.this), base, equality)
@@ -138,7 +147,7 @@ class _Joining:
         )
         self._done = replace(self._done, table=table, joined=(*self._done.joined, joined))
 
-    def _renamed(self) -> Scope:
+    def _rename_columns(self) -> Scope:
         """Looked-up columns under their own names, where no other column of the question has them."""
         own = [column.name for column in self._own.table.columns]
         publics = {named: public for joined in self._done.joined for public, named in joined.columns}

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.catalog.derived_columns import stated
-from planner.catalog.domains import KEY_TYPES, taken
+from planner.catalog.derived_columns import describe_derivation
+from planner.catalog.domains import KEY_TYPES, take_values
 from planner.catalog.model import Column, Lookup, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.question.condition import (
@@ -75,12 +75,12 @@ def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Co
         first = base.derivation.column
     else:
         first = base.name
-        source += f" of {base.ledger or (first if base.derivation is None else stated(base.derivation))}"
+        source += f" of {base.ledger or (first if base.derivation is None else describe_derivation(base.derivation))}"
     given = next(known for known in public.columns if known.name == column)
-    return _typed(name, given, Lookup(column=first, source=source, pairs=pairs), base=base, table=table)
+    return _type_column(name, given, Lookup(column=first, source=source, pairs=pairs), base=base, table=table)
 
 
-def _typed(name: str, given: Column, lookup: Lookup, *, base: Column, table: Table) -> Column:
+def _type_column(name: str, given: Column, lookup: Lookup, *, base: Column, table: Table) -> Column:
     kind, declared = given.sql_type, given.declared
     present = tuple(value for _, value in lookup.pairs if value is not None)
     if kind is SqlType.DOUBLE and declared.strip().lower() in ("real", "float4"):
@@ -96,14 +96,14 @@ def _typed(name: str, given: Column, lookup: Lookup, *, base: Column, table: Tab
         name=name,
         sql_type=kind,
         declared=declared,
-        domain=taken(present, kind) if kind in KEY_TYPES and present else None,
+        domain=take_values(present, kind) if kind in KEY_TYPES and present else None,
         derivation=lookup,
         immutable=base.immutable,
         prunable=False,
         comment=given.comment,
         ledger=base.ledger,
     )
-    return _measured(column, _numbers(present), table) if kind in _MEASURES else column
+    return _measure_column(column, _numbers(present), table) if kind in _MEASURES else column
 
 
 def _numbers(found: tuple[Value, ...]) -> tuple[Decimal, ...]:
@@ -119,7 +119,7 @@ def _whole_digits(value: Decimal) -> int:
     return max(1, value.adjusted() + 1) if value else 1
 
 
-def _measured(column: Column, found: tuple[Decimal, ...], table: Table) -> Column:
+def _measure_column(column: Column, found: tuple[Decimal, ...], table: Table) -> Column:
     """The column with the least and the greatest pinned value as bounds, and the finest grid that stays exact."""
     places = min(
         max(map(_places, found), default=0),
@@ -141,7 +141,7 @@ def lookups(table: Table, condition: Condition) -> frozenset[str]:
     return frozenset(name for name in columns(condition) if isinstance(table.column(name).derivation, Lookup))
 
 
-def stored(question: Question) -> Question:
+def store_conditions(question: Question) -> Question:
     """The question with conditions on looked-up columns as conditions on the columns that they are looked up by.
 
     Only looked-up columns whose values are needed, as keys or in sums, stay in its table.
@@ -161,10 +161,13 @@ def stored(question: Question) -> Question:
         column for column in table.columns if not isinstance(column.derivation, Lookup) or column.name in needed
     )
     where = _true(question.where, table)
-    conjuncts = _met(where.conjuncts())
+    conjuncts = _intersect_lists(where.conjuncts())
     summed = {name for functional in functionals for name in functional.summed}
     implied = {
-        found for column in question.keys.columns for found in _implied(column, conjuncts) if found.column not in summed
+        found
+        for column in question.keys.columns
+        for found in _imply_lists(column, conjuncts)
+        if found.column not in summed
     }
     return replace(
         question,
@@ -174,7 +177,7 @@ def stored(question: Question) -> Question:
     )
 
 
-def _met(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
+def _intersect_lists(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
     """The conjuncts with all lists of values of one column as one: the ledger charges the cells of one list."""
     listed: dict[str, frozenset[Value]] = {}
     others: list[Condition] = []
@@ -191,7 +194,7 @@ def _met(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
     return (*others, *(_within(name, list(found)) for name, found in listed.items()))
 
 
-def _implied(key: Column, conjuncts: tuple[Condition, ...]) -> Iterator[Within]:
+def _imply_lists(key: Column, conjuncts: tuple[Condition, ...]) -> Iterator[Within]:
     """The conjuncts that hold in every row where a value of the key is found."""
     if not isinstance(key.derivation, Lookup):
         return

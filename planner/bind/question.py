@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from mechanisms.formula import cuts
-from planner.bind.lookup_columns import stored
-from planner.bind.set_branches import said
-from planner.bind.unit_totals import resolved
+from planner.bind.lookup_columns import store_conditions
+from planner.bind.set_branches import read_question
+from planner.bind.unit_totals import resolve_unit_query
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Value
 from planner.errors import KeyholeError
@@ -46,12 +46,12 @@ def ask(
                 detail=error.detail or f'The stored question "{embedded.stored}" is refused.',
                 hint=error.hint,
             ) from None
-        raise embedded.placed(error) from None
+        raise embedded.place_error(error) from None
 
 
 def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
-    embedded, per_unit = resolved(embedded, given)
-    what = said(embedded, given)
+    embedded, per_unit = resolve_unit_query(embedded, given)
+    what = read_question(embedded, given)
     made = atoms(what.formula, table=embedded.table, where=what.where, accuracy=accuracy)
     size = told_apart(what.keys.columns, what.keys.values)
     if size > catalog.max_keys:
@@ -74,7 +74,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         warnings=warnings,
         per_unit=per_unit,
     )
-    return stored(canonical_rows(question))
+    return store_conditions(canonical_rows(question))
 
 
 def _warnings(made: Atoms, space: KeySpace, *, clock: bool, given: Given) -> Iterator[str]:

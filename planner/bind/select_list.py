@@ -7,9 +7,9 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, name, position, written
+from planner.parser.tree import bare, name, position, write_node
 from planner.scope.key_classes import key_expression
-from planner.scope.names import Scope, referenced
+from planner.scope.names import Scope, find_column
 
 _HARMLESS = (
     exp.Literal,
@@ -61,14 +61,14 @@ _HARMLESS = (
 
 def shows_aggregates(select: exp.Select) -> exp.Expr | None:
     """The first expression of the select list or ORDER BY that asks how large a group is."""
-    for part in (*select.expressions, *_ordered(select)):
+    for part in (*select.expressions, *_list_order_items(select)):
         if contains_aggregate(part):
             found: exp.Expr | None = part.find(exp.AggFunc, exp.Window)
             return found or part
     return None
 
 
-def _ordered(select: exp.Select) -> Iterator[exp.Expr]:
+def _list_order_items(select: exp.Select) -> Iterator[exp.Expr]:
     order = select.args.get("order")
     for item in order.expressions if order is not None else ():
         yield item.this
@@ -90,11 +90,11 @@ def check_shown(
     """Refuse everything in the select list, DISTINCT ON and ORDER BY but keys, grouped `expressions` and constants
     (KH101)."""
     if not select.expressions:
-        raise _refused(select, "an empty select list")
+        raise _refusal(select, "an empty select list")
     for item in select.expressions:
         _check(item.this if isinstance(item, exp.Alias) else item, scope, keys, expressions)
     aliases = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
-    for item in _ordered(select):
+    for item in _list_order_items(select):
         inner = bare(item)
         bare_alias = isinstance(inner, exp.Column) and inner.args.get("table") is None and name(inner.this) in aliases
         if not bare_alias:
@@ -103,22 +103,22 @@ def check_shown(
 
 def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str]) -> None:
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-        raise _refused(node, "* stands for columns that are not keys")
-    column = referenced(node, scope)
+        raise _refusal(node, "* stands for columns that are not keys")
+    column = find_column(node, scope)
     if column is not None and column in keys:
         return
     if expressions and (found := key_expression(node, scope)) is not None and found.text in expressions:
         return
     if column is not None and isinstance(node, exp.Column):
-        raise _refused(node, f'"{column.name}" is not among the GROUP BY keys')
+        raise _refusal(node, f'"{column.name}" is not among the GROUP BY keys')
     if not isinstance(node, _HARMLESS):
-        raise _refused(node, f"{written(node)[:80]} is not a key or constant")
+        raise _refusal(node, f"{write_node(node)[:80]} is not a key or constant")
     for child in node.iter_expressions():
         if not isinstance(child, exp.Identifier):
             _check(child, scope, keys, expressions)
 
 
-def _refused(node: exp.Expr, message: str) -> KeyholeError:
+def _refusal(node: exp.Expr, message: str) -> KeyholeError:
     return KeyholeError(
         "KH101",
         message,

@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.comparison import Every, Having, Outside, Some
-from planner.aggregates.having import having
+from planner.aggregates.having import read_having
 from planner.aggregates.key_thresholds import without_missing
-from planner.aggregates.refusals import unsupported
+from planner.aggregates.refusals import unsupported_aggregate
 from planner.bind.joins import row_conditions
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Lookup, SqlType, Value
@@ -63,7 +63,7 @@ class _Leaf:
     fixed: frozenset[str]
 
 
-def said(embedded: Embedded, given: Given) -> Said:
+def read_question(embedded: Embedded, given: Given) -> Said:
     """What the question says. Raises KH2xx, KH109, with positions in its statement."""
     read = {leaf.offset: _leaf(leaf, given) for leaf in leaves(embedded)}
     common = set.intersection(*(set(leaf.rows) for leaf in read.values()))
@@ -72,7 +72,7 @@ def said(embedded: Embedded, given: Given) -> Said:
         offset: _formula(leaf, keys=embedded.keys, given=given, common=common, values=values)
         for offset, leaf in read.items()
     }
-    formula, values = without_missing(_operated(embedded, formulas), values)
+    formula, values = without_missing(_combine_formulas(embedded, formulas), values)
     first = next(iter(read.values()))
     selects = [leaf.tree for leaf in leaves(embedded)]
     shared = [condition for meaning, (_, condition) in first.rows.items() if meaning in common]
@@ -98,12 +98,12 @@ def _leaf(leaf: Embedded, given: Given) -> _Leaf:
         else:
             read.append((part, _on_keys(part, scope, leaf.keys, given)))
     values = {key.name: key.domain or () for key in leaf.keys}
-    values |= dict(_inhabited(leaf.keys, all_of(condition for _, condition in read)))
+    values |= dict(_list_inhabited(leaf.keys, all_of(condition for _, condition in read)))
     rows: dict[str, tuple[exp.Expr, Condition]] = {}
     for node, condition in read:
         left = []
         for one in condition.conjuncts():
-            restricted = _restricted(one, leaf.keys, values, scope)
+            restricted = _restrict_key(one, leaf.keys, values, scope)
             if restricted is None:
                 left.append(one)
             else:
@@ -120,7 +120,7 @@ def _leaf(leaf: Embedded, given: Given) -> _Leaf:
     )
 
 
-def _inhabited(keys: tuple[Column, ...], read: Condition) -> Iterator[tuple[str, tuple[Value, ...]]]:
+def _list_inhabited(keys: tuple[Column, ...], read: Condition) -> Iterator[tuple[str, tuple[Value, ...]]]:
     """The classes of a key's values of which the conditions on that key leave some value."""
     for key in keys:
         if isinstance(key.derivation, Lookup) and key.derivation.classes:
@@ -130,7 +130,7 @@ def _inhabited(keys: tuple[Column, ...], read: Condition) -> Iterator[tuple[str,
             yield key.name, tuple(value for value in key.domain or () if value in left)
 
 
-def _restricted(
+def _restrict_key(
     condition: Condition, keys: tuple[Column, ...], values: Mapping[str, tuple[Value, ...]], scope: Scope
 ) -> Mapping[str, tuple[Value, ...]] | None:
     """What a condition on one column that a key determines leaves of the key's values; None for any other."""
@@ -165,7 +165,7 @@ def _conjuncts(clause: exp.Expr | None) -> Iterator[exp.Expr]:
 def _on_keys(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Given) -> Condition:
     """A conjunct of HAVING that reads one key and no aggregate, as if it stood in WHERE."""
     if (unknown := node.find(exp.Anonymous)) is not None:
-        raise unsupported(unknown)
+        raise unsupported_aggregate(unknown)
     condition = row_condition(node, scope, given)
     names = columns(condition)
     read = [scope.table.column(name) for name in names]
@@ -188,7 +188,7 @@ def _formula(
         scope=leaf.scope, keys=keys, given=given, fixed=leaf.fixed, where=where, values=tuple(values.items())
     )
     own = [node for meaning, (node, _) in leaf.rows.items() if meaning not in common]
-    formulas = [having(_filtered(part, own) if own else part, within) for part in leaf.having]
+    formulas = [read_having(_filter_aggregates(part, own) if own else part, within) for part in leaf.having]
     if len(formulas) == 1:
         return formulas[0]
     parts: list[Having] = []
@@ -197,7 +197,7 @@ def _formula(
     return Every(tuple(parts))
 
 
-def _filtered(part: exp.Expr, rows: list[exp.Expr]) -> exp.Expr:
+def _filter_aggregates(part: exp.Expr, rows: list[exp.Expr]) -> exp.Expr:
     """The conjunct with every aggregate over the rows that also satisfy `rows`."""
     return part.copy().transform(_with_filter, rows, copy=False)
 
@@ -221,10 +221,10 @@ def _inside_aggregate(node: exp.Expr) -> bool:
     return node.parent is not None and node.find_ancestor(exp.AggFunc, exp.WithinGroup, exp.Filter) is not None
 
 
-def _operated(embedded: Embedded, formulas: Mapping[int, Having]) -> Having:
+def _combine_formulas(embedded: Embedded, formulas: Mapping[int, Having]) -> Having:
     if embedded.joined is None:
         return formulas[embedded.offset]
-    left, right = _operated(embedded.joined.left, formulas), _operated(embedded.joined.right, formulas)
+    left, right = _combine_formulas(embedded.joined.left, formulas), _combine_formulas(embedded.joined.right, formulas)
     match embedded.joined.operation:
         case "intersect":
             return Every((left, right))
@@ -257,7 +257,8 @@ def _hull(leaves: Iterable[_Leaf], common: set[str]) -> Iterator[Condition]:
     not be scanned, and cells that no side asks about are not charged.
     """
     own = [
-        _listed(condition for meaning, (_, condition) in leaf.rows.items() if meaning not in common) for leaf in leaves
+        _collect_lists(condition for meaning, (_, condition) in leaf.rows.items() if meaning not in common)
+        for leaf in leaves
     ]
     if len(own) < 2:
         return
@@ -266,7 +267,7 @@ def _hull(leaves: Iterable[_Leaf], common: set[str]) -> Iterator[Condition]:
         yield Within(name, values)
 
 
-def _listed(conditions: Iterable[Condition]) -> dict[str, frozenset[Value]]:
+def _collect_lists(conditions: Iterable[Condition]) -> dict[str, frozenset[Value]]:
     found: dict[str, frozenset[Value]] = {}
     for part in all_of(conditions).conjuncts():
         match part:

@@ -58,19 +58,19 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
     )
 
 
-def bounded(table: Table, keys: Sequence[Column]) -> Table:
+def bound_table(table: Table, keys: Sequence[Column]) -> Table:
     """The table with the groups that one unit may be in, given the keys: those of the tables whose columns they are."""
     if not table.members:
         return table
-    read = {_stored(table, key) for key in keys if not table.determines(key)}
+    read = {_stored_name(table, key) for key in keys if not table.determines(key)}
     groups = [m.table.groups_per_unit for m in table.members if any(named in read for _, named in m.columns)]
     return replace(table, groups_per_unit=prod(groups))
 
 
-def _stored(table: Table, column: Column) -> str:
+def _stored_name(table: Table, column: Column) -> str:
     """The column of a member that another is looked up by; a member's own column as it is."""
     if isinstance(column.derivation, Lookup):
-        return _stored(table, table.column(column.derivation.column))
+        return _stored_name(table, table.column(column.derivation.column))
     return column.name
 
 
@@ -85,10 +85,10 @@ def _names(tables: Sequence[Table]) -> list[list[tuple[str, str]]]:
 
     units = [unique(first, name) for name in first.unit]
 
-    def called(table: Table, name: str) -> str:
+    def name_column(table: Table, name: str) -> str:
         return units[table.unit.index(name)] if name in table.unit else unique(table, name)
 
-    return [[(column.name, called(table, column.name)) for column in table.columns] for table in tables]
+    return [[(column.name, name_column(table, column.name)) for column in table.columns] for table in tables]
 
 
 def _unit_column(tables: Sequence[Table], named: Mapping[str, str], index: int) -> Column:

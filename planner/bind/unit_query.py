@@ -19,10 +19,10 @@ from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import references
-from planner.parser.tree import bare, name, offset, position, written
+from planner.parser.tree import bare, name, offset, position, write_node
 from planner.scope.embedded import UnitQuery
 from planner.scope.group_by import grouped_columns
-from planner.scope.names import Scope, referenced
+from planner.scope.names import Scope, find_column
 
 _IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having"))
 _ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
@@ -57,15 +57,19 @@ def unit_readings(
         return ()
     found = list(references(around)) if isinstance(around, exp.CTE) else [around]
     questions = [_question(one) for one in found]
-    if not any(question is not None and _meant(select, question, node, table) for question in questions):
+    if not any(question is not None and _is_unit_query(select, question, node, table) for question in questions):
         return ()
     if len(found) > MOST_READERS:
-        raise refused(f"more than {MOST_READERS} questions read one subquery per privacy unit", select, table)
+        raise unit_query_refusal(
+            f"more than {MOST_READERS} questions read one subquery per privacy unit", select, table
+        )
     query = _query(select, node, table, text, tokens)
-    return tuple(_reading(one, question, select, query, tokens) for one, question in zip(found, questions, strict=True))
+    return tuple(
+        _read_reader(one, question, select, query, tokens) for one, question in zip(found, questions, strict=True)
+    )
 
 
-def refused(message: str, node: exp.Expr, table: Table, *, detail: str | None = None) -> KeyholeError:
+def unit_query_refusal(message: str, node: exp.Expr, table: Table, *, detail: str | None = None) -> KeyholeError:
     """KH110 with a question of the right form."""
     return KeyholeError("KH110", message, detail=detail, hint=_example(table), position=position(node))
 
@@ -107,7 +111,7 @@ def _question(read: exp.Expr) -> exp.Select | None:
     return source.parent if isinstance(source, exp.From) and isinstance(source.parent, exp.Select) else None
 
 
-def _meant(select: exp.Select, question: exp.Select, node: exp.Table, table: Table) -> bool:
+def _is_unit_query(select: exp.Select, question: exp.Select, node: exp.Table, table: Table) -> bool:
     """Whether a SELECT with a GROUP BY adds up rows for a question around it, rather than being one itself."""
     asks = question.args.get("having") is not None
     if question.args.get("group") is None and not asks:
@@ -129,7 +133,7 @@ def _alias(node: exp.Table) -> str:
 
 def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> UnitQuery:
     if table.row_unit:
-        raise refused(
+        raise unit_query_refusal(
             "each row is its own privacy unit here: there is nothing to add up per unit",
             select,
             table,
@@ -137,19 +141,21 @@ def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         )
     for key, value in select.args.items():
         if value and key in ("joins", "laterals"):
-            raise refused("a subquery per privacy unit reads one table, without joins", node, table)
+            raise unit_query_refusal("a subquery per privacy unit reads one table, without joins", node, table)
         if value and key not in _IN_SUBQUERY:
-            raise refused(f"{key.strip('_').upper()} in a subquery per privacy unit is not supported", select, table)
+            raise unit_query_refusal(
+                f"{key.strip('_').upper()} in a subquery per privacy unit is not supported", select, table
+            )
         for part in value if isinstance(value, list) else [value]:
             if key != "from_" and isinstance(part, exp.Expr) and (inner := part.find(exp.Query)) is not None:
-                raise refused("a subquery inside a subquery per privacy unit", inner, table)
+                raise unit_query_refusal("a subquery inside a subquery per privacy unit", inner, table)
     if any(value for key, value in node.args.items() if key not in _ON_TABLE) or _named_columns(node):
-        raise refused("a subquery per privacy unit names its table and an alias alone", node, table)
+        raise unit_query_refusal("a subquery per privacy unit names its table and an alias alone", node, table)
     scope = Scope(table=table, alias=_alias(node))
     groups = grouped_columns(select, scope)
     if not any(column.name in table.unit for column in groups):
         unit = ", ".join(table.unit)
-        raise refused(
+        raise unit_query_refusal(
             f"the subquery does not group by the privacy unit ({unit})",
             select.args["group"],
             table,
@@ -164,7 +170,7 @@ def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         table=table,
         alias=scope.alias,
         groups=groups,
-        listed=tuple(_listed(select, scope, groups)),
+        listed=tuple(_list_columns(select, scope, groups)),
         tree=select,
     )
 
@@ -174,7 +180,7 @@ def _named_columns(node: exp.Expr) -> bool:
     return alias is not None and bool(alias.args.get("columns"))
 
 
-def _listed(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) -> Iterator[tuple[str, str]]:
+def _list_columns(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) -> Iterator[tuple[str, str]]:
     """The subquery's columns by name, each with the column of the question's table that it becomes."""
     taken = {column.name for column in groups} | set(scope.table.unit)
     for item in select.expressions:
@@ -183,14 +189,16 @@ def _listed(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) -> Ite
         if contains_aggregate(node):
             column = called if called not in taken else f"{called} (total)"
         else:
-            found = referenced(node, scope) if not isinstance(node, exp.Star) else None
+            found = find_column(node, scope) if not isinstance(node, exp.Star) else None
             if found is None or found not in groups:
-                raise refused(
-                    f"{written(node)[:80]} is not a column that the subquery groups by, nor a total", item, scope.table
+                raise unit_query_refusal(
+                    f"{write_node(node)[:80]} is not a column that the subquery groups by, nor a total",
+                    item,
+                    scope.table,
                 )
             column = found.name
         if not called:
-            raise refused(f"{written(node)[:80]} has no name", item, scope.table)
+            raise unit_query_refusal(f"{write_node(node)[:80]} has no name", item, scope.table)
         yield called, column
 
 
@@ -231,7 +239,7 @@ def unit_table(query: UnitQuery, totals: tuple[Column, ...]) -> Table:
     )
 
 
-def _reading(
+def _read_reader(
     read: exp.Expr,
     question: exp.Select | None,
     select: exp.Select,
@@ -257,7 +265,7 @@ def _reading(
         )
     known = ("this", "alias")
     if any(value for key, value in read.args.items() if key not in known) or _named_columns(read):
-        raise refused("the subquery per privacy unit is read with an alias alone", read, table)
+        raise unit_query_refusal("the subquery per privacy unit is read with an alias alone", read, table)
     if shared:
         around, before = select.parent, ""
         assert isinstance(around, exp.CTE)
@@ -270,7 +278,9 @@ def _reading(
         before = ""
         inner = at_offset(tokens, query.offset)
         if inner < 2 or not tokens[inner - 1].is_symbol("(") or not tokens[inner - 2].is_word("from"):
-            raise refused("the FROM of a question is its subquery per privacy unit and nothing else", read, table)
+            raise unit_query_refusal(
+                "the FROM of a question is its subquery per privacy unit and nothing else", read, table
+            )
         place = clauses_at(inner - 2, tokens)
     check_fits(place, question, tokens)
     shape = tuple(Column(column, SqlType.OTHER, "bigint") for _, column, _ in total_columns(select, query))
@@ -286,12 +296,12 @@ def _check_shared(cte: exp.CTE, table: Table) -> None:
     with_ = cte.parent
     assert with_ is not None
     if with_.args.get("recursive"):
-        raise refused("WITH RECURSIVE over a subquery per privacy unit is not supported", cte, table)
+        raise unit_query_refusal("WITH RECURSIVE over a subquery per privacy unit is not supported", cte, table)
     if _named_columns(cte):
-        raise refused("a WITH query per privacy unit names its columns in its select list", cte, table)
+        raise unit_query_refusal("a WITH query per privacy unit names its columns in its select list", cte, table)
     same = [one for one in cte.root().find_all(exp.CTE) if name(one.args["alias"].this) == called]
     if len(same) > 1:
-        raise refused(f'two WITH queries are called "{called}"', cte, table)
+        raise unit_query_refusal(f'two WITH queries are called "{called}"', cte, table)
     offset(cte.args["alias"].this)
 
 
@@ -300,7 +310,7 @@ def check_groups(query: UnitQuery, keys: tuple[Column, ...], group: exp.Expr) ->
     named = {key.name for key in keys}
     more = [column.name for column in query.groups if column.name not in named and column.name not in query.table.unit]
     if more:
-        raise refused(
+        raise unit_query_refusal(
             f"the subquery groups by {', '.join(more)}, the question does not",
             group,
             query.table,

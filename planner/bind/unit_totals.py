@@ -20,13 +20,13 @@ from planner.aggregates.arithmetic import linear
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Arithmetic, Values
 from planner.bind.joins import row_conditions
-from planner.bind.unit_query import refused, total_columns, unit_table
+from planner.bind.unit_query import total_columns, unit_query_refusal, unit_table
 from planner.catalog.model import Column, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.functional import functional, grid
 from planner.functionals.row_range import row_range
-from planner.functionals.unit_rows import _meaning, one_row
-from planner.parser.tree import bare, name, position, written
+from planner.functionals.unit_rows import _total_meaning, one_row
+from planner.parser.tree import bare, name, position, write_node
 from planner.predicates.condition import row_condition
 from planner.question.condition import (
     Condition,
@@ -37,7 +37,7 @@ from planner.question.condition import (
 from planner.question.model import Functional, Measure, Term, UnitRows, UnitTotal
 from planner.scope.embedded import Embedded, UnitQuery
 from planner.scope.names import Scope
-from planner.values.decimals import terminating
+from planner.values.decimals import terminating_decimal
 from planner.values.model import Given
 
 _TYPES = {
@@ -59,21 +59,21 @@ class _Totals:
     def add(self, column: str, called: str, node: exp.Expr) -> str:
         """The column of the total that the expression is: a new one under the given name, or one with its meaning."""
         total, made = _total(node, self.within, self.query.table, column=column, called=called)
-        known = self.meanings.setdefault(_meaning(total), column)
+        known = self.meanings.setdefault(_total_meaning(total), column)
         self.made.setdefault(known, (total, made))
         return known
 
 
-def resolved(embedded: Embedded, given: Given) -> tuple[Embedded, UnitRows | None]:
+def resolve_unit_query(embedded: Embedded, given: Given) -> tuple[Embedded, UnitRows | None]:
     """The question with its subquery's totals as columns, and which rows these are of; as it is without a subquery.
 
     Raises KH110 for what is no total of one unit, KH2xx, KH005, with positions in the question's statement.
     """
     query = embedded.per_unit
-    return (embedded, None) if query is None else _resolved(embedded, query, given)
+    return (embedded, None) if query is None else _resolve(embedded, query, given)
 
 
-def _resolved(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedded, UnitRows]:
+def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedded, UnitRows]:
     select = query.tree
     scope = Scope(table=query.table, alias=query.alias)
     whole: list[Condition] = []
@@ -113,7 +113,7 @@ def _check_unit(query: UnitQuery, select: exp.Select, fixed: frozenset[str]) -> 
     grouped = {column.name for column in query.groups} | fixed
     missing = [name_ for name_ in query.table.unit if name_ not in grouped]
     if missing:
-        raise refused(
+        raise unit_query_refusal(
             f"the subquery does not group by all columns of the privacy unit: {', '.join(missing)} is missing",
             select.args["group"],
             query.table,
@@ -127,7 +127,7 @@ def _on_totals(node: exp.Expr, totals: _Totals, listed: list[tuple[str, str]]) -
     def column(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):
             return inner
-        called = f"{written(inner)} in HAVING"
+        called = f"{write_node(inner)} in HAVING"
         listed.append((called, totals.add(called, "", inner)))
         return exp.Column(this=exp.Identifier(this=called, quoted=True))
 
@@ -153,9 +153,9 @@ def _total(node: exp.Expr, within: GroupScope, table: Table, *, column: str, cal
     )
     made, step = functional(comparison, table=table, min_rows=1, where=within.where)
     low, high = _range(made, table, where=within.where)
-    exact = terminating(step)
+    exact = terminating_decimal(step)
     if exact is None:
-        raise refused(f"{found.text} comes in steps that no decimal number is", node, table)
+        raise unit_query_refusal(f"{found.text} comes in steps that no decimal number is", node, table)
     kind, declared = _TYPES[found.arithmetic]
     if kind is SqlType.INTEGER and step.denominator != 1:
         kind, declared = _TYPES[Arithmetic.EXACT]
@@ -186,8 +186,8 @@ def _aggregate(node: exp.Expr, within: GroupScope, table: Table) -> Aggregate:
 
 
 def _no_total(node: exp.Expr, table: Table) -> KeyholeError:
-    return refused(
-        f"{written(bare(node))[:80]} is not a total of one privacy unit",
+    return unit_query_refusal(
+        f"{write_node(bare(node))[:80]} is not a total of one privacy unit",
         node,
         table,
         detail="A total is count(*), count(x) or sum(x), each with FILTER. For max(x) > 5 ask count(*) FILTER "

@@ -53,7 +53,7 @@ def derived_type(derivation: Derivation, base: SqlType) -> SqlType:
     return SqlType.TIMESTAMP if derivation.part == "hour" else SqlType.DATE
 
 
-def stated(derivation: Derivation) -> str:
+def describe_derivation(derivation: Derivation) -> str:
     """The derivation as one reads it: `date_trunc(month visited)`."""
     return f"{derivation.function}({derivation.part} {derivation.column})"
 
@@ -61,7 +61,7 @@ def stated(derivation: Derivation) -> str:
 def possible(derivation: Derivation, value: Value) -> bool:
     """Whether the derivation can ever give `value`: the first day of a month, an hour from 0 to 23, and so on."""
     if isinstance(value, date):
-        return derivation.function != "date_trunc" or _truncated(derivation.part, value)
+        return derivation.function != "date_trunc" or _is_truncated(derivation.part, value)
     ends = {
         "quarter": (1, 4),
         "month": (1, 12),
@@ -76,7 +76,7 @@ def possible(derivation: Derivation, value: Value) -> bool:
     return isinstance(value, int) and low <= value <= high
 
 
-def _truncated(part: str, value: date) -> bool:
+def _is_truncated(part: str, value: date) -> bool:
     if isinstance(value, datetime):
         if value - value.replace(minute=0, second=0, microsecond=0) != timedelta(0):
             return False

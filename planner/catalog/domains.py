@@ -36,7 +36,7 @@ def value_of(raw: object, kind: SqlType) -> Value:
         case (SqlType.DATE | SqlType.TIMESTAMP, str()):
             return _iso(raw, kind)
         case _:
-            raise Fault("KH003", f"{_shown(raw)} is not a value of type {kind.value}", hint=_example(kind))
+            raise Fault("KH003", f"{_show_value(raw)} is not a value of type {kind.value}", hint=_example(kind))
 
 
 def _iso(raw: str, kind: SqlType) -> Value:
@@ -45,13 +45,13 @@ def _iso(raw: str, kind: SqlType) -> Value:
             return date.fromisoformat(raw)
         parsed = datetime.fromisoformat(raw)
     except ValueError:
-        raise Fault("KH003", f"{_shown(raw)} is not a value of type {kind.value}", hint=_example(kind)) from None
+        raise Fault("KH003", f"{_show_value(raw)} is not a value of type {kind.value}", hint=_example(kind)) from None
     if parsed.tzinfo is not None:
-        raise Fault("KH003", f"{_shown(raw)} has a time zone", hint="Write it in UTC, without an offset.")
+        raise Fault("KH003", f"{_show_value(raw)} has a time zone", hint="Write it in UTC, without an offset.")
     return parsed
 
 
-def _shown(raw: object) -> str:
+def _show_value(raw: object) -> str:
     return str(raw) if isinstance(raw, Decimal | date) else repr(raw)
 
 
@@ -66,7 +66,7 @@ def _example(kind: SqlType) -> str:
     return f"Write values of type {kind.value} like {examples[kind]}."
 
 
-def listed(values: Sequence[object], kind: SqlType) -> tuple[Value, ...]:
+def list_values(values: Sequence[object], kind: SqlType) -> tuple[Value, ...]:
     """The domain of `values = [...]`, in the owner's order. Raises a `Fault` (KH003) on an empty or repeated value."""
     domain = tuple(value_of(raw, kind) for raw in values)
     if not domain:
@@ -74,12 +74,12 @@ def listed(values: Sequence[object], kind: SqlType) -> tuple[Value, ...]:
     seen: set[Value] = set()
     for value in domain:
         if value in seen:
-            raise Fault("KH003", f"the value {_shown(value)} is listed twice", hint="List every value once.")
+            raise Fault("KH003", f"the value {_show_value(value)} is listed twice", hint="List every value once.")
         seen.add(value)
     return domain
 
 
-def counted(first: object, last: object, step: object, kind: SqlType) -> tuple[Value, ...]:
+def count_values(first: object, last: object, step: object, kind: SqlType) -> tuple[Value, ...]:
     """The domain of `range = [first, last], step = ...`, both ends included where the steps meet them.
 
     `step` is a whole number for integers (1 if absent), text such as "1 month" for dates (a day if absent) and
@@ -91,7 +91,7 @@ def counted(first: object, last: object, step: object, kind: SqlType) -> tuple[V
     start, stop = value_of(first, kind), value_of(last, kind)
     if isinstance(start, int) and isinstance(stop, int):
         if step is not None and (isinstance(step, bool) or not isinstance(step, int) or step < 1):
-            raise Fault("KH003", f"{_shown(step)} is not a step for integers", hint="Write step = 1 or more.")
+            raise Fault("KH003", f"{_show_value(step)} is not a step for integers", hint="Write step = 1 or more.")
         _countable((stop - start) // (step or 1) + 1 if stop >= start else 0)
         return tuple(range(start, stop + 1, step or 1))
     assert isinstance(start, date)
@@ -105,7 +105,7 @@ def _step(step: object, kind: SqlType) -> tuple[int, str]:
     match = _STEP.fullmatch(text) if isinstance(text, str) else None
     count = int(match["count"] or 1) if match else 0
     if match is None or count < 1 or (kind is SqlType.DATE and match["unit"] in ("second", "minute", "hour")):
-        problem = f"{_shown(step)} is not a step for type {kind.value}"
+        problem = f"{_show_value(step)} is not a step for type {kind.value}"
         raise Fault("KH003", problem, hint=f'Write a step such as "{default}" or "1 month".')
     return count, match["unit"]
 
@@ -139,23 +139,23 @@ def _countable(size: int) -> None:
         raise Fault("KH003", f"the range has {size:,} values, more than {MAX_VALUES:,}", hint="Choose a longer step.")
 
 
-def taken(values: Sequence[Value | None], kind: SqlType) -> tuple[Value, ...]:
+def take_values(values: Sequence[Value | None], kind: SqlType) -> tuple[Value, ...]:
     """The domain of `values_from`: the distinct values of a pinned public column, sorted, NULL left out."""
     present = [value for value in values if value is not None]
-    return listed(sorted(set(present), key=lambda value: (not isinstance(value, str), value)), kind)
+    return list_values(sorted(set(present), key=lambda value: (not isinstance(value, str), value)), kind)
 
 
 def domain_digest(values: Sequence[Value], kind: SqlType) -> str:
     """A sha256 in hex of a key domain: its type, its values and their order."""
     digest = sha256(kind.value.encode())
     for value in values:
-        text = encoded(value).encode()
+        text = encode_value(value).encode()
         digest.update(len(text).to_bytes(8, "big"))
         digest.update(text)
     return digest.hexdigest()
 
 
-def encoded(value: Value) -> str:
+def encode_value(value: Value) -> str:
     """A value as the pin file writes it."""
     match value:
         case bool():

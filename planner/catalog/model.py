@@ -180,7 +180,7 @@ class Table:
         """Under which table and unit the ledger keeps what questions cost: one for all tables with the same units."""
         return self.root or UnitRoot(self.name, self.unit)
 
-    def declared(self, column: str) -> str:
+    def place_of(self, column: str) -> str:
         """The place of a column in the policy."""
         for member in self.members:
             for stored, named in member.columns:

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from hashlib import sha256
 
-from planner.catalog.domains import encoded
+from planner.catalog.domains import encode_value
 from planner.catalog.fault import Fault
 from planner.catalog.model import SqlType, Value
 from planner.catalog.sql_types import SourceColumn, sql_type
@@ -64,7 +64,7 @@ class Pins:
         """A column's confirmed domain, if it was pinned."""
         return next((pinned for pinned in self.domains if (pinned.table, pinned.column) == (table, column)), None)
 
-    def refreshed(self, table: str, *, at: datetime) -> "Pins":
+    def refresh(self, table: str, *, at: datetime) -> "Pins":
         """The same pins with `table` declared new at a moment in UTC."""
         return replace(self, refreshes=tuple(sorted({**dict(self.refreshes), table: at}.items())))
 
@@ -73,10 +73,10 @@ def pinned_table(name: str, columns: Sequence[SourceColumn], rows: Sequence[Sequ
     """A copy of a public table from the source's rows, in whatever order they came. Raises a `Fault` (KH006)."""
     kinds = [_copyable(column) for column in columns]
     copied = [
-        tuple(_copied(raw, kind, column.name) for raw, kind, column in zip(row, kinds, columns, strict=True))
+        tuple(_copy_value(raw, kind, column.name) for raw, kind, column in zip(row, kinds, columns, strict=True))
         for row in rows
     ]
-    copied.sort(key=_written)
+    copied.sort(key=_write_row)
     return PinnedTable(name=name, columns=tuple(columns), rows=tuple(copied), digest=_digest(columns, copied))
 
 
@@ -89,7 +89,7 @@ def _copyable(column: SourceColumn) -> SqlType:
     return kind
 
 
-def _copied(raw: object, kind: SqlType, column: str) -> Value | None:
+def _copy_value(raw: object, kind: SqlType, column: str) -> Value | None:
     match kind, raw:
         case _, None:
             return None
@@ -110,20 +110,20 @@ def _copied(raw: object, kind: SqlType, column: str) -> Value | None:
             raise Fault("KH006", problem, hint="Cast the column in the source.")
 
 
-def _written(row: Sequence[Value | None]) -> tuple[tuple[bool, str], ...]:
-    return tuple((value is not None, "" if value is None else encoded(value)) for value in row)
+def _write_row(row: Sequence[Value | None]) -> tuple[tuple[bool, str], ...]:
+    return tuple((value is not None, "" if value is None else encode_value(value)) for value in row)
 
 
 def _digest(columns: Sequence[SourceColumn], rows: Sequence[Sequence[Value | None]]) -> str:
     digest = sha256()
     for column in columns:
-        digest.update(_measured(column.name) + _measured(column.declared))
+        digest.update(_prefix_length(column.name) + _prefix_length(column.declared))
     for row in rows:
-        digest.update(b"".join(_measured(None if value is None else encoded(value)) for value in row))
+        digest.update(b"".join(_prefix_length(None if value is None else encode_value(value)) for value in row))
     return digest.hexdigest()
 
 
-def _measured(text: str | None) -> bytes:
+def _prefix_length(text: str | None) -> bytes:
     """A text with its length in front, so that no two sequences of texts run together; NULL has no length."""
     if text is None:
         return b"\xff" * 8

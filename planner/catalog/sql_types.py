@@ -62,6 +62,6 @@ def sql_type(declared: str) -> SqlType:
     return _NAMES.get(_plain(declared), SqlType.OTHER)
 
 
-def zoned(declared: str) -> bool:
+def has_time_zone(declared: str) -> bool:
     """Whether a declared type is a timestamp with time zone, whose days and months depend on a setting."""
     return _ZONED.fullmatch(" ".join(declared.lower().split())) is not None

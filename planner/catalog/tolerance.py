@@ -27,10 +27,10 @@ class Tolerances:
     def amount(self, names: tuple[str, ...]) -> Amount | None:
         """The tolerance of an aggregate known by these names, the most telling first."""
         named = dict(self.named)
-        return next((named[name] for name in map(squeezed, names) if name in named), self.default)
+        return next((named[name] for name in map(squeeze_name, names) if name in named), self.default)
 
 
-def squeezed(name: str) -> str:
+def squeeze_name(name: str) -> str:
     """The name in lower case, without spaces."""
     return re.sub(r"\s+", "", name).lower()
 
@@ -38,7 +38,7 @@ def squeezed(name: str) -> str:
 _HINT = "Write for example '10%', '25', or 'count=25, avg(age)=2'."
 
 
-def _refused(message: str) -> KeyholeError:
+def _refusal(message: str) -> KeyholeError:
     return KeyholeError("KH402", message, hint=_HINT)
 
 
@@ -47,16 +47,16 @@ def _amount(text: str) -> Amount:
     try:
         number = Decimal(text.removesuffix("%").strip())
     except InvalidOperation:
-        raise _refused(f"keyhole.tolerance: {text[:40]!r} is neither a percentage nor a number") from None
+        raise _refusal(f"keyhole.tolerance: {text[:40]!r} is neither a percentage nor a number") from None
     exponent = number.as_tuple().exponent  # a letter for NaN and infinities
     if not isinstance(exponent, int) or number < 0 or number.adjusted() > 18 or exponent < -18:
-        raise _refused(f"keyhole.tolerance: {text[:40]!r} is out of range")
+        raise _refusal(f"keyhole.tolerance: {text[:40]!r} is out of range")
     if percent and number > 100:
-        raise _refused("keyhole.tolerance: a percentage is at most 100 %")
+        raise _refusal("keyhole.tolerance: a percentage is at most 100 %")
     return Amount(number=number, percent=percent)
 
 
-def separated(text: str, *, by: str) -> list[str]:
+def split_outside(text: str, *, by: str) -> list[str]:
     """The parts of a text between characters `by` that stand outside parentheses, without the spaces around them."""
     items, depth = [""], 0
     for character in text:
@@ -72,13 +72,13 @@ def tolerances(text: str) -> Tolerances:
     """The tolerances that a text sets. Raises KH402."""
     default: Amount | None = None
     named: dict[str, Amount] = {}
-    for item in separated(text, by=","):
+    for item in split_outside(text, by=","):
         key, _, amount = item.rpartition("=")
-        key = squeezed(key)
+        key = squeeze_name(key)
         if not key and default is not None:
-            raise _refused("keyhole.tolerance: two tolerances without a name")
+            raise _refusal("keyhole.tolerance: two tolerances without a name")
         if key in named:
-            raise _refused(f"keyhole.tolerance: {key!r} is set twice")
+            raise _refusal(f"keyhole.tolerance: {key!r} is set twice")
         if key:
             named[key] = _amount(amount.strip())
         else:
@@ -94,7 +94,9 @@ class Step:
     rows: int
 
 
-def allowed(amount: Amount, *, threshold: Fraction, step: Step, name: str = "avg", setting: str = "10%") -> Fraction:
+def allowed_steps(
+    amount: Amount, *, threshold: Fraction, step: Step, name: str = "avg", setting: str = "10%"
+) -> Fraction:
     """The tolerance in integer steps, not yet rounded; `name` is what an absolute one would be set for in `setting`.
 
     Raises KH304 for a percentage of zero, which would be no tolerance at all.
@@ -105,23 +107,23 @@ def allowed(amount: Amount, *, threshold: Fraction, step: Step, name: str = "avg
             "a percentage of the threshold 0 is no tolerance",
             detail="A tolerance in percent is a part of the threshold itself.",
             hint="Set an absolute tolerance for it: "
-            f"SET keyhole.tolerance = '{quoted(with_amount(setting, name, Decimal('0.5')))}';",
+            f"SET keyhole.tolerance = '{quote_literal(with_amount(setting, name, Decimal('0.5')))}';",
         )
     size = abs(threshold) * Fraction(amount.number) / 100 if amount.percent else Fraction(amount.number)
     return size * step.rows / step.unit_size
 
 
-def quoted(text: str) -> str:
+def quote_literal(text: str) -> str:
     """The text as it stands in a string literal."""
     return text.replace("'", "''")
 
 
 def with_amount(text: str, name: str, amount: Decimal) -> str:
     """The tolerances of a text with one of an amount for `name`, in place of what it said of it."""
-    kept = [item for item in separated(text, by=",") if squeezed(item.rpartition("=")[0]) != squeezed(name)]
+    kept = [item for item in split_outside(text, by=",") if squeeze_name(item.rpartition("=")[0]) != squeeze_name(name)]
     return ", ".join((*kept, f"{name}={amount}"))
 
 
 def steps(amount: Amount, *, threshold: Fraction, step: Step) -> int:
     """The tolerance in integer steps, rounded down. Raises KH304."""
-    return floor(allowed(amount, threshold=threshold, step=step))
+    return floor(allowed_steps(amount, threshold=threshold, step=step))

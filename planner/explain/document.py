@@ -17,11 +17,11 @@ from planner.explain.guarantee import guarantee_json
 from planner.explain.literal_labels import (
     Named,
     idle,
-    lettered,
+    letter_literals,
     letters,
     literal_of,
-    shown,
-    spelled,
+    order_formula,
+    spell_formula,
     typed_letters,
     words,
 )
@@ -37,14 +37,14 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
     the shift of a test in blocks counts blocks. `compared` holds null for a mechanism that cannot meet the contract.
     Guarantee and parameters as for `explain_text`.
     """
-    named = lettered(plan)
+    named = letter_literals(plan)
     texts = words(plan.question)
     document: dict[str, Any] = {
-        "formula": spelled(plan.asked.formula, words(plan.asked), both="AND", either="OR"),
-        "minimised": spelled(shown(plan, named), texts, both="AND", either="OR"),
+        "formula": spell_formula(plan.asked.formula, words(plan.asked), both="AND", either="OR"),
+        "minimised": spell_formula(order_formula(plan, named), texts, both="AND", either="OR"),
         "exact": plan.minimised.exact,
-        "letters": spelled(shown(plan, named), letters(named), both="and", either="or"),
-        "typed_letters": spelled(plan.asked.formula, typed_letters(plan, named), both="and", either="or"),
+        "letters": spell_formula(order_formula(plan, named), letters(named), both="and", either="or"),
+        "typed_letters": spell_formula(plan.asked.formula, typed_letters(plan, named), both="and", either="or"),
         "literals": [_literal_json(plan, one) for one in named],
         "idle": [{"letter": letter, "text": text} for letter, text in idle(plan, named)],
         "prime_implicants": [[texts[literal_of(cut)] for cut in term] for term in plan.minimised.implicants],

@@ -54,16 +54,16 @@ def formula_svg(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
     for heading, root in trees:
         parts.append(_text(_MARGIN, top + _FONT, heading, bold=True))
         top += _TITLE
-        placed, rows = _placed(root, column=0, row=0)
+        placed, rows = _place_node(root, column=0, row=0)
         lefts, right = _columns(placed)
-        parts += _drawn(placed, lefts, top)
+        parts += _draw_nodes(placed, lefts, top)
         width = max(width, right + _MARGIN, _width(heading) + 2 * _MARGIN)
         top += rows * _ROW + _MARGIN
     size = f'width="{width:.0f}" height="{top:.0f}" viewBox="0 0 {width:.0f} {top:.0f}"'
     return "\n".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="monospace" font-size="{_FONT}">',
-            f"<title>{_escaped(title)}</title>",
+            f"<title>{_escape_text(title)}</title>",
             '<rect width="100%" height="100%" fill="#ffffff"/>',
             *parts,
             "</svg>\n",
@@ -71,14 +71,14 @@ def formula_svg(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
     )
 
 
-def _placed(branch: Branch, *, column: int, row: int) -> tuple[_Placed, int]:
+def _place_node(branch: Branch, *, column: int, row: int) -> tuple[_Placed, int]:
     """The node in its place, and how many rows it and everything below it take."""
     if not branch.children:
         return _Placed(branch=branch, column=column, middle=(row + 0.5) * _ROW, children=()), 1
     children: list[_Placed] = []
     taken = 0
     for child in branch.children:
-        placed, rows = _placed(child, column=column + 1, row=row + taken)
+        placed, rows = _place_node(child, column=column + 1, row=row + taken)
         children.append(placed)
         taken += rows
     middle = 0.5 * (children[0].middle + children[-1].middle)
@@ -105,7 +105,7 @@ def _width(text: str) -> float:
     return len(_visible(text)) * _CHARACTER
 
 
-def _drawn(root: _Placed, lefts: Sequence[float], top: float) -> Iterator[str]:
+def _draw_nodes(root: _Placed, lefts: Sequence[float], top: float) -> Iterator[str]:
     for node in root.walk():
         left, middle = lefts[node.column], top + node.middle
         breadth = _breadth(node.branch)
@@ -129,10 +129,10 @@ def _drawn(root: _Placed, lefts: Sequence[float], top: float) -> Iterator[str]:
 
 def _text(x: float, y: float, text: str, *, bold: bool, fill: str = "#111111") -> str:
     weight = ' font-weight="bold"' if bold else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}"{weight} xml:space="preserve">{_escaped(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}"{weight} xml:space="preserve">{_escape_text(text)}</text>'
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     return escape(_visible(text), {'"': "&quot;", "'": "&apos;"})
 
 

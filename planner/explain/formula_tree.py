@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mechanisms.formula import Cut, Formula
-from planner.explain.literal_labels import lettered, letters, literal_of, shown, typed_letters, words
+from planner.explain.literal_labels import letter_literals, letters, literal_of, order_formula, typed_letters, words
 from planner.explain.numbers import at_most, percent
 from planner.question.plan import Plan
 
@@ -44,25 +44,25 @@ def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
     Guarantee: a function of the plan. Every distinct literal that the analyst typed stands in the first tree, every
     literal that is paid for in the second.
     """
-    named = lettered(plan)
+    named = letter_literals(plan)
     kept = letters(named)
     before, texts = typed_letters(plan, named), words(plan.asked)
     bare = set(kept.values())
 
-    def typed(cut: Cut) -> Branch:
+    def branch_as_typed(cut: Cut) -> Branch:
         letter = before[literal_of(cut)]
         kind, note = (Kind.LITERAL, "") if letter in bare else (Kind.IDLE, IDLE)
         return Branch(kind=kind, text=f"{letter}  {texts[literal_of(cut)]}", note=note, children=())
 
     by_literal = {literal_of(one.cut): one for one in named}
 
-    def evaluated(cut: Cut) -> Branch:
+    def branch_as_evaluated(cut: Cut) -> Branch:
         one = by_literal[literal_of(cut)]
         return Branch(kind=Kind.LITERAL, text=f"{one.letter}  {one.text}", note=_cost(plan, cut), children=())
 
-    minimal = shown(plan, named)
+    minimal = order_formula(plan, named)
     heading = "as it is evaluated: minimal" if plan.minimised.exact else "as it is evaluated"
-    return ("as typed", _branch(plan.asked.formula, typed)), (heading, _branch(minimal, evaluated))
+    return ("as typed", _branch(plan.asked.formula, branch_as_typed)), (heading, _branch(minimal, branch_as_evaluated))
 
 
 def _cost(plan: Plan, cut: Cut) -> str:
@@ -73,7 +73,7 @@ def _cost(plan: Plan, cut: Cut) -> str:
 
 
 def _branch(formula: Formula, literal: Callable[[Cut], Branch]) -> Branch:
-    def joined(kind: Kind, below: Sequence[Branch]) -> Branch:
+    def join(kind: Kind, below: Sequence[Branch]) -> Branch:
         if len(below) == 1:
             return below[0]
         if not below:
@@ -81,4 +81,4 @@ def _branch(formula: Formula, literal: Callable[[Cut], Branch]) -> Branch:
             return Branch(kind=Kind.CONSTANT, text=text, note="", children=())
         return Branch(kind=kind, text=kind.value.upper(), note="", children=tuple(below))
 
-    return formula.fold(literal, every=lambda below: joined(Kind.AND, below), some=lambda below: joined(Kind.OR, below))
+    return formula.fold(literal, every=lambda below: join(Kind.AND, below), some=lambda below: join(Kind.OR, below))

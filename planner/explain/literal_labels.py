@@ -48,7 +48,7 @@ class Named:
         return found if self.rows == 1 else f"{found} for groups of at least {self.rows} rows"
 
 
-def lettered(plan: Plan) -> tuple[Named, ...]:
+def letter_literals(plan: Plan) -> tuple[Named, ...]:
     """The distinct literals of the minimal formula, lettered in the order in which the analyst wrote them."""
     kept = {literal_of(cut): cut for cut in cuts(plan.minimised.formula)}
     places = {functional: place for place, functional in enumerate(plan.question.functionals)}
@@ -58,7 +58,7 @@ def lettered(plan: Plan) -> tuple[Named, ...]:
         if (functional := plan.asked.functionals[cut.functional]) in places
     ]
     ordered = [kept[literal] for literal in dict.fromkeys(typed) if literal in kept]
-    return tuple(_named(plan.question, cut, letter=label(index)) for index, cut in enumerate(ordered))
+    return tuple(_name_literal(plan.question, cut, letter=label(index)) for index, cut in enumerate(ordered))
 
 
 def literal_of(cut: Cut) -> Literal:
@@ -98,7 +98,7 @@ def idle(plan: Plan, named: tuple[Named, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((letter, texts[typed]) for typed, letter in typed_letters(plan, named).items() if letter not in kept)
 
 
-def shown(plan: Plan, named: tuple[Named, ...]) -> Formula:
+def order_formula(plan: Plan, named: tuple[Named, ...]) -> Formula:
     """The formula that is evaluated, in the order in which its literals were typed."""
     return as_typed(plan.minimised.formula, letters(named)) if plan.minimised.exact else plan.minimised.formula
 
@@ -108,10 +108,10 @@ def words(question: Question) -> Mapping[Literal, str]:
     return MappingProxyType({literal_of(cut): _text(question, cut) for cut in cuts(question.formula)})
 
 
-def spelled(formula: Formula, names: Mapping[Literal, str], *, both: str, either: str) -> str:
+def spell_formula(formula: Formula, names: Mapping[Literal, str], *, both: str, either: str) -> str:
     """The formula over named literals, with the words for conjunction and disjunction, parentheses where needed."""
 
-    def joined(word: str, empty: str, parts: Sequence[tuple[str, bool]]) -> tuple[str, bool]:
+    def join(word: str, empty: str, parts: Sequence[tuple[str, bool]]) -> tuple[str, bool]:
         """The text of a connective, and whether it needs parentheses inside another."""
         if len(parts) == 1:
             return parts[0]
@@ -120,8 +120,8 @@ def spelled(formula: Formula, names: Mapping[Literal, str], *, both: str, either
 
     text, _ = formula.fold(
         lambda literal: (names[literal_of(literal)], False),
-        every=lambda parts: joined(both, "true", parts),
-        some=lambda parts: joined(either, "false", parts),
+        every=lambda parts: join(both, "true", parts),
+        some=lambda parts: join(either, "false", parts),
     )
     return text
 
@@ -133,13 +133,13 @@ def as_typed(formula: Formula, names: Mapping[Literal, str]) -> Formula:
     def place(cut: Cut) -> int:
         return places[literal_of(cut)]
 
-    def ordered(term: Formula) -> Formula:
+    def order_term(term: Formula) -> Formula:
         literals: tuple[Cut, ...] = tuple(sorted(cuts(term), key=place))
         return AllOf(literals)
 
     if not isinstance(formula, AnyOf):
         return formula
-    return AnyOf(tuple(sorted(map(ordered, formula.children), key=lambda term: [place(cut) for cut in cuts(term)])))
+    return AnyOf(tuple(sorted(map(order_term, formula.children), key=lambda term: [place(cut) for cut in cuts(term)])))
 
 
 def in_users_unit(functional: Functional, cut: int) -> Decimal:
@@ -147,10 +147,10 @@ def in_users_unit(functional: Functional, cut: int) -> Decimal:
     return functional.origin + functional.unit_size * cut / functional.rows
 
 
-def _named(question: Question, cut: Cut, *, letter: str) -> Named:
+def _name_literal(question: Question, cut: Cut, *, letter: str) -> Named:
     functional = question.functionals[cut.functional]
     atom = _atom(question, cut)
-    edge, slack = in_users_unit(functional, cut.cut), in_users_unit(functional, cut.relaxed().cut)
+    edge, slack = in_users_unit(functional, cut.cut), in_users_unit(functional, cut.relax().cut)
     lower, upper = (atom.lower, atom.upper) if atom else (min(edge, slack), max(edge, slack))
     text = _text(question, cut)
     counted = atom.counted if atom else ""

@@ -17,10 +17,10 @@ from planner.explain.literal_labels import (
     Named,
     idle,
     in_users_unit,
-    lettered,
+    letter_literals,
     letters,
-    shown,
-    spelled,
+    order_formula,
+    spell_formula,
     typed_letters,
 )
 from planner.explain.numbers import at_most, percent, plain
@@ -37,14 +37,14 @@ _MORE = "EXPLAIN (FORMAT JSON)"
 def formula_lines(plan: Plan) -> Iterator[str]:
     """The formula in letters, minimal and as typed, and a line for every literal, the dearest ones where there are
     many."""
-    named = lettered(plan)
-    formula = spelled(shown(plan, named), letters(named), both="and", either="or")
+    named = letter_literals(plan)
+    formula = spell_formula(order_formula(plan, named), letters(named), both="and", either="or")
     if plan.minimised.exact:
         true, false = _ways(len(plan.minimised.implicants)), _ways(len(plan.minimised.clauses))
-        yield f"  {_clipped(formula)}        minimal; {true} to be true, {false} to be false"
+        yield f"  {_shorten_formula(formula)}        minimal; {true} to be true, {false} to be false"
     else:
-        yield f"  {_clipped(formula)}        folded, not minimised"
-    typed = spelled(plan.asked.formula, typed_letters(plan, named), both="and", either="or")
+        yield f"  {_shorten_formula(formula)}        folded, not minimised"
+    typed = spell_formula(plan.asked.formula, typed_letters(plan, named), both="and", either="or")
     listed = _dearest(plan, named)
     rows = [_literal_cells(plan, one, named) for one in listed]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
@@ -53,7 +53,7 @@ def formula_lines(plan: Plan) -> Iterator[str]:
     if len(listed) < len(named):
         yield f"  ... {len(named) - len(listed)} more literals: {_MORE}"
     if typed != formula:
-        yield f"  As typed: {_clipped(typed)}"
+        yield f"  As typed: {_shorten_formula(typed)}"
     without = idle(plan, named)
     for letter, text in without[:MOST_SETS]:
         yield f"  {letter}  {text}   does not matter, costs nothing"
@@ -61,7 +61,7 @@ def formula_lines(plan: Plan) -> Iterator[str]:
         yield f"  ... {len(without) - MOST_SETS} more literals that do not matter: {_MORE}"
 
 
-def _clipped(formula: str) -> str:
+def _shorten_formula(formula: str) -> str:
     return formula if len(formula) <= LONGEST_FORMULA else f"{formula[: LONGEST_FORMULA - 30]} ...: {_MORE}"
 
 
@@ -93,7 +93,7 @@ def _literal_cells(plan: Plan, one: Named, named: tuple[Named, ...]) -> tuple[st
 
 def noise_lines(plan: Plan) -> Iterator[str]:
     """For every noisy value: whose it is, how far one privacy unit moves it, how it is looked at."""
-    named = lettered(plan)
+    named = letter_literals(plan)
     indices = list(dict.fromkeys(one.cut.functional for one in _dearest(plan, named)))
     for index in indices[:1] if plan.calibration.whole_question else indices:
         functional, test = plan.question.functionals[index], plan.calibration.tests[index]
@@ -103,7 +103,7 @@ def noise_lines(plan: Plan) -> Iterator[str]:
 
 def _notes(plan: Plan, functional: Functional, test: FunctionalTest) -> Iterator[str]:
     yield f"sensitivity {plain(functional.sensitivity * functional.unit_size)}"
-    clipped = _clipping(plan, functional)
+    clipped = _describe_clipping(plan, functional)
     if clipped:
         yield clipped
     if test.block > 1:
@@ -125,7 +125,7 @@ def _alone(plan: Plan) -> Mapping[int, float]:
     return cheaper_alone(plan.calibration) if plan.calibration.mechanism == Keyhole.name else {}
 
 
-def _clipping(plan: Plan, functional: Functional) -> str | None:
+def _describe_clipping(plan: Plan, functional: Functional) -> str | None:
     """How far one unit counts, where the policy clips totals per unit."""
     if functional.unit_range is None or functional.measure is Measure.UNITS:
         return None
@@ -172,16 +172,16 @@ def _joint_lines(plan: Plan) -> Iterator[str]:
     if plain_sum or plan.calibration.whole_question:
         return
     first: dict[int, str] = {}
-    for one in lettered(plan):
+    for one in letter_literals(plan):
         first.setdefault(one.cut.functional, one.letter)
-    listed = [f"{_summed(group, first)} = {at_most(group.epsilon)}" for group in groups[:MOST_SETS]]
+    listed = [f"{_spell_sum(group, first)} = {at_most(group.epsilon)}" for group in groups[:MOST_SETS]]
     more = f", ... ({len(groups) - MOST_SETS} more)" if len(groups) > MOST_SETS else ""
     unit = "row" if plan.question.table.row_unit else f"({plan.question.table.unit_text})"
     whole = " in full" if any(len(group.functionals) == len(first) for group in groups) else ""
     yield f"  No {unit} changes all of them{whole}: the dearest of {', '.join(listed)}{more} is the worst case"
 
 
-def _summed(group: Together, first: Mapping[int, str]) -> str:
+def _spell_sum(group: Together, first: Mapping[int, str]) -> str:
     """Letters with the part by which one unit changes each: `A + 0.05 C`."""
     paired = zip(group.functionals, group.parts, strict=True)
     parts = sorted((len(first[index]), first[index], part) for index, part in paired)

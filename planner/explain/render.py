@@ -45,7 +45,7 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
 
 
 def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:
-    yield _heading(plan, left)
+    yield _write_heading(plan, left)
     yield from formula_lines(plan)
     yield from cost_lines(plan)
     if left is not None:
@@ -80,7 +80,7 @@ def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> 
         yield "  Nothing is sent to the source."
 
 
-def _heading(plan: Plan, left: QuestionBalance | None) -> str:
+def _write_heading(plan: Plan, left: QuestionBalance | None) -> str:
     keys = plan.question.keys
     version = f", data version {left.version}" if left else ""
     grouped = f"{plan.question.table.name} ({', '.join(keys.names)})"

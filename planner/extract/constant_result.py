@@ -27,7 +27,7 @@ def idle_tables(tree: exp.Expr) -> frozenset[int]:
     waiting, found = [(tree, False)], set()
     while waiting:
         node, inside = waiting.pop()
-        inside = inside or (isinstance(node, exp.Query) and _unmoved(node))
+        inside = inside or (isinstance(node, exp.Query) and _is_unmoved(node))
         if inside and isinstance(node, exp.Table) and _plain(node):
             found.add(id(node))
         waiting.extend((child, inside) for child in node.iter_expressions())
@@ -50,7 +50,7 @@ def constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking
     return all(one.joined is None and _never(one.tree.args.get("where")) for one in asking.questions)
 
 
-def _unmoved(query: exp.Query) -> bool:
+def _is_unmoved(query: exp.Query) -> bool:
     """Whether its result is the same whatever the tables in it hold: an aggregate over nothing is one row."""
     if _limit_zero(query):
         return True

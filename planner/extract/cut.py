@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.bind.joins import joins
-from planner.bind.unit_join import bounded
+from planner.bind.unit_join import bound_table
 from planner.bind.unit_query import NOTHING, UnitReading, check_groups, no_key, unit_readings
 from planner.catalog.model import Catalog, Column, Table
 from planner.errors import KeyholeError
@@ -14,7 +14,7 @@ from planner.extract.key_edits import key_edits
 from planner.extract.private_read import QuestionReading
 from planner.parser.clauses import check_fits, clauses
 from planner.parser.edits import Edit
-from planner.parser.lexer import Token, quoted, readable
+from planner.parser.lexer import Token, quote_identifier, readable
 from planner.parser.tree import position
 from planner.scope.embedded import Embedded
 from planner.scope.key_classes import stored_key
@@ -71,7 +71,7 @@ def _place(place: QuestionReading) -> Place:
     embedded = Embedded(
         text=text[first:past],
         offset=first,
-        table=bounded(_with(scope.table, keys), keys),
+        table=bound_table(_with(scope.table, keys), keys),
         alias=scope.alias,
         keys=keys,
         stored=None,
@@ -80,7 +80,7 @@ def _place(place: QuestionReading) -> Place:
         per_unit=None if place.per_unit is None else replace(place.per_unit, alone=_behind_one_with(select)),
         tree=select,
     )
-    body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quoted(scope.alias)}"))
+    body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quote_identifier(scope.alias)}"))
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
     return Place(select, embedded, (body, *key_edits(place, answered)))
 

@@ -12,11 +12,11 @@ from planner.extract.constant_result import constantly_empty, idle_tables
 from planner.extract.cut import Place, question_edits
 from planner.extract.normalise import Normalised, normalise
 from planner.extract.outer_query import Asking
-from planner.extract.set_operations import joined
+from planner.extract.set_operations import join_branches
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, virtual_relation
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit, Origin
-from planner.parser.lexer import Token, quoted
+from planner.parser.lexer import Token, quote_identifier
 from planner.parser.lexer import tokens as lex
 from planner.parser.tree import Parsed, cut_out, name, offset, parse, position
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
@@ -43,13 +43,13 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
     normalised: Normalised | None = None
     try:
         normalised = normalise(query, catalog, lambda query: _private(query, catalog))
-        return _embedded(normalised, catalog, names, unread=_none)
+        return _take_apart(normalised, catalog, names, unread=_none)
     except KeyholeError:
         idle = private & idle_tables(query.tree)
         instead = Normalised(query, None) if idle == private else normalised
         if not idle or instead is None:
             raise
-    return _embedded(instead, catalog, names, unread=idle_tables)
+    return _take_apart(instead, catalog, names, unread=idle_tables)
 
 
 def _none(_: exp.Expr) -> frozenset[int]:
@@ -58,7 +58,7 @@ def _none(_: exp.Expr) -> frozenset[int]:
 
 def _private(query: Parsed, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
     """The private tables that a statement reads, in order."""
-    found = [(node, what) for node in query.tables if isinstance(what := _meant(node, catalog), Table)]
+    found = [(node, what) for node in query.tables if isinstance(what := _find_relation(node, catalog), Table)]
     return sorted(found, key=lambda pair: _start(pair[0]))
 
 
@@ -71,10 +71,10 @@ def _check_query(query: Parsed) -> None:
         raise not_allowed(f"{type(node).__name__.upper()} is not allowed", position=position(node))
 
 
-def _embedded(read: Normalised, catalog: Catalog, names: frozenset[str], *, unread: _Unread) -> Asking | None:
+def _take_apart(read: Normalised, catalog: Catalog, names: frozenset[str], *, unread: _Unread) -> Asking | None:
     """The query taken apart; the private tables that `unread` finds are empty ones."""
     tree = read.query.tree
-    found = [(node, what) for node in read.query.tables if (what := _meant(node, catalog)) is not None]
+    found = [(node, what) for node in read.query.tables if (what := _find_relation(node, catalog)) is not None]
     if not found:
         return None
     try:
@@ -82,7 +82,7 @@ def _embedded(read: Normalised, catalog: Catalog, names: frozenset[str], *, unre
         found.sort(key=lambda pair: _start(pair[0]))
         asking = _taken_apart(read.query, catalog, found, unread=unread(tree))
     except KeyholeError as error:
-        raise (error if read.origin is None else read.origin.placed(error)) from None
+        raise (error if read.origin is None else read.origin.place_error(error)) from None
     return replace(asking, embedded=tuple(_cut_out(part, read.origin) for part in asking.embedded))
 
 
@@ -112,7 +112,7 @@ def _check_reading_only(tokens: tuple[Token, ...]) -> None:
                 raise not_allowed(f"{token.value.upper()} is not allowed", position=token.start + 1)
 
 
-def _meant(node: exp.Table, catalog: Catalog) -> Found | None:
+def _find_relation(node: exp.Table, catalog: Catalog) -> Found | None:
     table, schema, database = name(node.this), name(node.args.get("db")), name(node.args.get("catalog"))
     if database not in ("", catalog.database):
         return None
@@ -163,13 +163,13 @@ def _taken_apart(
             places.extend(question_edits(node, what, text, tokens, catalog))
         else:
             holes.append(_relation(node, what, tokens, catalog))
-            holes.extend(_Hole(edit, ()) for edit in _unqualified(node, tree, tokens))
-    whole = joined(tuple(places), text, tokens)
+            holes.extend(_Hole(edit, ()) for edit in _cut_qualifiers(node, tree, tokens))
+    whole = join_branches(tuple(places), text, tokens)
     holes.extend(_Hole(edit, (embedded,)) for embedded, edit in whole)
     for place in places:
         if not any(edit.start <= place.embedded.offset < edit.end for _, edit in whole):
             holes.extend(_Hole(edit, (place.embedded,) if 0 in edit.replacement else ()) for edit in place.edits)
-    asking = _joined(text, holes)
+    asking = _join_holes(text, holes)
     if len(asking.questions) > MOST_QUESTIONS:
         raise _too_many()
     return replace(asking, constantly_empty=constantly_empty(tree, (node for node, _ in found), asking))
@@ -188,7 +188,7 @@ def _relation(node: exp.Table, what: Found, tokens: tuple[Token, ...], catalog: 
     first = at_offset(tokens, _start(node))
     last = at_offset(tokens, offset(node.this))
     alias = node.args.get("alias")
-    named = "" if alias is not None and alias.this is not None else f" AS {quoted(what.name)}"
+    named = "" if alias is not None and alias.this is not None else f" AS {quote_identifier(what.name)}"
     if first > 0 and tokens[first - 1].is_word("table"):
         first, before = first - 1, "SELECT * FROM "
     else:
@@ -201,17 +201,17 @@ def _relation(node: exp.Table, what: Found, tokens: tuple[Token, ...], catalog: 
         case VirtualRelation():
             body, embedded = (0, named), (EmbeddedVirtual(what.name, what.columns),)
         case StoredQuestion():
-            stored = _stored(what, catalog)
+            stored = _take_stored(what, catalog)
             body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
     return _Hole(Edit(tokens[first].start, tokens[last].end, (before, *body) if before else body), embedded)
 
 
 def _without_rows(table: Table) -> str:
-    columns = ", ".join(f"NULL::{column.declared} AS {quoted(column.name)}" for column in table.columns)
+    columns = ", ".join(f"NULL::{column.declared} AS {quote_identifier(column.name)}" for column in table.columns)
     return f"(SELECT {columns} WHERE false)"
 
 
-def _stored(question: StoredQuestion, catalog: Catalog) -> Asking:
+def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
     alone = replace(catalog, stored_questions=())
     sql = question.sql.strip().rstrip(";")
     try:
@@ -238,7 +238,7 @@ def _stored(question: StoredQuestion, catalog: Catalog) -> Asking:
     return replace(asking, embedded=embedded)
 
 
-def _unqualified(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) -> list[Edit]:
+def _cut_qualifiers(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) -> list[Edit]:
     """Cuts of `keyhole.` and `public.` before column references to a relation that is replaced and has no alias."""
     if node.args.get("alias") is not None:
         return []
@@ -252,7 +252,7 @@ def _unqualified(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) -> 
     return list(edits.values())
 
 
-def _joined(text: str, holes: list[_Hole]) -> Asking:
+def _join_holes(text: str, holes: list[_Hole]) -> Asking:
     outer: list[str | int] = []
     embedded: list[Embedded | EmbeddedVirtual] = []
     at = 0

@@ -6,9 +6,9 @@ from planner.bind.select_list import check_shown, shows_aggregates
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
-from planner.extract.suggest import corrected, each_grouping, set_operation
-from planner.parser.tree import position, written
-from planner.scope.group_by import grouped_expressions, grouping, grouping_sets
+from planner.extract.suggest import each_grouping, set_operation, suggest_question
+from planner.parser.tree import position, write_node
+from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
 
 _ALLOWED_CLAUSES = frozenset(
     (
@@ -41,7 +41,7 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
         raise KeyholeError(
             "KH101",
             "Keyhole answers which groups cross a threshold, not how large they are",
-            hint=corrected(place),
+            hint=suggest_question(place),
             position=position(shown),
         )
     group, having = select.args.get("group"), select.args.get("having")
@@ -50,16 +50,16 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
             "KH103",
             f'the private table "{place.scope.table.name}" is used outside a question',
             detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
-            hint=corrected(place),
+            hint=suggest_question(place),
             position=position(place.node),
         )
-    keys = _grouped(place)
+    keys = _read_keys(place)
     if having is None:
         raise KeyholeError(
             "KH104",
             "the question has no HAVING",
             detail="Without a threshold it would ask which groups exist.",
-            hint=corrected(place),
+            hint=suggest_question(place),
             position=position(select if group is None else group),
         )
     try:
@@ -69,7 +69,7 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
             error.code,
             error.message,
             detail=error.detail,
-            hint=(corrected(place) if error.code == "KH101" else None) or error.hint,
+            hint=(suggest_question(place) if error.code == "KH101" else None) or error.hint,
             position=error.position,
         ) from None
     return keys
@@ -106,10 +106,10 @@ def _check_clauses(place: QuestionReading) -> None:
                 and isinstance(part, exp.Expr)
                 and (inner := part.find(exp.Query)) is not None
             ):
-                raise _nested(place, inner, key)
+                raise _refuse_subquery(place, inner, key)
 
 
-def _nested(place: QuestionReading, inner: exp.Query, key: str) -> KeyholeError:
+def _refuse_subquery(place: QuestionReading, inner: exp.Query, key: str) -> KeyholeError:
     """A subquery in a clause of the question: what it asks for, in another form where there is one."""
     if key == "having" and inner.find(exp.Table) is None:
         return KeyholeError(
@@ -162,8 +162,8 @@ def _of_groups(window: exp.Window) -> bool:
 
 
 def _over_the_answer(window: exp.Window, place: QuestionReading) -> KeyholeError:
-    asked = corrected(place)
-    spelled = written(window)
+    asked = suggest_question(place)
+    spelled = write_node(window)
     whole = asked is not None and not any(column.table for column in window.find_all(exp.Column))
     return KeyholeError(
         "KH101",
@@ -176,10 +176,10 @@ def _over_the_answer(window: exp.Window, place: QuestionReading) -> KeyholeError
     )
 
 
-def _grouped(place: QuestionReading) -> tuple[Column, ...]:
+def _read_keys(place: QuestionReading) -> tuple[Column, ...]:
     """The keys; several groupings at once are refused with the questions that ask for each."""
     try:
-        return grouping(place.select, place.scope)
+        return read_group_by(place.select, place.scope)
     except KeyholeError as error:
         sets = grouping_sets(place.select, place.scope) if error.code == "KH106" else ()
         if not sets or place.select.args.get("having") is None:

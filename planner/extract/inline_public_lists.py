@@ -12,7 +12,7 @@ from sqlglot import exp
 from planner.catalog.model import Catalog, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import clauses, closing
+from planner.parser.clauses import clauses, closing_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.tree import MOST_CHARACTERS, bare, name
@@ -36,7 +36,7 @@ def inline_public_lists(read: PrivateRead) -> tuple[Edit, ...]:
         return ()
     found: list[Edit] = []
     length = 0
-    for change in (change for one in where.find_all(exp.In) for change in _listed(one, read.tokens, read.catalog)):
+    for change in (change for one in where.find_all(exp.In) for change in _inline_list(one, read.tokens, read.catalog)):
         found.append(change)
         length += len(change.text)
         if length > MOST_CHARACTERS:
@@ -44,7 +44,7 @@ def inline_public_lists(read: PrivateRead) -> tuple[Edit, ...]:
     return tuple(found)
 
 
-def _listed(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> Iterator[Edit]:
+def _inline_list(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> Iterator[Edit]:
     query = node.args.get("query")
     inner = query.this if isinstance(query, exp.Subquery) else query
     if not isinstance(inner, exp.Select):
@@ -60,7 +60,7 @@ def _listed(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> Iterat
         return
     if first < 1 or not tokens[first].is_symbol("(") or not tokens[first - 1].is_word("in"):
         return
-    yield Edit.of(tokens[first].start, tokens[closing(tokens, first)].end, f"({', '.join(found)})")
+    yield Edit.of(tokens[first].start, tokens[closing_index(tokens, first)].end, f"({', '.join(found)})")
 
 
 def _table(select: exp.Select) -> exp.Table | None:

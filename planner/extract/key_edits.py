@@ -5,9 +5,9 @@ from sqlglot import exp
 from planner.catalog.model import Column, Derivation, SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
-from planner.parser.clauses import at_offset, closing, opening
+from planner.parser.clauses import at_offset, closing_index, opening_index
 from planner.parser.edits import Edit
-from planner.parser.lexer import quoted
+from planner.parser.lexer import quote_identifier
 from planner.parser.tree import bare, name, offset, position
 from planner.scope.functional_dependencies import lookup_sql
 from planner.scope.key_classes import stand_in
@@ -29,7 +29,7 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
         label = _label(place, projection, keys)
         if label is not None:
             end = place.tokens[past - 1].end
-            edits.append(Edit(end, end, (f" AS {quoted(label)}",)))
+            edits.append(Edit(end, end, (f" AS {quote_identifier(label)}",)))
     return edits
 
 
@@ -43,15 +43,15 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
     if column is not None:
         first, last = _key_span(place, node)
         cast = _cast(place, node, column, place.tokens[first].value)
-        text = f"{quoted(place.scope.alias)}.{quoted(column.name)}{cast}"
+        text = f"{quote_identifier(place.scope.alias)}.{quote_identifier(column.name)}{cast}"
         return [Edit(place.tokens[first].start, place.tokens[last].end, (text,))]
     if isinstance(node, exp.Column) and (found := stand_in(node, place.scope)) is not None and found in keys:
         read = place.scope.column(node)
         start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end
-        text = f"{quoted(place.scope.alias)}.{quoted(found.name)}::{read.declared}"
+        text = f"{quote_identifier(place.scope.alias)}.{quote_identifier(found.name)}::{read.declared}"
         return [Edit(start, end, (text,))]
-    if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _renamed(place, node, keys):
+    if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _loses_meaning(place, node, keys):
         start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end
         return [Edit(start, end, (lookup_sql(place.scope.column(node), [key.name for key in keys], place.scope),))]
@@ -83,7 +83,7 @@ def _has_names_of_its_own(scope: Scope) -> bool:
     return bool(scope.joined or scope.members) or scope.listed is not None
 
 
-def _renamed(place: QuestionReading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
+def _loses_meaning(place: QuestionReading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
     """Whether the reference would mean nothing to the relation that takes the place of the joined tables."""
     if isinstance(node.parent, exp.Ordered) and node.args.get("table") is None and name(node.this) in _aliases(place):
         return False
@@ -138,17 +138,17 @@ def _around(place: QuestionReading, node: exp.Expr | None, first: int, last: int
     if isinstance(node, exp.Cast) and last + 2 < len(tokens) and tokens[last + 1].is_symbol("::"):
         past = last + 3
         if past < len(tokens) and tokens[past].is_symbol("("):
-            past = closing(tokens, past) + 1
+            past = closing_index(tokens, past) + 1
         zoneless = past + 2 < len(tokens) and tokens[past].is_word("without")
         if tokens[last + 2].is_word("date", "timestamp"):
             return first, past + 2 if zoneless else past - 1
-    around = opening(tokens, first)
+    around = opening_index(tokens, first)
     if around is not None and isinstance(node, exp.Paren) and around == first - 1:
-        return around, closing(tokens, around)
+        return around, closing_index(tokens, around)
     called = isinstance(node, exp.Cast) and around is not None and tokens[around - 1].is_word("cast")
     called = called or (node is not None and around is not None and tokens[around - 1].is_word(*_CALLS))
     if around is not None and around > 0 and called:
-        return around - 1, closing(tokens, around)
+        return around - 1, closing_index(tokens, around)
     raise KeyholeError(
         "KH106",
         "this way of writing a derived key is not supported in a select list",

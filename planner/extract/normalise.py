@@ -74,11 +74,11 @@ def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Priva
         try:
             step = next(_steps(query, catalog, private(query), room=room), None)
         except KeyholeError as error:
-            raise origin.placed(error) from None
+            raise origin.place_error(error) from None
         if step is None:
             break
         room -= step.grown
-        origin = origin.edited(step.changes, rule=step.rule.__name__)
+        origin = origin.edit(step.changes, rule=step.rule.__name__)
         query = parse(origin.text, tokens_after_edits(origin.text, origin.kept, query.tokens))
     return Normalised(query, origin if origin.edits else None)
 

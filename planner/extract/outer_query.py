@@ -5,7 +5,7 @@ The text around a question is kept to the letter, so PostgreSQL reads it as the 
 
 from dataclasses import dataclass
 
-from planner.parser.lexer import quoted
+from planner.parser.lexer import quote_identifier
 from planner.scope.embedded import Embedded, EmbeddedVirtual
 
 
@@ -69,7 +69,7 @@ def outer_sql(statement: Asking, *, first_parameter: int) -> OuterSql:
 
 def _relation(embedded: Embedded | EmbeddedVirtual, arrays: tuple[ArrayParameter, ...]) -> str:
     selected = ", ".join(
-        f"u.k{array.column + 1}::{array.declared} AS {quoted(name)}"
+        f"u.k{array.column + 1}::{array.declared} AS {quote_identifier(name)}"
         for array, (name, _) in zip(arrays, embedded.columns, strict=True)
     )
     given = ", ".join(f"${array.number}::text[]" for array in arrays)

@@ -51,12 +51,12 @@ def pull_up_subqueries(read: PrivateRead) -> tuple[Edit, ...]:
     if not isinstance(read.select.parent, exp.Subquery | exp.CTE):
         return ()
     try:
-        return _merged(read)
+        return _pull_up(read)
     except KeyholeError:
         return ()
 
 
-def _merged(read: PrivateRead) -> tuple[Edit, ...]:
+def _pull_up(read: PrivateRead) -> tuple[Edit, ...]:
     select, text, tokens = read.select, read.text, read.tokens
     inner = _inner(select, read.node, read.table, text, tokens)
     if inner is None:
@@ -72,7 +72,7 @@ def _merged(read: PrivateRead) -> tuple[Edit, ...]:
             return ()
         changes.extend(made)
     if isinstance(select.parent, exp.CTE):
-        changes.append(_emptied(select.parent, inner, tokens))
+        changes.append(_remove_cte(select.parent, inner, tokens))
     return tuple(changes)
 
 
@@ -100,7 +100,7 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
                 return None
             everything = True
             continue
-        one = _shown(item, first, past, tokens)
+        one = _read_item(item, first, past, tokens)
         if one is None or one[0] in shown:
             return None
         shown[one[0]] = one[1]
@@ -116,7 +116,7 @@ def _star(item: exp.Expr) -> bool:
     return isinstance(star, exp.Star) and not any(star.args.values())
 
 
-def _shown(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> tuple[str, _ShownColumn] | None:
+def _read_item(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> tuple[str, _ShownColumn] | None:
     """A column of the subquery by its name; None for an expression that is none, or has no sure name."""
     node = item.this if isinstance(item, exp.Alias) else item
     called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
@@ -145,12 +145,12 @@ def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[To
     first = inner.clauses.mark("where")
     if inner.where is not None and first is not None:
         columns = [column for column in inner.where.find_all(exp.Column) if column.args.get("table") is not None]
-        condition = _requalified(columns, first + 1, inner.clauses.end, alias, room, text, tokens)
-        changes.extend(_filtered(reader, condition, first, tokens))
+        condition = _requalify(columns, first + 1, inner.clauses.end, alias, room, text, tokens)
+        changes.extend(_add_condition(reader, condition, first, tokens))
     return changes
 
 
-def _filtered(reader: Reader, condition: str, first: int, tokens: tuple[Token, ...]) -> Iterator[Edit]:
+def _add_condition(reader: Reader, condition: str, first: int, tokens: tuple[Token, ...]) -> Iterator[Edit]:
     """A condition, written after the token at `first`, in the WHERE of a SELECT that reads the subquery."""
     where = reader.clauses.mark("where")
     later = [index for _, index in reader.clauses.marks if where is None or index > where]
@@ -163,7 +163,7 @@ def _filtered(reader: Reader, condition: str, first: int, tokens: tuple[Token, .
         yield Edit.of(end, end, ")")
 
 
-def _requalified(
+def _requalify(
     columns: list[exp.Column], first: int, past: int, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> str:
     """The text of some tokens of the subquery, its columns qualified by what the table is called outside."""
@@ -191,7 +191,7 @@ def _references(
     select = reader.select
     changes: dict[int, Edit] = {}
     for column in reader.columns():
-        made = _starred(column, select, alias) if isinstance(column.this, exp.Star) else None
+        made = _keep_star(column, select, alias) if isinstance(column.this, exp.Star) else None
         if made is None:
             made = _reference(column, reader, inner, alias, room, text, tokens)
         if made is None:
@@ -200,11 +200,11 @@ def _references(
     for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
         if _star(item) and not (inner.everything and not inner.shown):
             start, end = tokens[first].start, tokens[past - 1].end
-            changes[start] = Edit.of(start, end, _expanded(inner, alias, room, text, tokens))
+            changes[start] = Edit.of(start, end, _expand_star(inner, alias, room, text, tokens))
     return list(changes.values())
 
 
-def _starred(column: exp.Column, select: exp.Select, alias: str) -> dict[int, Edit] | None:
+def _keep_star(column: exp.Column, select: exp.Select, alias: str) -> dict[int, Edit] | None:
     """Nothing for the `alias.*` of a select list, which is expanded as a whole; None for any other."""
     return {} if column.parent is select and name(column.args.get("table")) == alias else None
 
@@ -230,14 +230,14 @@ def _reference(
         return {}
     if not shown.plain and shown.node.find(exp.Column) is None:
         return None
-    labelled = _labelled(column, reader, tokens)
+    labelled = _keep_label(column, reader, tokens)
     if labelled is None:
         return None
     start = tokens[at_offset(tokens, _start(column))].start
-    return {start: Edit.of(start, at.end, _spelled(shown, alias, room, text, tokens)), **labelled}
+    return {start: Edit.of(start, at.end, _spell_item(shown, alias, room, text, tokens)), **labelled}
 
 
-def _labelled(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Edit] | None:
+def _keep_label(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Edit] | None:
     """What keeps the name of an item of the select list in which a column is renamed; None where it is unsure."""
     item = _item(column, reader.select)
     if item is None or isinstance(item, exp.Alias):
@@ -299,27 +299,27 @@ def _label(item: exp.Expr) -> str | None:
     return "" if isinstance(node, exp.Func) and not isinstance(node, exp.Case | exp.Connector) else None
 
 
-def _spelled(shown: _ShownColumn, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
+def _spell_item(shown: _ShownColumn, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
     columns = list(shown.node.find_all(exp.Column))
-    spelled = _requalified(columns, shown.first, shown.past, alias, room, text, tokens)
+    spelled = _requalify(columns, shown.first, shown.past, alias, room, text, tokens)
     return spelled if shown.plain else f"({spelled})"
 
 
-def _expanded(inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
+def _expand_star(inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
     """What * stands for in a SELECT around the subquery."""
     every = [f"{readable(alias)}.*"] if inner.everything else []
     return ", ".join(
         [
             *every,
             *(
-                f"{_spelled(one, alias, room, text, tokens)} AS {readable(called)}"
+                f"{_spell_item(one, alias, room, text, tokens)} AS {readable(called)}"
                 for called, one in inner.shown.items()
             ),
         ]
     )
 
 
-def _emptied(cte: exp.CTE, inner: _Inner, tokens: tuple[Token, ...]) -> Edit:
+def _remove_cte(cte: exp.CTE, inner: _Inner, tokens: tuple[Token, ...]) -> Edit:
     """Nothing in the place of a WITH query that all readers have taken over: no WITH at all if it was the only one."""
     with_ = cte.parent
     opening, end = inner.clauses.select - 1, inner.clauses.end

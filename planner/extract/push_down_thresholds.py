@@ -59,7 +59,7 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
     if shown is None or read.select.args.get("group") is None:
         return ()
     try:
-        found = _lifting(read)
+        found = _plan_push(read)
     except KeyholeError:
         return ()
     if found is None:
@@ -75,7 +75,7 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
     )
 
 
-def _lifting(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None:
+def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None:
     """The changes inside and around the subquery; None around if sizes show there, None if there are none."""
     select, node, text, tokens = read.select, read.node, read.text, read.tokens
     if not isinstance(select.parent, exp.Subquery | exp.CTE):
@@ -95,7 +95,7 @@ def _lifting(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None:
     if conjuncts is None or not _kept_side(reader) or not _unambiguous(reader, items, read.catalog):
         return None
     room = Room(text)
-    moved = [_moved(one, reader, items, room, text, tokens) for one in conjuncts if one.moves]
+    moved = [_spell_in_having(one, reader, items, room, text, tokens) for one in conjuncts if one.moves]
     if not moved and select.args.get("having") is None:
         return None
     written = [tokens[one.first].start for one in conjuncts if one.moves]
@@ -202,7 +202,7 @@ def _is_aggregate(called: str | None, items: Mapping[str, _Item]) -> bool:
     return called is not None and items[called].aggregate
 
 
-def _moved(
+def _spell_in_having(
     conjunct: _Conjunct, reader: Reader, items: Mapping[str, _Item], room: Room, text: str, tokens: tuple[Token, ...]
 ) -> str:
     """A condition as HAVING says it: with aggregates and keys in the place of the subquery's names for them."""
@@ -249,7 +249,7 @@ def _inside(
             return None
     if not moved:
         return changes
-    thresholds = " AND ".join(moved if len(moved) == 1 else [_enclosed(one) for one in moved])
+    thresholds = " AND ".join(moved if len(moved) == 1 else [_parenthesise(one) for one in moved])
     having = place.mark("having")
     end = tokens[place.end - 1].end
     if having is None:
@@ -260,7 +260,7 @@ def _inside(
     return changes
 
 
-def _enclosed(condition: str) -> str:
+def _parenthesise(condition: str) -> str:
     return f"({condition})" if " or " in f" {condition.lower()} " else condition
 
 
@@ -332,4 +332,4 @@ def _alone(read: PrivateRead, inside: list[Edit]) -> str:
     place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
     start, end = tokens[place.select].start, tokens[place.end - 1].end
     within = [Edit.of(one.start - start, one.end - start, one.text) for one in inside if start <= one.start <= end]
-    return Origin(text[start:end]).edited(within, rule=push_down_thresholds.__name__).text
+    return Origin(text[start:end]).edit(within, rule=push_down_thresholds.__name__).text

@@ -21,7 +21,7 @@ from planner.parser.lexer import Token
 from planner.parser.tree import bare
 from planner.scope.embedded import Embedded, Joined
 from planner.scope.functional_dependencies import by_key
-from planner.scope.names import Scope, referenced
+from planner.scope.names import Scope, find_column
 
 MOST_COMPARISONS = 48  # below a question's literals, as some become two; beyond, each side is answered apart
 _OPERATIONS: dict[type[exp.Expr], Literal["union", "intersect", "except"]] = {
@@ -47,7 +47,7 @@ class _SetOperand:
 Spans: TypeAlias = Mapping[int, Place]
 
 
-def joined(places: tuple[Place, ...], text: str, tokens: tuple[Token, ...]) -> tuple[tuple[Embedded, Edit], ...]:
+def join_branches(places: tuple[Place, ...], text: str, tokens: tuple[Token, ...]) -> tuple[tuple[Embedded, Edit], ...]:
     """The largest set operations that are one question each, with the edit that replaces the whole operation.
 
     The edit keeps the leftmost question's select list, which names the columns of a set operation.
@@ -110,13 +110,13 @@ class _Parts:
                 if _cut(node.this):
                     return None
                 inner = self._part(node.this)
-                return None if inner is None else _enclosed(inner, self._tokens)
+                return None if inner is None else _include_parentheses(inner, self._tokens)
             case exp.SetOperation() if type(node) in _OPERATIONS and _plain(node):
                 left = None if _cut(node.this) else self._part(node.this)
                 right = None if _cut(node.expression) else self._part(node.expression)
                 if left is None or right is None:
                     return None
-                return _operated(_OPERATIONS[type(node)], left, right, self._text, self._tokens)
+                return _combine_parts(_OPERATIONS[type(node)], left, right, self._text, self._tokens)
             case _:
                 return None
 
@@ -131,7 +131,7 @@ def _plain(node: exp.SetOperation) -> bool:
     return bool(node.args.get("distinct")) and not any(value for key, value in node.args.items() if key not in known)
 
 
-def _enclosed(part: _SetOperand, tokens: tuple[Token, ...]) -> _SetOperand:
+def _include_parentheses(part: _SetOperand, tokens: tuple[Token, ...]) -> _SetOperand:
     """The part with the parentheses around it, if there are some; the parser adds others where precedence asks."""
     start, past = part.start - 1, part.past
     if start < 0 or past >= len(tokens) or not tokens[start].is_symbol("(") or not tokens[past].is_symbol(")"):
@@ -149,7 +149,7 @@ def _leaf(place: Place, tokens: tuple[Token, ...]) -> _SetOperand | None:
         or (distinct is not None and distinct.args.get("on") is not None)
     ):
         return None
-    if set(_shown(place)) != {key.name for key in embedded.keys}:
+    if set(_list_columns(place)) != {key.name for key in embedded.keys}:
         return None
     start = at_offset(tokens, embedded.offset)
     past = at_offset(tokens, embedded.offset + len(embedded.text) - 1) + 1
@@ -164,13 +164,13 @@ def _leaf(place: Place, tokens: tuple[Token, ...]) -> _SetOperand | None:
     )
 
 
-def _unaliased(item: exp.Expr) -> exp.Expr:
+def _strip_alias(item: exp.Expr) -> exp.Expr:
     return bare(item.this if isinstance(item, exp.Alias) else item)
 
 
-def _shown(place: Place) -> list[str | None]:
+def _list_columns(place: Place) -> list[str | None]:
     """The columns of the select list; None for what is no column."""
-    shown = [referenced(_unaliased(item), place.embedded.scope) for item in place.select.expressions]
+    shown = [find_column(_strip_alias(item), place.embedded.scope) for item in place.select.expressions]
     return [None if column is None else column.name for column in shown]
 
 
@@ -181,7 +181,7 @@ def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
     """
     scope = embedded.scope
     for joined in scope.joined:
-        if not joined.outer and _keyed(embedded.table.column(joined.base), embedded):
+        if not joined.outer and _is_determined(embedded.table.column(joined.base), embedded):
             yield f"{joined.base} in {joined.name}.{joined.key}"
     where, having = select.args.get("where"), select.args["having"]
     clauses = [join.args.get("on") for join in select.args.get("joins") or () if not join.side]
@@ -193,22 +193,22 @@ def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
         if isinstance(node, exp.And):
             waiting.extend((node.this, node.expression))
         elif not contains_aggregate(node) and scope.membership(node) is None and _reads_keys(node, embedded):
-            yield _resolved(node, scope)
+            yield _resolve_names(node, scope)
 
 
 def _reads_keys(node: exp.Expr, embedded: Embedded) -> bool:
     keys = {key.name for key in embedded.keys}
     keys |= {key.derivation.column for key in embedded.keys if key.derivation is not None}
     read = [embedded.scope.column(column) for column in node.find_all(exp.Column)]
-    return any(column.name in keys or _keyed(column, embedded) for column in read)
+    return any(column.name in keys or _is_determined(column, embedded) for column in read)
 
 
-def _keyed(column: Column, embedded: Embedded) -> bool:
+def _is_determined(column: Column, embedded: Embedded) -> bool:
     """Whether a key determines the column, so that a condition on it restricts the key's values."""
     return any(by_key(column, key, key.domain or ()) is not None for key in embedded.keys)
 
 
-def _resolved(node: exp.Expr, scope: Scope) -> str:
+def _resolve_names(node: exp.Expr, scope: Scope) -> str:
     """The expression as text in which every column has the name that it has in the question's table."""
     plain = node.copy()
     for column in list(plain.find_all(exp.Column)):
@@ -232,7 +232,7 @@ def _weight(node: exp.Expr) -> int:
             return 0
 
 
-def _operated(
+def _combine_parts(
     operation: Literal["union", "intersect", "except"],
     left: _SetOperand,
     right: _SetOperand,
@@ -285,9 +285,9 @@ def _alike(left: Place, right: Place) -> bool:
     """Whether both show the same expressions of the same keys."""
     return (
         set(left.embedded.keys) == set(right.embedded.keys)
-        and _shown(left) == _shown(right)
-        and [_resolved(_unaliased(item), left.embedded.scope) for item in left.select.expressions]
-        == [_resolved(_unaliased(item), right.embedded.scope) for item in right.select.expressions]
+        and _list_columns(left) == _list_columns(right)
+        and [_resolve_names(_strip_alias(item), left.embedded.scope) for item in left.select.expressions]
+        == [_resolve_names(_strip_alias(item), right.embedded.scope) for item in right.select.expressions]
     )
 
 

@@ -6,11 +6,11 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
-from planner.parser.clauses import Clauses, closing
+from planner.parser.clauses import Clauses, closing_index
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import conjunct_spans
-from planner.parser.tree import bare, written
-from planner.scope.group_by import grouping
+from planner.parser.tree import bare, write_node
+from planner.scope.group_by import read_group_by
 from planner.scope.names import Scope
 
 _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
@@ -25,21 +25,23 @@ def each_grouping(place: QuestionReading, sets: tuple[tuple[Column, ...], ...]) 
     questions: list[str] = []
     for columns in sets:
         shown = ", ".join(
-            place.scope.spelled(column) if column in columns else f"NULL::{column.declared} AS {readable(column.name)}"
+            place.scope.spell_column(column)
+            if column in columns
+            else f"NULL::{column.declared} AS {readable(column.name)}"
             for column in everything
         )
-        names = ", ".join(place.scope.spelled(column) for column in columns)
+        names = ", ".join(place.scope.spell_column(column) for column in columns)
         parts = (f"SELECT {shown}", source, where, f"GROUP BY {names}", having)
         questions.append(" ".join(part for part in parts if part))
     return f"{place.before} {' UNION ALL '.join(questions)};".strip()
 
 
-def corrected(place: QuestionReading) -> str | None:
+def suggest_question(place: QuestionReading) -> str | None:
     """The question that this statement could have been: its keys, its WHERE, and a HAVING."""
     keys: tuple[Column, ...] = ()
     if place.select.args.get("group") is not None:
         try:
-            keys = grouping(place.select, place.scope)
+            keys = read_group_by(place.select, place.scope)
         except KeyholeError:
             keys = ()
     columns = place.scope.table.columns
@@ -48,7 +50,7 @@ def corrected(place: QuestionReading) -> str | None:
     shown = keys or tuple(column for column in columns if column.domain is not None)[:1]
     if not shown:
         return None
-    names = ", ".join(place.scope.spelled(column) for column in shown)
+    names = ", ".join(place.scope.spell_column(column) for column in shown)
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
     where = place.clauses.part("where", place.text, place.tokens)
     having = place.clauses.part("having", place.text, place.tokens)
@@ -68,7 +70,7 @@ def _own_threshold(select: exp.Select) -> str | None:
     for item in select.expressions:
         for node in item.walk():
             if isinstance(node, _CONDITIONS) and contains_aggregate(node) and node.find(exp.Query, exp.Window) is None:
-                return written(node)
+                return write_node(node)
     return None
 
 
@@ -77,7 +79,7 @@ def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, t
     if select.args.get("group") is None or select.args.get("having") is None:
         return None
     try:
-        keys = grouping(select, scope)
+        keys = read_group_by(select, scope)
     except KeyholeError:
         return None
     kept: list[str] = []
@@ -91,7 +93,7 @@ def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, t
         column = _column(tokens[first : at - negated])
         if at == past or not tokens[min(at + 2, past - 1)].is_word("select"):
             kept.append(text[tokens[first].start : tokens[past - 1].end])
-        elif closing(tokens, at + 1) == past - 1 and [column] == [key.name for key in keys]:
+        elif closing_index(tokens, at + 1) == past - 1 and [column] == [key.name for key in keys]:
             if not _asks(condition):
                 return None
             inner = text[tokens[at + 2].start : tokens[past - 2].end]
@@ -102,7 +104,7 @@ def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, t
         return None
     past = min((index for _, index in place.marks), default=place.end)
     source = text[tokens[place.source].start : tokens[past - 1].end]
-    names = scope.spelled(keys[0])
+    names = scope.spell_column(keys[0])
     where = f"WHERE {' AND '.join(kept)}" if kept else ""
     having = place.part("having", text, tokens)
     parts = (f"SELECT {names}", source, where, f"GROUP BY {names}", having, *others)

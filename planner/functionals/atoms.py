@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import floor
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, relaxed
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, relax_formula
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.catalog.model import Table
-from planner.catalog.tolerance import Amount, Step, Tolerances, allowed, tolerances
+from planner.catalog.tolerance import Amount, Step, Tolerances, allowed_steps, tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import functional, grid, literals
 from planner.functionals.guard_remedy import Remedy, remedy
@@ -20,8 +20,8 @@ from planner.functionals.guards import (
     GuardedAny,
     GuardedFormula,
     complement,
+    find_guards,
     guard_hint,
-    guarding,
     holds_at_zero,
     plain,
 )
@@ -78,10 +78,10 @@ def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy
     formula = around_centres(formula, table=table, accuracy=accuracy, warn=collected.warn)
     if sum(1 for _ in formula.leaves()) > MOST_LITERALS:
         raise _too_long()
-    guarded = _guarded(formula, collected)
+    guarded = _read_guarded(formula, collected)
     functionals = dict(enumerate(collected.functionals.values()))
-    capped = guarding(guarded, functionals)
-    result = _simplified(plain(guarded, capped=capped))
+    capped = find_guards(guarded, functionals)
+    result = _simplify(plain(guarded, capped=capped))
     if sum(1 for _ in cuts(result)) > MOST_LITERALS:
         raise _too_long()
     used = sorted({cut.functional for cut in cuts(result)})
@@ -94,13 +94,13 @@ def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy
         _warn(comparison, final, collected)
     if holds_at_zero(result, functionals) and used:
         collected.warnings["groups without rows count as 0 and qualify"] = None
-    elif holds_at_zero(relaxed(result), functionals):
+    elif holds_at_zero(relax_formula(result), functionals):
         collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
         collected.warnings.update(dict.fromkeys(_kept_out(guarded)))
     return Atoms(
         functionals=tuple(functionals[index] for index in used),
         atoms=tuple(replace(atom, functional=used.index(atom.functional)) for atom in described),
-        formula=_renumbered(result, used),
+        formula=_renumber(result, used),
         warnings=tuple(collected.warnings),
     )
 
@@ -122,23 +122,23 @@ def _too_long() -> KeyholeError:
     )
 
 
-def _renumbered(formula: Formula, used: list[int]) -> Formula:
+def _renumber(formula: Formula, used: list[int]) -> Formula:
     return formula.mapped(lambda literal: replace(literal, functional=used.index(literal.functional)))
 
 
-def _guarded(formula: Having, collected: _Collected) -> GuardedFormula:
+def _read_guarded(formula: Having, collected: _Collected) -> GuardedFormula:
     match formula:
         case Comparison():
             return _literals(formula, collected)
         case Spread():
             raise KeyholeError("KH900", f"{formula.text} has no centres", position=formula.position)
         case Every(children):
-            return GuardedAll(tuple(_guarded(child, collected) for child in children))
+            return GuardedAll(tuple(_read_guarded(child, collected) for child in children))
         case Some(children):
-            return GuardedAny(tuple(_guarded(child, collected) for child in children))
+            return GuardedAny(tuple(_read_guarded(child, collected) for child in children))
         case Outside(inner):
             before = dict(collected.comparisons)
-            made = complement(_guarded(inner, collected))
+            made = complement(_read_guarded(inner, collected))
             collected.comparisons = before  # the literals of a complement speak for themselves
             return made
 
@@ -154,7 +154,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
         taken, at = offsets(
             comparison.own, comparison.operator, size=size, left=comparison.left, position=comparison.position
         )
-        made, comparison = replace(made, offsets=taken), _ranged(comparison, comparison.own)
+        made, comparison = replace(made, offsets=taken), _with_thresholds(comparison, comparison.own)
     text = comparison.text
     values = _absences(comparison, made, collected.table)
     constant = _constant_count(made, literals(0, comparison.operator, at, tolerance=0))
@@ -184,7 +184,7 @@ def _remedy(comparison: Comparison, collected: _Collected) -> Remedy:
     return remedy(comparison, table=collected.table, accuracy=collected.accuracy, tolerances=collected.tolerances)
 
 
-def _ranged(comparison: Comparison, own: KeyNumbers) -> Comparison:
+def _with_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
     """The comparison with thresholds of each group's own: a percentage is one of the least in absolute value."""
     least, most = min(own.known), max(own.known)
     shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
@@ -235,7 +235,7 @@ def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collect
             hint=f"SET keyhole.tolerance = '10%, {collected.accuracy.tolerance}';",
             position=comparison.position,
         )
-    exact = _allowed(comparison, amount, made, size, setting=collected.accuracy.tolerance)
+    exact = _allowed_amount(comparison, amount, made, size, setting=collected.accuracy.tolerance)
     if amount.percent and made.offsets is not None:
         least = f"{amount.number}% of {decimal(comparison.threshold)}, the least of the groups' thresholds"
         collected.warnings[f"{comparison.text}: the tolerance is {least}, in every group"] = None
@@ -245,12 +245,14 @@ def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collect
     return floor(exact)
 
 
-def _allowed(comparison: Comparison, amount: Amount, made: Functional, size: Fraction, *, setting: str) -> Fraction:
+def _allowed_amount(
+    comparison: Comparison, amount: Amount, made: Functional, size: Fraction, *, setting: str
+) -> Fraction:
     if comparison.slack is Slack.ROWS and not amount.percent:
         return Fraction(amount.number) / size
     step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows)
     try:
-        return allowed(amount, threshold=comparison.threshold, step=step, name=comparison.left, setting=setting)
+        return allowed_steps(amount, threshold=comparison.threshold, step=step, name=comparison.left, setting=setting)
     except KeyholeError as error:
         message = f"{comparison.text}: {error.message}"
         raise KeyholeError(
@@ -258,10 +260,10 @@ def _allowed(comparison: Comparison, amount: Amount, made: Functional, size: Fra
         ) from None
 
 
-def _simplified(formula: Formula) -> Formula:
+def _simplify(formula: Formula) -> Formula:
     """The formula flattened, without constants and repetitions."""
 
-    def joined(kind: type[AllOf] | type[AnyOf], settled: Formula, children: Sequence[Formula]) -> Formula:
+    def join(kind: type[AllOf] | type[AnyOf], settled: Formula, children: Sequence[Formula]) -> Formula:
         if settled in children:
             return settled
         kept = {part: None for child in children for part in (child.children if isinstance(child, kind) else (child,))}
@@ -269,8 +271,8 @@ def _simplified(formula: Formula) -> Formula:
 
     return formula.fold(
         lambda literal: literal,
-        every=lambda children: joined(AllOf, FALSE, children),
-        some=lambda children: joined(AnyOf, TRUE, children),
+        every=lambda children: join(AllOf, FALSE, children),
+        some=lambda children: join(AnyOf, TRUE, children),
     )
 
 

@@ -18,7 +18,7 @@ from planner.question.condition import (
 )
 from planner.question.condition_text import canonical
 from planner.question.model import Functional, Measure, Term
-from planner.question.range_inference import narrowed
+from planner.question.range_inference import narrow_range
 from planner.values.decimals import decimal
 
 _LARGEST = 2**53  # steps up to which sensitivities and coefficients are exact in double precision
@@ -37,7 +37,7 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
             "KH203",
             f"{column.name} has no declared {'bounds' if column.bounds is None else 'grid'}",
             detail="The sensitivity of a functional follows from the declared range and grid of its column.",
-            hint=f"Declare {missing} under [{table.declared(column.name)}] in keyhole.toml, "
+            hint=f"Declare {missing} under [{table.place_of(column.name)}] in keyhole.toml, "
             f"or ask count(*) FILTER (WHERE {column.name} > 65) > 40.",
             position=position,
         )
@@ -78,7 +78,7 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
     if measure not in (Measure.UNITS, Measure.VALUES):
         alone = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
         measure = Measure.ROWS if alone else Measure.TOTAL
-    sensitivity, unit_range = _bound(comparison, terms, measure, grids, table, where=where)
+    sensitivity, unit_range = _bound_unit(comparison, terms, measure, grids, table, where=where)
     if sensitivity > _LARGEST or any(abs(term.coefficient) > _LARGEST for term in terms):
         squares = any(term.power == 2 for term in terms)
         raise KeyholeError(
@@ -136,7 +136,7 @@ def _common_step(amounts: Iterable[Fraction]) -> Fraction:
     return step
 
 
-def _bound(
+def _bound_unit(
     comparison: Comparison,
     terms: tuple[Term, ...],
     measure: Measure,
@@ -189,7 +189,7 @@ def _within_totals(
     if per_unit is None or rows is None:
         return None
     size, *steps = grids[name]
-    low, high = narrowed(name, (steps[0], steps[1]), among=(where, terms[0].condition), table=table)
+    low, high = narrow_range(name, (steps[0], steps[1]), among=(where, terms[0].condition), table=table)
     least, most = min(0, floor(Fraction(per_unit[0]) / size)), max(0, ceil(Fraction(per_unit[1]) / size))
     slope, constant = (sum(term.coefficient for term in terms if term.power == power) for power in (1, 0))
     # the total s and the number n of rows: 0 <= n <= rows, low n <= s <= high n, least <= s <= most; as p n + q s <= r
@@ -222,7 +222,7 @@ def _plain_sum(
             "KH203",
             f"{column.name} has no declared range for the total of one {table.unit_text}",
             detail="One privacy unit's total in a group is clipped to a declared range.",
-            hint=f"Declare per_unit = [0, 500] under [{table.declared(column.name)}] in keyhole.toml.",
+            hint=f"Declare per_unit = [0, 500] under [{table.place_of(column.name)}] in keyhole.toml.",
             position=comparison.position,
         )
     ends = sorted(Fraction(end) / size * term.coefficient for end in column.per_unit)

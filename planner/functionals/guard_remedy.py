@@ -13,13 +13,13 @@ from math import ceil
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Values
 from planner.catalog.model import Table
-from planner.catalog.tolerance import Tolerances, quoted, with_amount
+from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
 from planner.parser.lexer import readable
 from planner.question.condition import (
     ALWAYS,
     columns,
 )
-from planner.question.condition_text import spelled
+from planner.question.condition_text import spell_condition
 from planner.question.model import Accuracy
 
 WORTH = 5
@@ -41,7 +41,7 @@ class Remedy:
         """What to add to the question; `alone` is a column that is counted without a filter."""
         counted = f"count({alone or values.column or '*'})"
         if alone is None and values.condition != ALWAYS:
-            counted += f" FILTER (WHERE {_NAME.sub(_shown, spelled(values.condition))})"
+            counted += f" FILTER (WHERE {_NAME.sub(_show_name, spell_condition(values.condition))})"
         return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.values}"
 
 
@@ -62,13 +62,13 @@ def remedy(comparison: Comparison, *, table: Table, accuracy: Accuracy, toleranc
     if comparison.slack is Slack.RECORD:
         if not replace(tolerances, default=None).amount(comparison.names):
             text = with_amount(accuracy.tolerance, comparison.left, Decimal(WORTH * rows))
-            setting = f"SET keyhole.tolerance = '{quoted(text)}';"
+            setting = f"SET keyhole.tolerance = '{quote_literal(text)}';"
     elif (comparison.per_row is not None or comparison.slack is Slack.ROWS) and accuracy.min_rows < values and rows > 1:
         setting = f"SET keyhole.min_rows = {values};"
     return Remedy(values=values, setting=setting)
 
 
-def _shown(found: re.Match[str]) -> str:
+def _show_name(found: re.Match[str]) -> str:
     name = found[1]
     return found[0] if name is None else readable(name.replace('""', '"'))
 

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import TypeAlias, TypeVar
 
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula, relaxed
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, relax_formula
 from mechanisms.formula import complement as complement_of
 from planner.aggregates.row_expression import Values
 from planner.errors import KeyholeError
@@ -147,13 +147,13 @@ def _largest(functional: Functional | None) -> int:
     return 0 if functional is None or functional.offsets is None else functional.offsets.largest
 
 
-def _held(formula: Formula, row: Range, functionals: Mapping[int, Functional]) -> bool | None:
+def _holds_everywhere(formula: Formula, row: Range, functionals: Mapping[int, Functional]) -> bool | None:
     """Whether literals on one functional hold in every group, however many rows add so much each.
 
     None if it depends on the rows, or on the group whose own threshold it is.
     """
 
-    def held(literal: Cut) -> bool | None:
+    def holds(literal: Cut) -> bool | None:
         negative = literal.cut + _largest(functionals[literal.functional]) < 0
         surely = row[0] == 0 and negative if literal.above else row[1] == 0 and literal.cut >= 0
         never = row[1] == 0 and literal.cut >= 0 if literal.above else row[0] == 0 and negative
@@ -165,7 +165,7 @@ def _held(formula: Formula, row: Range, functionals: Mapping[int, Functional]) -
     def some(found: Sequence[bool | None]) -> bool | None:
         return True if True in found else None if None in found else False
 
-    return formula.fold(held, every=every, some=some)
+    return formula.fold(holds, every=every, some=some)
 
 
 def complement(formula: GuardedFormula) -> GuardedFormula:
@@ -189,17 +189,17 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
     )
 
 
-def guarding(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> Counts:
+def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> Counts:
     """The counts that guard some literal, and for how many. Raises KH206 where one needs a guard and has none."""
-    return _guarding(formula, functionals, _NOTHING)
+    return _find_guards(formula, functionals, _NOTHING)
 
 
-def _guarding(formula: GuardedFormula, functionals: Mapping[int, Functional], available: _Known) -> Counts:
+def _find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional], available: _Known) -> Counts:
     match formula:
         case Guarded():
             guards: Counts = frozenset()
             for absence in formula.values:
-                if _held(formula.formula, absence.without, functionals) is formula.outside:
+                if _holds_everywhere(formula.formula, absence.without, functionals) is formula.outside:
                     continue
                 if any(_among(known, absence.values) for known in available.values):
                     continue
@@ -209,30 +209,32 @@ def _guarding(formula: GuardedFormula, functionals: Mapping[int, Functional], av
                     if least == absence.values.least and _implies(functionals[index].terms[0], absence.values)
                 )
                 if not found:
-                    raise _unguarded(formula, absence.values)
+                    raise _refusal_of_unguarded(formula, absence.values)
                 guards |= found
             return guards
         case GuardedAny(children) | GuardedAll(children):
             if isinstance(formula, GuardedAll):
-                implied = [_implied(child, functionals) for child in children]
+                implied = [_find_implied(child, functionals) for child in children]
             else:  # a child matters only where the others fail
-                implied = [_implied(complement(child), functionals) for child in children]
+                implied = [_find_implied(complement(child), functionals) for child in children]
             used: Counts = frozenset()
             for index, child in enumerate(children):
                 others = reduce(or_, (*implied[:index], *implied[index + 1 :]), available)
-                used |= _guarding(child, functionals, others)
+                used |= _find_guards(child, functionals, others)
             return used
 
 
-def _implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> _Known:
+def _find_implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> _Known:
     """The counts that are at least one, those that are at least two, and the values that exist where it holds."""
 
-    def known(guarded: Guarded) -> _Known:
+    def find_known(guarded: Guarded) -> _Known:
         if guarded.outside and guarded.values:
             return _NOTHING
-        loosest = relaxed(guarded.formula)
-        needed = (absence for absence in guarded.values if _held(loosest, absence.without, functionals) is False)
-        return _Known(_counted(guarded.formula, functionals), tuple(absence.values for absence in needed))
+        loosest = relax_formula(guarded.formula)
+        needed = (
+            absence for absence in guarded.values if _holds_everywhere(loosest, absence.without, functionals) is False
+        )
+        return _Known(_find_counts(guarded.formula, functionals), tuple(absence.values for absence in needed))
 
     def every(children: Sequence[_Known]) -> _Known:
         return reduce(or_, children, _NOTHING)
@@ -240,7 +242,7 @@ def _implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> 
     def some(children: Sequence[_Known]) -> _Known:
         return reduce(and_, children) if children else _NOTHING
 
-    return formula.fold(known, every=every, some=some)
+    return formula.fold(find_known, every=every, some=some)
 
 
 def _same(one: Values, other: Values) -> bool:
@@ -254,15 +256,15 @@ def _among(known: Values, values: Values) -> bool:
     return _same(known, values) or disjoint(And((known.rows,)), not_true(values.condition))
 
 
-def _counted(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
+def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
 
-    def counted(literal: Cut) -> Counts:
+    def find_counts(literal: Cut) -> Counts:
         if not literal.above or functionals[literal.functional].measure is Measure.TOTAL:
             return frozenset()
         return frozenset((literal.functional, n) for n in _LEAST if literal.cut >= n - 1)
 
     return formula.fold(
-        counted,
+        find_counts,
         every=lambda children: frozenset().union(*children),
         some=lambda children: frozenset.intersection(*children) if children else frozenset(),
     )
@@ -280,7 +282,7 @@ def _implies(counted: Term, values: Values) -> bool:
     )
 
 
-def _unguarded(formula: Guarded, values: Values) -> KeyholeError:
+def _refusal_of_unguarded(formula: Guarded, values: Values) -> KeyholeError:
     without = "without values" if values.least == 1 else f"with fewer than {values.least} values"
     return KeyholeError(
         "KH206",
@@ -301,13 +303,13 @@ def guard_hint(formula: Guarded, values: Values) -> str:
 def plain(formula: GuardedFormula, *, capped: Counts) -> Formula:
     """The formula of literals, the tolerances of guarding counts capped so that they stay guards."""
     return formula.fold(
-        lambda guarded: _capped(guarded.formula, capped),
+        lambda guarded: _cap_counts(guarded.formula, capped),
         every=lambda children: AllOf(tuple(children)),
         some=lambda children: AnyOf(tuple(children)),
     )
 
 
-def _capped(formula: Formula, capped: Counts) -> Formula:
+def _cap_counts(formula: Formula, capped: Counts) -> Formula:
     def cap(literal: Cut) -> Cut:
         if not literal.above:
             return literal

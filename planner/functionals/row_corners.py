@@ -26,7 +26,7 @@ from planner.question.condition import (
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Term
-from planner.question.range_inference import narrowed
+from planner.question.range_inference import narrow_range
 
 MOST_CORNERS = 256  # every calibration looks at each; beyond, the plain sum is charged, sound and dearer
 _MOST_STEPS = 1024  # cases and corners looked at before giving up: both double with each condition and each column
@@ -136,7 +136,7 @@ def _values(
     return ends
 
 
-def _added(term: Term, at: Mapping[str, _Value]) -> int:
+def _add_term(term: Term, at: Mapping[str, _Value]) -> int:
     if term.column is None:
         return term.coefficient
     value = at[term.column]
@@ -144,12 +144,12 @@ def _added(term: Term, at: Mapping[str, _Value]) -> int:
 
 
 def _range(name: str, case: _Case, ranges: Mapping[str, Range], table: Table) -> Range:
-    return narrowed(name, ranges[name], among=(*case.known, *case.failed), table=table)
+    return narrow_range(name, ranges[name], among=(*case.known, *case.failed), table=table)
 
 
 def _change(terms: Sequence[Term], at: Mapping[str, _Value], box: Mapping[str, Range]) -> int:
     """The absolute value at a corner; of a sum with squares that of a convex function which is nowhere below it."""
-    change = sum(_added(term, at) for term in terms)
+    change = sum(_add_term(term, at) for term in terms)
     signs = {term.coefficient > 0 for term in terms if term.power == 2 and term.column and at[term.column] is not None}
     if not signs:
         return abs(change)

@@ -30,7 +30,7 @@ from planner.question.condition import (
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Term
-from planner.question.range_inference import narrowed
+from planner.question.range_inference import narrow_range
 
 MOST_CONDITIONS = 8  # all 256 subsets of so many are looked at; beyond, the range is wider and still sound
 Range = tuple[int, int]
@@ -53,16 +53,16 @@ def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Tabl
         meeting = [term for term in terms if canonical(term.condition) in held]
         empty = {
             name
-            for name in _named(meeting)
-            if disjoint(known, Not(IsNull(name))) or disjoint(known, _found(name, table))
+            for name in _list_columns(meeting)
+            if disjoint(known, Not(IsNull(name))) or disjoint(known, _where_found(name, table))
         }
         counting = [term for term in meeting if term.column not in empty]
-        integral = (name for name in _named(counting) if not may_be_nan(name, table))
+        integral = (name for name in _list_columns(counting) if not may_be_nan(name, table))
         always = frozenset(name for name in integral if disjoint(known, IsNull(name)))
         failed = (not_true(condition) for text, condition in conditions.items() if text not in held)
         told = (known, *failed)
-        summed = _named([term for term in counting if term.power])
-        box = {name: narrowed(name, ranges[name], among=told, table=table) for name in summed}
+        summed = _list_columns([term for term in counting if term.power])
+        box = {name: narrow_range(name, ranges[name], among=told, table=table) for name in summed}
         least, most = range_of_sum(counting, box, always)
         low, high = min(low, least), max(high, most)
     return low, high
@@ -80,7 +80,7 @@ def row_range_without(
     return low, high
 
 
-def _found(name: str, table: Table) -> Condition:
+def _where_found(name: str, table: Table) -> Condition:
     """A condition that holds wherever a looked-up column has a value; of any other column, everywhere."""
     lookup = table.column(name).derivation
     if not isinstance(lookup, Lookup):
@@ -122,17 +122,17 @@ def _reachable(conditions: Mapping[str, Condition], among: Condition) -> Iterato
 def _box(term: Term, among: Sequence[Condition], ranges: Mapping[str, Range], table: Table) -> dict[str, Range]:
     if term.column is None or not term.power:
         return {}
-    return {term.column: narrowed(term.column, ranges[term.column], among=among, table=table)}
+    return {term.column: narrow_range(term.column, ranges[term.column], among=among, table=table)}
 
 
-def _named(terms: Sequence[Term]) -> tuple[str, ...]:
+def _list_columns(terms: Sequence[Term]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term.column for term in terms if term.column is not None))
 
 
 def range_of_sum(terms: Sequence[Term], ranges: Mapping[str, Range], always: frozenset[str]) -> Range:
     """The range of the sum of terms that all count, but for columns without a value."""
     low = high = sum(term.coefficient for term in terms if term.column is None)
-    for name in _named(terms):
+    for name in _list_columns(terms):
         square, slope, constant = (
             sum(term.coefficient for term in terms if term.column == name and term.power == power)
             for power in (2, 1, 0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mechanisms.protocol import Exposure
-from mechanisms.threshold.joint_loss import sets_at_once, undominated
+from mechanisms.threshold.joint_loss import drop_dominated, sets_at_once
 from planner.functionals.functional import grid
 from planner.functionals.row_corners import row_corners
 from planner.question.condition import And, Condition, IsNull, Not, all_of, any_of, columns
@@ -64,13 +64,13 @@ class JointSensitivity:
             full |= in_blocks
         if self.corners is None:
             sets = sets_at_once([one | full for one in self.sets], functionals=self.functionals)
-            return undominated(sets) if self.splits and in_blocks else sets
+            return drop_dominated(sets) if self.splits and in_blocks else sets
         found: list[Exposure] = [tuple(Fraction(index in full) for index in range(self.functionals))]
         for parts, moved in self.corners:
             whole = full | (moved & in_blocks)
             found.append(tuple(Fraction(1) if index in whole else part for index, part in enumerate(parts)))
         unmoved = [index for index in range(self.functionals) if not any(parts[index] for parts in found)]
-        return undominated((*found, *sets_at_once([[index] for index in unmoved], functionals=self.functionals)))
+        return drop_dominated((*found, *sets_at_once([[index] for index in unmoved], functionals=self.functionals)))
 
     def free_blocks(self, among: frozenset[int]) -> frozenset[int]:
         """Functionals of `among` whose noise may live on block indices without any larger exposure."""

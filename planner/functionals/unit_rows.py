@@ -31,7 +31,7 @@ def one_row(term: Term) -> Functional:
     )
 
 
-def _meaning(total: UnitTotal) -> str:
+def _total_meaning(total: UnitTotal) -> str:
     present = "" if total.present is None else functional_identity(total.present)
     return f"{functional_identity(total.functional)} steps {total.functional.unit_size} where {present}"
 
@@ -43,7 +43,7 @@ def canonical_rows(question: Question) -> Question:
     """
     if question.per_unit is None:
         return question
-    names = {total.name: f"total {_meaning(total)}" for total in question.per_unit.totals}
+    names = {total.name: f"total {_total_meaning(total)}" for total in question.per_unit.totals}
     read = columns(question.where)
     for made in question.functionals:
         read |= set(made.columns)
@@ -64,8 +64,8 @@ def canonical_rows(question: Question) -> Question:
                 if column.name not in names or column.name in kept
             ),
         ),
-        where=renamed(question.where, kept),
-        functionals=tuple(_renamed(made, kept) for made in question.functionals),
+        where=rename_columns(question.where, kept),
+        functionals=tuple(_rename_functional(made, kept) for made in question.functionals),
         per_unit=replace(question.per_unit, totals=tuple(totals)),
     )
 
@@ -83,21 +83,21 @@ def unit_rows_text(question: Question, rows: UnitRows) -> Iterator[str]:
         yield f"{total.written} is clipped to {low} .. {high}"
 
 
-def _renamed(made: Functional, names: Mapping[str, str]) -> Functional:
+def _rename_functional(made: Functional, names: Mapping[str, str]) -> Functional:
     return replace(
         made,
         terms=tuple(
             replace(
                 term,
                 column=None if term.column is None else names.get(term.column, term.column),
-                condition=renamed(term.condition, names),
+                condition=rename_columns(term.condition, names),
             )
             for term in made.terms
         ),
     )
 
 
-def renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
+def rename_columns(condition: Condition, names: Mapping[str, str]) -> Condition:
     """The condition with columns under other names."""
     return condition.mapped(lambda leaf: replace(leaf, column=names.get(leaf.column, leaf.column)))
 
@@ -109,10 +109,10 @@ def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
         steps: of the columns that are totals, what one step is worth.
     """
 
-    def stepped(leaf: Leaf) -> Condition:
+    def step_leaf(leaf: Leaf) -> Condition:
         match leaf:
             case Compare(column, operator, value) if column in steps:
-                return _compared(column, operator, _number(value) / steps[column])
+                return _compare_steps(column, operator, _number(value) / steps[column])
             case Within(column, values) if column in steps:
                 found = [_number(value) / steps[column] for value in values]
                 whole = tuple(sorted(int(value) for value in found if value.denominator == 1))
@@ -122,7 +122,7 @@ def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
             case _:
                 return leaf
 
-    return condition.mapped(stepped)
+    return condition.mapped(step_leaf)
 
 
 def _number(value: Value) -> Fraction:
@@ -131,7 +131,7 @@ def _number(value: Value) -> Fraction:
     return Fraction(value)
 
 
-def _compared(column: str, operator: str, value: Fraction) -> Condition:
+def _compare_steps(column: str, operator: str, value: Fraction) -> Condition:
     match operator:
         case ">" | "<=":
             return Compare(column, operator, floor(value))

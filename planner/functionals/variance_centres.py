@@ -30,11 +30,11 @@ from math import floor, isqrt, log
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.aggregates.row_expression import Part, Values
 from planner.catalog.model import Table
-from planner.catalog.tolerance import Amount, Tolerances, squeezed, tolerances
+from planner.catalog.tolerance import Amount, Tolerances, squeeze_name, tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import grid
 from planner.question.model import Accuracy, Measure
-from planner.question.range_inference import narrowed
+from planner.question.range_inference import narrow_range
 from planner.values.decimals import decimal
 from planner.values.operators import OPPOSITE
 
@@ -55,7 +55,7 @@ def around_centres(
     """
     match formula:
         case Spread():
-            return _SettledSpread.of(formula, table, accuracy).tested(outside=outside, warn=warn)
+            return _SettledSpread.of(formula, table, accuracy).make_test(outside=outside, warn=warn)
         case Outside(inner):
             return Outside(around_centres(inner, table=table, accuracy=accuracy, warn=warn, outside=not outside))
         case Every(children) | Some(children):
@@ -93,7 +93,7 @@ class _SettledSpread:
     @staticmethod
     def of(spread: Spread, table: Table, accuracy: Accuracy) -> "_SettledSpread":
         step, low, high = grid(spread.column, table, position=spread.position)
-        low, high = narrowed(spread.column.name, (low, high), among=(spread.where, spread.condition), table=table)
+        low, high = narrow_range(spread.column.name, (low, high), among=(spread.where, spread.condition), table=table)
         return _SettledSpread(spread, accuracy, tolerances(accuracy.tolerance), low, high, step * abs(spread.scale))
 
     @property
@@ -109,7 +109,7 @@ class _SettledSpread:
     def half_range(self) -> int:
         return self.high - self.low
 
-    def tested(self, *, outside: bool, warn: Callable[[str], None]) -> Having:
+    def make_test(self, *, outside: bool, warn: Callable[[str], None]) -> Having:
         constant = self._constant()
         if constant is not None:
             held = "true for every group with enough values" if constant != FAILS else "false for every group"
@@ -127,7 +127,7 @@ class _SettledSpread:
         centres = self._centres(operator, slack)
         if centres is None:
             raise self._too_fine(operator)
-        warn(self._told(operator, slack, centres))
+        warn(self._describe(operator, slack, centres))
         literals = tuple(self._literal(centre, operator, centres, outside=outside) for centre in centres.points)
         if len(literals) == 1:
             return literals[0]
@@ -200,10 +200,12 @@ class _SettledSpread:
 
     def _centres(self, operator: str, slack: Fraction) -> _Centres | None:
         """The centres that leave the least to pay, as far as that can be told beforehand; None where none do."""
-        found = [made for number in range(1, MOST_CENTRES + 1) if (made := self._spaced(number, operator, slack))]
+        found = [
+            made for number in range(1, MOST_CENTRES + 1) if (made := self._space_centres(number, operator, slack))
+        ]
         return min(found, key=lambda made: self._price(made, operator), default=None)
 
-    def _spaced(self, number: int, operator: str, slack: Fraction) -> _Centres | None:
+    def _space_centres(self, number: int, operator: str, slack: Fraction) -> _Centres | None:
         """So many centres at equal distances; None where they are too far apart for the tolerance."""
         fewer = Fraction(self.rows - 1, self.rows) if self.spread.sample else Fraction(1)
         if operator in _ABOVE:
@@ -271,7 +273,7 @@ class _SettledSpread:
             part_of=spread.text,
         )
 
-    def _told(self, operator: str, slack: Fraction, centres: _Centres) -> str:
+    def _describe(self, operator: str, slack: Fraction, centres: _Centres) -> str:
         spread, number = self.spread, len(centres.points)
         edge = self._edge(self._amount(), operator)
         low, high = sorted((edge, spread.threshold))
@@ -304,7 +306,7 @@ class _SettledSpread:
         for number in range(1, 101) if percent else (2**doublings for doublings in range(-10, 30)):
             amount = Amount(decimal(Fraction(number)), percent=percent)
             if self._centres(operator, self._slack(amount, operator)):
-                return self._setting(f"{decimal(Fraction(number))}{'%' if percent else ''}")
+                return self._suggest_setting(f"{decimal(Fraction(number))}{'%' if percent else ''}")
         width = self.half_range
         while width > 1:
             width //= 2
@@ -315,14 +317,14 @@ class _SettledSpread:
                 low, high = decimal(self.low * step), decimal((self.low + width) * step)
                 name = self.spread.column.name
                 return (
-                    f"{self._setting('50%')} and ask about a narrower range, "
+                    f"{self._suggest_setting('50%')} and ask about a narrower range, "
                     f"FILTER (WHERE {name} BETWEEN {low} AND {high})."
                 )
         return "Set a wider tolerance, or have the owner declare a coarser grid."
 
-    def _setting(self, amount: str) -> str:
+    def _suggest_setting(self, amount: str) -> str:
         text = self.accuracy.tolerance.replace("'", "''")
         name = self.spread.left.replace("'", "''")
-        if squeezed(self.spread.left) in (known for known, _ in self.tolerances.named):
+        if squeeze_name(self.spread.left) in (known for known, _ in self.tolerances.named):
             return f"SET keyhole.tolerance = '{amount}';"
         return f"SET keyhole.tolerance = '{text}, {name}={amount}';"

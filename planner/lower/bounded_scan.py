@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from planner.catalog.model import RowCap
 from planner.lower.contribution_bounds import Bounding, not_null
-from planner.lower.domain import listed, restriction
+from planner.lower.domain import list_domain, restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
-from planner.lower.layout import group_by, indented, select, where
+from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS
 from planner.question.model import Measure, Question
@@ -48,15 +48,15 @@ class BoundedScan:
         rows = self._eligible()
         if self.where_comes_first:
             rows += where_tests(self.row, self.question.where)
-        steps = self._totals(rows) if cap is None else [*self._capped(rows, cap), *self._totals_of_capped(cap)]
-        return [*steps, *self._chosen()] if self.bounding.chooses else steps
+        steps = self._totals(rows) if cap is None else [*self._cap_rows(rows, cap), *self._totals_of_capped(cap)]
+        return [*steps, *self._choose_groups()] if self.bounding.chooses else steps
 
     def left(self) -> list[str]:
         """What has yet to be asked of one row per unit and key."""
         tests = group_tests(self.row, self.question)
         if not self.bounding.chooses:
             return tests
-        return [f"place <= {self.question.table.groups_per_unit}", *tests, *self._restricted()]
+        return [f"place <= {self.question.table.groups_per_unit}", *tests, *self._restrict_keys()]
 
     def lines(self) -> list[str]:
         """The whole statement."""
@@ -66,7 +66,7 @@ class BoundedScan:
             for i, f in enumerate(self.counted)
         ]
         summed = "each unit's total clipped" if self.question.table.row_cap is None else "the units' totals"
-        differing = self._differing()
+        differing = self._differing_steps()
         return [
             "WITH",
             *self.steps(),
@@ -79,7 +79,7 @@ class BoundedScan:
             group_by(len(keys)),
         ]
 
-    def _differing(self) -> list[tuple[str, list[str]]]:
+    def _differing_steps(self) -> list[tuple[str, list[str]]]:
         """By relation, the steps that count different values per key."""
         told = [(i, f) for i, f in enumerate(self.counted) if f.functional.measure is Measure.VALUES]
         cap = self.question.table.row_cap
@@ -95,15 +95,15 @@ class BoundedScan:
         (name,) = functional.functional.columns
         order = self.bounding.order_of_values("v", column=self.question.table.column(name))
         rows = [*self._eligible(), *where_tests(self.row, self.question.where)]
-        found = select([*columns, f"{functional.added()} AS v"])
+        found = select([*columns, f"{functional.added_sql()} AS v"])
         place = f"row_number() OVER (PARTITION BY {', '.join(aliases)} ORDER BY {order}) AS place"
         return [
             f"-- the different values of each privacy unit in each key, in the order of md5; "
             f"the first {functional.most_values} count",
             f"values{index} AS (",
-            *indented(
+            *indent_blocks(
                 [f"SELECT {', '.join(aliases)}, v, {place}", "FROM ("],
-                indented(
+                indent_blocks(
                     found,
                     [f"FROM {self.question.table.relation}"],
                     where(rows),
@@ -128,7 +128,7 @@ class BoundedScan:
         return [
             "-- how many different values each key has",
             f"{name} AS (",
-            *indented(select(keys + counts), [joined], where(limits), [group_by(len(keys))]),
+            *indent_blocks(select(keys + counts), [joined], where(limits), [group_by(len(keys))]),
             ")",
         ]
 
@@ -154,11 +154,11 @@ class BoundedScan:
 
     def _totals(self, rows: list[str]) -> list[str]:
         columns = self._group_columns()
-        sums = [f"{f.sum_rows(added=f.added(), present=f.present())} AS t{i}" for i, f in self._summed]
+        sums = [f"{f.sum_rows(added=f.added_sql(), present=f.present())} AS t{i}" for i, f in self._summed]
         return [
             "-- integer totals of each privacy unit in each key; rows without a unit or a public key are left out",
             "totals AS (",
-            *indented(
+            *indent_blocks(
                 select(columns + sums),
                 [f"FROM {self.question.table.relation}"],
                 where(rows),
@@ -167,7 +167,7 @@ class BoundedScan:
             f"){',' if self.bounding.chooses else ''}",
         ]
 
-    def _capped(self, rows: list[str], cap: RowCap) -> list[str]:
+    def _cap_rows(self, rows: list[str], cap: RowCap) -> list[str]:
         columns = self._group_columns()
         partition = ", ".join(self.row.column(column.name) for _, column in self.bounding.groups)
         unique = self.question.table.column(cap.unique)
@@ -176,8 +176,8 @@ class BoundedScan:
         return [
             f"-- the rows of each privacy unit in each key, in the order of md5; the first {cap.rows} count",
             "kept AS (",
-            *indented(
-                select([*columns, *(f"{f.added()} AS v{i}" for i, f in enumerate(self.counted)), place]),
+            *indent_blocks(
+                select([*columns, *(f"{f.added_sql()} AS v{i}" for i, f in enumerate(self.counted)), place]),
                 [f"FROM {self.question.table.relation}"],
                 where([*rows, not_null(self.row, unique)]),
             ),
@@ -190,26 +190,30 @@ class BoundedScan:
         return [
             "-- integer totals of each privacy unit in each key, over the rows that count",
             "totals AS (",
-            *indented(select(aliases + sums), ["FROM kept"], where([f"place <= {cap.rows}"]), [group_by(len(aliases))]),
+            *indent_blocks(
+                select(aliases + sums), ["FROM kept"], where([f"place <= {cap.rows}"]), [group_by(len(aliases))]
+            ),
             f"){',' if self.bounding.chooses else ''}",
         ]
 
-    def _chosen(self) -> list[str]:
+    def _choose_groups(self) -> list[str]:
         groups = self.question.table.groups_per_unit
         units = ", ".join(alias for alias, _ in self.bounding.units)
         order = self.bounding.order_of_keys()
         return [
             f"-- the keys of each privacy unit, in the order of md5; the first {groups} count",
             "chosen AS (",
-            *indented([f"SELECT *, row_number() OVER (PARTITION BY {units} ORDER BY {order}) AS place", "FROM totals"]),
+            *indent_blocks(
+                [f"SELECT *, row_number() OVER (PARTITION BY {units} ORDER BY {order}) AS place", "FROM totals"]
+            ),
             ")",
         ]
 
-    def _restricted(self) -> list[str]:
+    def _restrict_keys(self) -> list[str]:
         """The question's own restriction of keys, after the choice."""
         return [
             condition
             for i, (column, values) in enumerate(pair_keys(self.question))
             if len(values) < len(self.bounding.domain(i))
-            and (condition := listed(self.row, f"k{i}", column, values)) is not None
+            and (condition := list_domain(self.row, f"k{i}", column, values)) is not None
         ]

@@ -48,17 +48,17 @@ class Bounding:
 
     def order_of_rows(self, *, unique: Column) -> str:
         """The order in which a unit's rows in a key count."""
-        return self._drawn([(self.row.column(unique.name), unique)])
+        return self._draw_order([(self.row.column(unique.name), unique)])
 
     def order_of_values(self, expression: str, *, column: Column) -> str:
         """The order in which a unit's different values of a column in a key count."""
-        return self._drawn([(expression, column)])
+        return self._draw_order([(expression, column)])
 
     def order_of_keys(self) -> str:
         """The order in which a unit's keys count, over their aliases; however GROUP BY is typed, the same keys do."""
-        return self._drawn(sorted(self.groups, key=lambda part: part[1].name))
+        return self._draw_order(sorted(self.groups, key=lambda part: part[1].name))
 
-    def _drawn(self, parts: list[tuple[str, Column]]) -> str:
+    def _draw_order(self, parts: list[tuple[str, Column]]) -> str:
         """An order that no data can choose: md5 of seed and canonical text, ties by the values themselves."""
         texts = [text(self.row.table.seed), *(self.row.canonical(sql, column) for sql, column in parts)]
         canonical = " || '|' || ".join(texts)

@@ -28,7 +28,7 @@ def restriction(row: RowSql, column: Column, values: tuple[Value, ...]) -> str |
     return _range(row, column, values) if column.sql_type in _ORDERED else None
 
 
-def listed(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
+def list_domain(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
     """The same for an expression that already holds the key; None where it would be long."""
     if gapless(column, values) or (column.sql_type in _ORDERED and len(values) > LONGEST_LIST):
         least, most = min(values), max(values)
@@ -41,10 +41,10 @@ def gapless(column: Column, values: tuple[Value, ...]) -> bool:
     if column.sql_type not in _ORDERED or not values:
         return False
     ordered = sorted(values)
-    return all(following(column, a) == b for a, b in pairwise(ordered)) and following(column, ordered[-1]) is not None
+    return all(next_value(column, a) == b for a, b in pairwise(ordered)) and next_value(column, ordered[-1]) is not None
 
 
-def following(column: Column, value: Value) -> Value | None:
+def next_value(column: Column, value: Value) -> Value | None:
     """The next value the column can take, None where that is not known or beyond the calendar."""
     part = column.derivation.part if isinstance(column.derivation, Derivation) else ""
     try:
@@ -75,7 +75,7 @@ def _range(row: RowSql, column: Column, values: tuple[Value, ...]) -> str:
         # on the stored column: cheaper than on the derived one, and within its calendar
         base = row.table.column(derivation.column)
         expression = row.column(base.name)
-        after = following(column, most)
+        after = next_value(column, most)
         if after is not None:
             first, last = (_moment(value, base) for value in (least, after))
             return f"{expression} >= {constant(first, column=base)} AND {expression} < {constant(last, column=base)}"

@@ -6,7 +6,7 @@ from planner.catalog.model import Table
 from planner.errors import KeyholeError
 from planner.functionals.row_range import row_range
 from planner.lower.dialects.grid import INT4, integer_type
-from planner.lower.measure import RowValue, counted, row_value
+from planner.lower.measure import RowValue, null_test_sql, row_value
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, And, Condition
 from planner.question.model import Functional, Measure, Term
@@ -61,7 +61,7 @@ class FunctionalSql:
     def read_from(self, row: RowSql) -> "FunctionalSql":
         """The same over a relation that holds measures' values and derived columns as they were computed here."""
 
-        def read(term: Term, value: RowValue) -> RowValue:
+        def read_term(term: Term, value: RowValue) -> RowValue:
             if not term.power or term.column is None:
                 return value
             stored = row.measures.get(term.column)
@@ -69,7 +69,7 @@ class FunctionalSql:
                 return row_value(row, row.table.column(term.column))
             return replace(value, sql=stored, steps=1)
 
-        values = tuple(read(term, value) for term, value in zip(self.functional.terms, self.values, strict=True))
+        values = tuple(read_term(term, value) for term, value in zip(self.functional.terms, self.values, strict=True))
         return replace(self, row=row, values=values)
 
     def _largest_unit(self, table: Table) -> int:
@@ -124,7 +124,7 @@ class FunctionalSql:
         """Which rows count, where that is the same for all terms."""
         return conjunction(self.where, self.functional.terms[0].condition)
 
-    def added(self) -> str:
+    def added_sql(self) -> str:
         """What a row adds, NULL or zero where it does not count: `1`, a row value, or the sum of the terms.
 
         Where different values are counted, the value.
@@ -146,7 +146,7 @@ class FunctionalSql:
         factor = term.coefficient * value.steps
         largest = max(abs(term.coefficient * value.low), abs(term.coefficient * value.high), abs(factor))
         if not term.power:
-            present = None if term.column is None else counted(self.row, self.row.table.column(term.column))
+            present = None if term.column is None else null_test_sql(self.row, self.row.table.column(term.column))
             tests = [] if present is None else [f"({present}) IS NOT NULL"]
             amount = self._whole(integer(term.coefficient), largest)
         else:
@@ -176,7 +176,7 @@ class FunctionalSql:
         if column is None:
             return None
         whole = self.functional.measure is Measure.VALUES  # a stored measure holds the clipped value
-        return counted(replace(self.row, measures={}) if whole else self.row, self.row.table.column(column))
+        return null_test_sql(replace(self.row, measures={}) if whole else self.row, self.row.table.column(column))
 
     def _when(self, expression: str) -> str:
         if self._condition == ALWAYS:
@@ -206,7 +206,7 @@ class FunctionalSql:
         value = next((v for term, v in zip(self.functional.terms, self.values, strict=True) if term.power), None)
         largest = 0 if value is None else max(abs(value.low), abs(value.high))
         steps = 1 if value is None else value.steps
-        sums = [f"sum({self._squared(added, largest, steps)})", f"sum({added})", rows]
+        sums = [f"sum({self._square(added, largest, steps)})", f"sum({added})", rows]
         if sum(abs(scale) * largest**power for scale, power in zip(scales, (2, 1, 0), strict=True)) >= INT4:
             sums = [f"CAST({total} AS {self.row.dialect.huge_integer})" for total in sums]
         factors = [scales[0] * steps**2, scales[1] * steps, scales[2]]
@@ -217,7 +217,7 @@ class FunctionalSql:
         ]
         return " + ".join(parts) or "0"
 
-    def _squared(self, added: str, largest: int, steps: int) -> str:
+    def _square(self, added: str, largest: int, steps: int) -> str:
         """The square of a value in a type that holds it; a numeric value, which stands for `steps` steps, has room."""
         if steps == 1:
             added = f"CAST({added} AS {self.row.dialect.whole_type(largest**2)})"

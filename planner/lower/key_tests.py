@@ -2,7 +2,7 @@
 
 from planner.catalog.model import Column, Value
 from planner.lower.contribution_bounds import not_null
-from planner.lower.domain import LONGEST_LIST, gapless, listed, restriction
+from planner.lower.domain import LONGEST_LIST, gapless, list_domain, restriction
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, Condition
 from planner.question.model import Question
@@ -25,7 +25,7 @@ def group_tests(row: RowSql, question: Question) -> list[str]:
     return [
         condition
         for i, (column, values) in enumerate(pair_keys(question))
-        if _is_tested_later(column, values) and (condition := listed(row, f"k{i}", column, values)) is not None
+        if _is_tested_later(column, values) and (condition := list_domain(row, f"k{i}", column, values)) is not None
     ]
 
 

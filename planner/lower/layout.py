@@ -21,6 +21,6 @@ def group_by(columns: int) -> str:
     return "GROUP BY " + ", ".join(str(i + 1) for i in range(columns))
 
 
-def indented(*blocks: Iterable[str]) -> list[str]:
+def indent_blocks(*blocks: Iterable[str]) -> list[str]:
     """The lines of the blocks, moved to the right."""
     return ["  " + line for block in blocks for text in block for line in text.split("\n")]

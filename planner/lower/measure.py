@@ -35,12 +35,12 @@ class RowValue:
 
 def row_value(row: RowSql, column: Column) -> RowValue:
     """The clipped and rounded value of a measure. Raises KH203 where bounds or grid are missing or too long."""
-    computed = _computed(row, column)
+    computed = _compute_measure(row, column)
     stored = row.measures.get(column.name)
     return computed if stored is None else replace(computed, sql=stored, steps=1)
 
 
-def _computed(row: RowSql, column: Column) -> RowValue:
+def _compute_measure(row: RowSql, column: Column) -> RowValue:
     step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
     if column.bounds is None or step is None:
         raise KeyholeError("KH203", f'column "{column.name}" has no declared bounds or grid')
@@ -56,7 +56,7 @@ def _computed(row: RowSql, column: Column) -> RowValue:
             raise KeyholeError("KH203", f'column "{column.name}" is not a number')
 
 
-def counted(row: RowSql, column: Column) -> str:
+def null_test_sql(row: RowSql, column: Column) -> str:
     """An expression that is NULL exactly where the column is NULL or NaN."""
     if column.name in row.measures:
         return row.measures[column.name]
@@ -69,19 +69,19 @@ def counted(row: RowSql, column: Column) -> str:
     return expression
 
 
-def _clipped(row: RowSql, column: Column, grid: Grid, *, inside: str, unit: Fraction) -> str:
+def _clip_sql(row: RowSql, column: Column, grid: Grid, *, inside: str, unit: Fraction) -> str:
     """`inside` where the exact column rounds to within its bounds, else the bound reached, in multiples of `unit`."""
     expression = row.column(column.name)
     above = row.compare_exactly(expression, column, ">=", (grid.high - Fraction(1, 2)) * grid.step)
     below = row.compare_exactly(expression, column, "<", (grid.low + Fraction(1, 2)) * grid.step)
-    spelled_low, spelled_high = (_spelled(value * unit) for value in (grid.low, grid.high))
+    spelled_low, spelled_high = (_spell_number(value * unit) for value in (grid.low, grid.high))
     nan = row.dialect.numeric_nan
     if column.sql_type is SqlType.NUMERIC and nan is not None:
         spelled_high = f"CASE WHEN {expression} <> {nan} THEN {spelled_high} END"
     return f"CASE WHEN {above} THEN {spelled_high} WHEN {below} THEN {spelled_low} ELSE {inside} END"
 
 
-def _spelled(value: Fraction) -> str:
+def _spell_number(value: Fraction) -> str:
     if value.denominator == 1:
         return integer(value.numerator)
     scale = 1
@@ -103,12 +103,12 @@ def _integer(row: RowSql, column: Column, grid: Grid) -> RowValue:
         else:
             inside = grid.round_doubled(f"CAST({x} AS {wide}) * {2 * q}", row.dialect.floor_quotient)
         inside = grid.cast_to_range(inside)
-    return RowValue(_clipped(row, column, grid, inside=inside, unit=Fraction(1)), 1, grid.low, grid.high)
+    return RowValue(_clip_sql(row, column, grid, inside=inside, unit=Fraction(1)), 1, grid.low, grid.high)
 
 
 def _numeric(row: RowSql, column: Column, grid: Grid) -> RowValue:
     made = row.dialect.rounded_numeric(row.column(column.name), column, grid)
-    clipped = _clipped(row, column, grid, inside=made.sql, unit=Fraction(1, made.steps))
+    clipped = _clip_sql(row, column, grid, inside=made.sql, unit=Fraction(1, made.steps))
     return RowValue(clipped, made.steps, grid.low, grid.high)
 
 

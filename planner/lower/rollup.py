@@ -21,7 +21,7 @@ from planner.catalog.refresh import parse_refresh
 from planner.lower.contribution_bounds import Bounding, not_null
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
-from planner.lower.layout import group_by, indented, select, where
+from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.rollup_build import COUNT, MOST, build_rollup, stored_measures
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import answer, relation, unit_columns
@@ -38,7 +38,7 @@ def rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]
     Parameters:
         functionals: the question's over `row`, of all rows.
     """
-    if not _kept(question) or _spread(question):
+    if not _may_keep(question) or _spread(question):
         return None
     return _rollup(question, row, _answer(question, _Rolled.of(question, row, functionals)))
 
@@ -52,12 +52,12 @@ def rollup_per_unit(
         totals: what is added up per unit, the number of rows last, as a question of `rows.table`.
         functionals: its functionals over `row`, of all rows.
     """
-    if not _kept(totals) or Measure.VALUES in {functional.measure for functional in totals.functionals}:
+    if not _may_keep(totals) or Measure.VALUES in {functional.measure for functional in totals.functionals}:
         return None
     return _rollup(totals, row, _answer_per_unit(question, rows, _Rolled.of(totals, row, functionals)))
 
 
-def _kept(question: Question) -> bool:
+def _may_keep(question: Question) -> bool:
     """Whether rows of the table may be kept, by these keys."""
     table = question.table
     undeclared = any(column.domain is None for column in question.keys.columns)
@@ -100,7 +100,7 @@ class _Rolled:
     @staticmethod
     def of(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> "_Rolled":
         """The question's functionals, filter and own restriction of keys."""
-        table = _rolled(question.table)
+        table = _rolled_table(question.table)
         measures = {column: name for column, (name, _) in stored_measures(row).items()}
         bounded = RowSql(table=table, dialect=row.dialect, measures=measures)
         asked = [] if question.where == ALWAYS else [bounded.holds(question.where)]
@@ -118,7 +118,9 @@ class _Rolled:
         """The step that adds up what each unit has in each key."""
         groups = self.bounding.groups
         units = [f"{self.bounding.row.column(column.name)} AS {alias}" for alias, column in groups]
-        sums = [f"{f.sum_rows(added=f.added(), present=f.present())} AS t{i}" for i, f in enumerate(self.functionals)]
+        sums = [
+            f"{f.sum_rows(added=f.added_sql(), present=f.present())} AS t{i}" for i, f in enumerate(self.functionals)
+        ]
         return _step("totals", units + sums, _RELATION, [*conditions, *self.asked], len(units), closing=closing)
 
 
@@ -140,8 +142,8 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
     single = replace(bounded, table=replace(bounded.table, unit=(), row_cap=None))
     light = [replace(functional, row=single) for functional in whole]
     limits = [limit for f in whole if (limit := f.unclipped_rows()) is not None]
-    keys = [f"{bounded.grouped(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
-    sums = [f.sum_rows(added=f.added(), present=f.present()) for f in light]
+    keys = [f"{bounded.grouped_column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
+    sums = [f.sum_rows(added=f.added_sql(), present=f.present()) for f in light]
     aliases = [f"k{i}" for i in range(len(keys))]
     if not limits:
         totals = [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(light, sums, strict=True))]
@@ -183,11 +185,11 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
 def _step(
     name: str, columns: list[str], source: str, conditions: Sequence[str], groups: int, *, closing: str = ")"
 ) -> list[str]:
-    body = indented(select(columns), [f"FROM {source}"], where(list(conditions)), [group_by(groups)])
+    body = indent_blocks(select(columns), [f"FROM {source}"], where(list(conditions)), [group_by(groups)])
     return [f"{name} AS (", *body, closing]
 
 
-def _rolled(table: Table) -> Table:
+def _rolled_table(table: Table) -> Table:
     """The rows that count as a table: what was derived is stored."""
     columns = tuple(replace(column, derivation=None, determined=table.determines(column)) for column in table.columns)
     return replace(table, relation=_RELATION, columns=columns)

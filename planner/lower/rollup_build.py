@@ -8,7 +8,7 @@ from planner.catalog.model import Column, SqlType, Table
 from planner.lower.contribution_bounds import Bounding, not_null
 from planner.lower.dialects.grid import INT8
 from planner.lower.domain import restriction
-from planner.lower.layout import group_by, indented, select, where
+from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.measure import row_value
 from planner.lower.row import RowSql
 from planner.values.sql_literals import identifier, integer
@@ -44,11 +44,11 @@ def build_rollup(bounding: Bounding) -> list[str]:
         "WITH",
         "-- rows with a privacy unit and a public key",
         "eligible AS (",
-        *indented(select(columns), [f"FROM {table.relation}"], where(present)),
+        *indent_blocks(select(columns), [f"FROM {table.relation}"], where(present)),
         "),",
         "-- how many rows each privacy unit has in each key",
         "pairs AS (",
-        *indented(
+        *indent_blocks(
             select([*paired, f"CAST(LEAST(count(*), {MOST}) AS integer) AS {COUNT}"]),
             ["FROM eligible"],
             where(counted),
@@ -92,7 +92,7 @@ def _choose_keys(bounding: Bounding) -> list[str]:
     return [
         f"-- the keys of each privacy unit, in the order of md5; the first {groups} count",
         "ranked AS (",
-        *indented([f"SELECT *, {ranked}", "FROM pairs"]),
+        *indent_blocks([f"SELECT *, {ranked}", "FROM pairs"]),
         "),",
         f"chosen AS (SELECT * FROM ranked WHERE {_PLACE} <= {groups})",
     ]

@@ -47,13 +47,13 @@ class RowSql:
         column = self.table.column(name)
         match column.derivation:
             case None:
-                return self._stored(column)
+                return self._stored_sql(column)
             case Lookup():
                 raise KeyholeError("KH900", f'column "{column.name}" is looked up and not stored')
             case _:
-                return self._derived(column, column.derivation)
+                return self._derived_sql(column, column.derivation)
 
-    def grouped(self, name: str) -> str:
+    def grouped_column(self, name: str) -> str:
         """The column where rows are grouped by it alone: stored text as it is, where its groups are those of the bytes.
 
         Then the scan need not compute a column.
@@ -63,14 +63,14 @@ class RowSql:
             return identifier(name)
         return self.column(name)
 
-    def _stored(self, column: Column) -> str:
+    def _stored_sql(self, column: Column) -> str:
         if column.sql_type is SqlType.OTHER:
             raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
         return self.dialect.stored_column(identifier(column.name), column)
 
-    def _derived(self, column: Column, derivation: Derivation) -> str:
+    def _derived_sql(self, column: Column, derivation: Derivation) -> str:
         source = self.table.column(derivation.column)
-        base = self._stored(source)
+        base = self._stored_sql(source)
         moment = f"CAST({base} AS timestamp)"
         match derivation.function:
             case "date_trunc":

@@ -19,10 +19,10 @@ from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
-from planner.lower.layout import group_by, indented, select, where
+from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.rollup import rollup, rollup_per_unit
 from planner.lower.row import RowSql
-from planner.lower.unit_rows import answer, needed, relation, unit_columns
+from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
 from planner.question.condition import ALWAYS
 from planner.question.model import Question, Term, UnitRows
 from planner.question.plan import Rewritten
@@ -54,8 +54,8 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
 
 def _scan_rows(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> list[str]:
     """The statement where each row is a privacy unit by itself: no total has to be bounded."""
-    sums = [f.sum_rows(added=f.added(), present=f.present()) for f in functionals]
-    columns = [f"{row.grouped(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
+    sums = [f.sum_rows(added=f.added_sql(), present=f.present()) for f in functionals]
+    columns = [f"{row.grouped_column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
     columns += [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(functionals, sums, strict=True))]
     tests = [test for column, values in pair_keys(question) for test in row_tests(row, column, values)]
     tests += where_tests(row, question.where)
@@ -73,7 +73,7 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
     fence = row.dialect.materialized_fence
     if fence is not None:
         scan += ["-- every group: keys are tested once a group, not once a row", fence]
-    return ["WITH scan AS MATERIALIZED (", *indented(scan), ")", "SELECT * FROM scan", *public]
+    return ["WITH scan AS MATERIALIZED (", *indent_blocks(scan), ")", "SELECT * FROM scan", *public]
 
 
 def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> Rewritten:
@@ -81,7 +81,12 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
     row = RowSql(table=rows.table, dialect=dialect)
     found = one_row(Term(1, None, ALWAYS, 0))
     inner = replace(
-        question, table=rows.table, where=rows.where, functionals=(*needed(rows), found), formula=TRUE, per_unit=None
+        question,
+        table=rows.table,
+        where=rows.where,
+        functionals=(*list_needed(rows), found),
+        formula=TRUE,
+        per_unit=None,
     )
     needs = tuple(FunctionalSql.of(row, f, where=ALWAYS, among=inner.where) for f in inner.functionals)
     bounded = BoundedScan(inner, row, Bounding(row, question.keys), needs)

@@ -12,10 +12,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from planner.catalog.model import Column, SqlType, Table
-from planner.functionals.unit_rows import in_steps, renamed
+from planner.functionals.unit_rows import in_steps, rename_columns
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.functional import FunctionalSql
-from planner.lower.layout import group_by, indented, select, where
+from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, Condition
 from planner.question.model import Functional, Question, UnitRows, UnitTotal
@@ -24,7 +24,7 @@ from planner.values.sql_literals import integer
 RELATION = "units"
 
 
-def needed(rows: UnitRows) -> tuple[Functional, ...]:
+def list_needed(rows: UnitRows) -> tuple[Functional, ...]:
     """What has to be added up per unit: each total, followed by the count of its values where it may be NULL."""
     return tuple(made for total in rows.totals for made in (total.functional, total.present) if made is not None)
 
@@ -50,17 +50,18 @@ def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) 
     names |= {total.name: _alias(i) for i, total in enumerate(rows.totals)}
     steps = {total.name: Fraction(question.table.column(total.name).grid or 1) for total in rows.totals}
 
-    def stored(condition: Condition) -> Condition:
-        return renamed(in_steps(condition, steps), names)
+    def store_condition(condition: Condition) -> Condition:
+        return rename_columns(in_steps(condition, steps), names)
 
     table = _stored_table(question.table, names, rows.totals)
     measures = {_alias(i): _alias(i) for i in range(len(rows.totals))}
     units = RowSql(table=table, dialect=row.dialect, measures=measures)
-    among = stored(question.where)
+    among = store_condition(question.where)
     functionals = [
-        FunctionalSql.of(units, _over(made, names, stored), where=ALWAYS, among=among) for made in question.functionals
+        FunctionalSql.of(units, _over(made, names, store_condition), where=ALWAYS, among=among)
+        for made in question.functionals
     ]
-    sums = [f.final(f.sum_rows(added=f.added(), present=f.present())) for f in functionals]
+    sums = [f.final(f.sum_rows(added=f.added_sql(), present=f.present())) for f in functionals]
     keys = [f"k{i}" for i in range(len(question.keys.columns))]
     kept = [] if question.where == ALWAYS else [units.holds(among)]
     return [
@@ -77,7 +78,7 @@ def relation(columns: list[str], source: list[str]) -> list[str]:
     return [
         "-- one row per privacy unit and key: its totals, clipped",
         f"{RELATION} AS (",
-        *indented(select(columns), source),
+        *indent_blocks(select(columns), source),
         ")",
     ]
 
@@ -94,11 +95,11 @@ def _stored_table(table: Table, names: dict[str, str], totals: tuple[UnitTotal, 
         relation=RELATION,
         unit=(),
         row_cap=None,
-        columns=tuple(_stored(column, names, ranges) for column in table.columns if column.name in names),
+        columns=tuple(_stored_column(column, names, ranges) for column in table.columns if column.name in names),
     )
 
 
-def _stored(column: Column, names: dict[str, str], ranges: dict[str, tuple[int, int]]) -> Column:
+def _stored_column(column: Column, names: dict[str, str], ranges: dict[str, tuple[int, int]]) -> Column:
     plain = replace(column, name=names[column.name], derivation=None)
     if column.name not in ranges:
         return plain

@@ -90,12 +90,12 @@ def _forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tuple[s
                 return index, tuple(marks)
         elif depth == 0 and token.is_word(*_AFTER):
             return index, tuple(marks)
-        elif depth == 0 and (token.is_word("where", "having") or _grouping(tokens, index)):
+        elif depth == 0 and (token.is_word("where", "having") or _starts_group_by(tokens, index)):
             marks.append((token.value, index))
     return len(tokens), tuple(marks)
 
 
-def _grouping(tokens: tuple[Token, ...], index: int) -> bool:
+def _starts_group_by(tokens: tuple[Token, ...], index: int) -> bool:
     """Whether GROUP BY starts at a token, rather than WITHIN GROUP (ORDER BY ...)."""
     return tokens[index].is_word("group") and index + 1 < len(tokens) and tokens[index + 1].is_word("by")
 
@@ -155,11 +155,11 @@ def _list_start(tokens: tuple[Token, ...], select: int) -> int:
     if tokens[index].is_word("all", "distinct"):
         index += 1
         if tokens[index].is_word("on") and tokens[index - 1].is_word("distinct"):
-            index = closing(tokens, index + 1) + 1
+            index = closing_index(tokens, index + 1) + 1
     return index
 
 
-def closing(tokens: tuple[Token, ...], opening: int) -> int:
+def closing_index(tokens: tuple[Token, ...], opening: int) -> int:
     """The index of the parenthesis that closes the one at `opening`."""
     depth = 0
     for index in range(opening, len(tokens)):
@@ -169,7 +169,7 @@ def closing(tokens: tuple[Token, ...], opening: int) -> int:
     return len(tokens) - 1
 
 
-def opening(tokens: tuple[Token, ...], inner: int) -> int | None:
+def opening_index(tokens: tuple[Token, ...], inner: int) -> int | None:
     """The index of the parenthesis that opens around the token at `inner`, if there is one."""
     depth = 0
     for index in range(inner - 1, -1, -1):

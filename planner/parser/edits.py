@@ -80,7 +80,7 @@ class Origin:
     edits: tuple[tuple[_Piece, ...], ...] = ()
     rules: tuple[str, ...] = ()
 
-    def edited(self, edits: Iterable[Edit], *, rule: str) -> "Origin":
+    def edit(self, edits: Iterable[Edit], *, rule: str) -> "Origin":
         """The text after the edits that a rule makes. Raises KH106 where these overlap."""
         if not apart(edits := tuple(edits)):
             raise KeyholeError("KH106", "this statement cannot be told apart", hint="Write it more simply.")
@@ -115,7 +115,7 @@ class Origin:
             at = piece.origin + (at - piece.start if piece.kept else 0)
         return at
 
-    def placed(self, error: KeyholeError) -> KeyholeError:
+    def place_error(self, error: KeyholeError) -> KeyholeError:
         """The refusal of this text, pointing into the one that was written."""
         position = None if error.position is None else self.offset(error.position - 1) + 1
         return KeyholeError(error.code, error.message, detail=error.detail, hint=error.hint, position=position)

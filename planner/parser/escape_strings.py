@@ -49,7 +49,7 @@ def _plain(escaped: str) -> str:
             match = _ESCAPE.match(escaped, at)
             if match is None or match["other"] in ("u", "U"):
                 raise ValueError(escaped)
-            content += _meant(match)
+            content += _decode_escape(match)
             at = match.end()
         else:
             content += escaped[at].encode()
@@ -61,7 +61,7 @@ def _plain(escaped: str) -> str:
     return made.replace("'", "''")
 
 
-def _meant(match: re.Match[str]) -> bytes:
+def _decode_escape(match: re.Match[str]) -> bytes:
     if code := match["four"] or match["eight"]:
         return chr(int(code, 16)).encode("utf-8", "surrogatepass")
     if byte := match["hex"]:

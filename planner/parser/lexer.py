@@ -102,7 +102,7 @@ def tokens(text: str) -> tuple[Token, ...]:
     found: list[Token] = []
     at = 0
     while at < len(text):
-        at = _read(text, at, found)
+        at = _read_token(text, at, found)
     return tuple(found)
 
 
@@ -123,22 +123,22 @@ def tokens_after_edits(text: str, kept: Sequence[tuple[int, int, int]], before: 
         moved = start - origin
         while at < min(end, past):
             index = places.get(at - moved) if at >= start else None
-            at = _read(text, at, found)
+            at = _read_token(text, at, found)
             # what a token is may depend on the one before it and on the one after it, and on nothing else
-            if index is None or found[-1] != _moved(before[index], moved):
+            if index is None or found[-1] != _shift_token(before[index], moved):
                 continue
             while index + 2 < len(before) and before[index + 2].end + moved <= end:
                 index += 1
-                found.append(_moved(before[index], moved))
+                found.append(_shift_token(before[index], moved))
                 at = found[-1].end
     return tuple(found)
 
 
-def _moved(token: Token, characters: int) -> Token:
+def _shift_token(token: Token, characters: int) -> Token:
     return Token(token.kind, token.value, token.start + characters, token.end + characters)
 
 
-def _read(text: str, at: int, found: list[Token]) -> int:
+def _read_token(text: str, at: int, found: list[Token]) -> int:
     """The end of what stands at an offset: a token, which is added to those found before it, or a space or comment."""
     if len(found) > MOST_TOKENS:
         raise KeyholeError("KH100", f"the text has more than {MOST_TOKENS:,} words and symbols", position=at + 1)
@@ -185,11 +185,11 @@ then to trailing true union unique user using variadic verbose when where window
 _RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """The name as a quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def readable(name: str) -> str:
     """The name as an identifier, quoted only where it must be."""
-    return name if _PLAIN.match(name) and name not in _RESERVED else quoted(name)
+    return name if _PLAIN.match(name) and name not in _RESERVED else quote_identifier(name)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.parser.clauses import Clauses, at_offset, clauses_at, closing, fits, within
+from planner.parser.clauses import Clauses, at_offset, clauses_at, closing_index, fits, within
 from planner.parser.lexer import Token
 from planner.parser.tree import name, offset
 
@@ -59,7 +59,7 @@ def readers(select: exp.Select, start: int, tokens: tuple[Token, ...]) -> tuple[
     if isinstance(around, exp.Subquery):
         if start < 1 or not tokens[start - 1].is_symbol("("):
             return None
-        one = _reader(around, start - 1, closing(tokens, start - 1), tokens)
+        one = _reader(around, start - 1, closing_index(tokens, start - 1), tokens)
         return None if one is None else (one,)
     if not isinstance(around, exp.CTE) or _unclear(around):
         return None

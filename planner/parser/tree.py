@@ -55,14 +55,14 @@ def _tree(text: str, tokens: tuple[Token, ...]) -> exp.Expr:
         words = _POSTGRES.tokenize(text)
         trees = _POSTGRES.parser().parse(words, text)
     except ParseError as error:
-        at = _stopped(error, text)
-        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_unparsed(text), position=at) from None
+        at = _stop_position(error, text)
+        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_find_unparsed(text), position=at) from None
     except SqlglotError:
         raise KeyholeError("KH100", "the statement cannot be parsed") from None
     except RecursionError:
         raise KeyholeError("KH100", "the statement is nested too deeply") from None
     if not trees or trees[0] is None:
-        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_unparsed(text))
+        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_find_unparsed(text))
     tree = trees[0] if len(trees) == 1 else exp.Block(expressions=trees)
     every = any(token.value.lower() == "every" for token in tokens)
     for call in list(tree.find_all(exp.Anonymous)) if every else ():
@@ -93,7 +93,7 @@ def _read_pattern(pattern: str) -> str | None:
 _PERCENT = re.compile(r"%[A-Za-z-]")
 
 
-def _unparsed(text: str) -> str | None:
+def _find_unparsed(text: str) -> str | None:
     """What to leave away that PostgreSQL reads and the parser does not."""
     if re.search(r"\bfor\s+(read\s+only|fetch\s+only)\b", text, re.IGNORECASE):
         return "Leave FOR READ ONLY away: a question changes nothing anyway."
@@ -102,7 +102,7 @@ def _unparsed(text: str) -> str | None:
     return None
 
 
-def _stopped(error: ParseError, text: str) -> int | None:
+def _stop_position(error: ParseError, text: str) -> int | None:
     for found in error.errors:
         line, column = found.get("line"), found.get("col")
         if line is None or column is None:
@@ -152,7 +152,7 @@ def bare(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def written(node: exp.Expr) -> str:
+def write_node(node: exp.Expr) -> str:
     """The node as SQL in a short, lower-case form, for messages and names."""
     return node.sql(dialect="postgres", normalize_functions="lower", comments=False)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
 from planner.plan.cover import Candidate, minimal_cover
-from planner.plan.simplify import folded
+from planner.plan.simplify import simplify
 from planner.question.plan import Minimised
 
 MOST_THRESHOLDS = 12  # of all functionals: at most 4,096 states, each one bit of the truth table
@@ -50,7 +50,7 @@ def minimise(formula: Formula) -> Minimised:
     """
     axes = _axes(formula)
     if sum(len(axis.cuts) for axis in axes) > MOST_THRESHOLDS:
-        smaller = folded(formula)
+        smaller = simplify(formula)
         if len({(cut.functional, cut.cut) for cut in cuts(smaller)}) <= MOST_THRESHOLDS:
             return minimise(smaller)
         return Minimised(formula=smaller, implicants=(), clauses=(), exact=False)
@@ -61,11 +61,11 @@ def minimise(formula: Formula) -> Minimised:
     true_boxes = space.prime_boxes(true, in_term)
     false_boxes = space.prime_boxes(space.everything ^ true, in_clause)
     if len(true_boxes) > MOST_PRIMES or len(false_boxes) > MOST_PRIMES:
-        return Minimised(formula=folded(formula), implicants=(), clauses=(), exact=False)
+        return Minimised(formula=simplify(formula), implicants=(), clauses=(), exact=False)
     terms = [{bounds: axis.term(bounds) for bounds in choices} for axis, choices in zip(axes, in_term, strict=True)]
     slabs = [{bounds: space.slab(index, bounds) for bounds in choices} for index, choices in enumerate(in_term)]
     implicants = sorted(
-        ((_joined(terms, box), reduce(and_, _chosen(slabs, box), space.everything)) for box in true_boxes),
+        ((_join_literals(terms, box), reduce(and_, _choose_parts(slabs, box), space.everything)) for box in true_boxes),
         key=lambda pair: _rank(pair[0]),
     )
     needed = {(cut.functional, cut.cut) for literals, _ in implicants for cut in literals}
@@ -78,7 +78,7 @@ def minimise(formula: Formula) -> Minimised:
     return Minimised(
         formula=_dnf([implicants[index][0] for index in minimal_cover(true, candidates)]),
         implicants=tuple(literals for literals, _ in implicants),
-        clauses=tuple(sorted((_joined(clauses, box) for box in false_boxes), key=_rank)),
+        clauses=tuple(sorted((_join_literals(clauses, box) for box in false_boxes), key=_rank)),
         exact=True,
     )
 
@@ -93,13 +93,13 @@ def _rank(literals: Literals) -> tuple[tuple[int, int, bool], ...]:
     return tuple((cut.functional, cut.cut, cut.above) for cut in literals)
 
 
-def _chosen(tables: Sequence[Mapping[Bounds, Part]], box: Box) -> Iterator[Part]:
+def _choose_parts(tables: Sequence[Mapping[Bounds, Part]], box: Box) -> Iterator[Part]:
     """What each axis's table holds for the box's interval there."""
     return (table[bounds] for table, bounds in zip(tables, box, strict=True))
 
 
-def _joined(tables: Sequence[Mapping[Bounds, Literals]], box: Box) -> Literals:
-    return tuple(cut for part in _chosen(tables, box) for cut in part)
+def _join_literals(tables: Sequence[Mapping[Bounds, Literals]], box: Box) -> Literals:
+    return tuple(cut for part in _choose_parts(tables, box) for cut in part)
 
 
 @dataclass(frozen=True, slots=True)

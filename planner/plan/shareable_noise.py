@@ -34,7 +34,7 @@ def shareable(
     in_blocks = frozenset(index for index, test in enumerate(cheapest.tests) if test.block > 1)
     if not in_blocks or not _can_be_read_again(mechanism, question):
         return cheapest, None
-    kept = in_blocks & (_lost(question) | better_in_blocks(cheapest, by=MOST_FOR_SHARING))
+    kept = in_blocks & (_list_unread(question) | better_in_blocks(cheapest, by=MOST_FOR_SHARING))
     found = _with_blocks(mechanism, cheapest.task, joint, kept) if kept < in_blocks else None
     if found is None or found.worst_case_epsilon > MOST_FOR_SHARING * cheapest.worst_case_epsilon:
         return cheapest, None
@@ -70,7 +70,7 @@ def _surely_shareable(
 ) -> tuple[Calibration, Sharing] | None:
     """The calibration that gives up blocks, None where it may be that none does."""
     in_blocks = frozenset(index for index, test in enumerate(foreseen.tests) if test is not None and test.block > 1)
-    kept = in_blocks & _lost(question)
+    kept = in_blocks & _list_unread(question)
     for index in in_blocks - kept:
         test = foreseen.tests[index]
         assert test is not None
@@ -85,7 +85,7 @@ def _surely_shareable(
     return found, Sharing(functionals=in_blocks - kept, mechanism=mechanism.name, apart=foreseen.task)
 
 
-def _lost(question: Question) -> frozenset[int]:
+def _list_unread(question: Question) -> frozenset[int]:
     """The functionals whose noise no later question could read."""
     return frozenset(index for index, leaves in enumerate(leave_paths(question)) if not leaves)
 

@@ -13,7 +13,7 @@ _ANY: Interval = (float("-inf"), float("inf"))
 _ROUNDS = 4  # it ends by itself where nothing changes; stopping earlier leaves a longer formula of the same meaning
 
 
-def folded(formula: Formula) -> Formula:
+def simplify(formula: Formula) -> Formula:
     """The formula without what its other literals settle: repetitions, ordered thresholds, tautologies, contradictions.
 
     Guarantee: equal to `formula` for all integer values of the functionals. It uses only literals that `formula` uses,
@@ -37,14 +37,14 @@ def folded(formula: Formula) -> Formula:
 
     current = formula.mapped(narrow)
     for _ in range(_ROUNDS):
-        smaller = _folded(current, MappingProxyType({}))
+        smaller = _simplify(current, MappingProxyType({}))
         if smaller == current:
             break
         current = smaller
     return current
 
 
-def _folded(formula: Formula, known: Mapping[int, Interval]) -> Formula:
+def _simplify(formula: Formula, known: Mapping[int, Interval]) -> Formula:
     """The formula where every functional lies in its known interval."""
     if isinstance(formula, Cut):
         return _literal(formula, known)
@@ -67,11 +67,11 @@ def _folded(formula: Formula, known: Mapping[int, Interval]) -> Formula:
             # the weaker of two literals is left out: it does not bound the interval
             parts += (child,) if child.cut == (low if child.above == conjunction else high) else ()
             continue
-        part = _folded(child, inside)
+        part = _simplify(child, inside)
         if part == settled:
             return settled
         parts += part.children if isinstance(part, kind) else (part,)
-    return _joined(_absorbed(parts, kind), kind)
+    return _join_parts(_absorb_parts(parts, kind), kind)
 
 
 def _flat(children: Iterable[Formula], kind: type[AllOf] | type[AnyOf]) -> list[Formula]:
@@ -102,7 +102,7 @@ def _inside(literals: Sequence[Cut], known: Mapping[int, Interval], *, conjuncti
     return inside
 
 
-def _absorbed(parts: Sequence[Formula], kind: type[AllOf] | type[AnyOf]) -> list[Formula]:
+def _absorb_parts(parts: Sequence[Formula], kind: type[AllOf] | type[AnyOf]) -> list[Formula]:
     """The parts without those that say no more than another: of the dual kind, with all of the other's children."""
     distinct = list(dict.fromkeys(parts))
     dual = AnyOf if kind is AllOf else AllOf
@@ -110,5 +110,5 @@ def _absorbed(parts: Sequence[Formula], kind: type[AllOf] | type[AnyOf]) -> list
     return [part for part, own in zip(distinct, sets, strict=True) if not any(other < own for other in sets)]
 
 
-def _joined(parts: Sequence[Formula], kind: type[AllOf] | type[AnyOf]) -> Formula:
+def _join_parts(parts: Sequence[Formula], kind: type[AllOf] | type[AnyOf]) -> Formula:
     return parts[0] if len(parts) == 1 else kind(tuple(parts))

@@ -35,7 +35,7 @@ from planner.policy.rules.names import FILES, NAME_PART
 from planner.policy.rules.tables import unit_root
 from planner.policy.sections import TableSection
 from planner.policy.source_faults import REPIN, absent_column, unpinned_table
-from planner.policy.stored_questions import numbered
+from planner.policy.stored_questions import number_parameters
 
 UNIT_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)
 
@@ -54,7 +54,9 @@ def compile_catalog(
         if name not in schema:
             fault = Fault("KH006", "the source has no such table", hint=nearest(name, schema))
             raise policy.refuse(("tables", name), fault)
-    tables = _rooted(policy, [_table(policy, name, schema[name], pins, directory) for name in policy.private_tables])
+    tables = _root_tables(
+        policy, [_table(policy, name, schema[name], pins, directory) for name in policy.private_tables]
+    )
     return Catalog(
         tables=tables,
         public_tables=public,
@@ -100,7 +102,7 @@ def _stored_questions(policy: Policy) -> tuple[StoredQuestion, ...]:
     return tuple(
         StoredQuestion(
             name=name,
-            sql=numbered(view.sql, view.parameters),
+            sql=number_parameters(view.sql, view.parameters),
             comment=view.comment,
             parameters=tuple(
                 StoredParameter(parameter, Decimal(str(value)) if isinstance(value, float) else value)
@@ -205,11 +207,11 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
     )
 
 
-def _rooted(policy: Policy, tables: list[Table]) -> tuple[Table, ...]:
+def _root_tables(policy: Policy, tables: list[Table]) -> tuple[Table, ...]:
     """The tables, those with the units of another one under its name in the ledger."""
     by_name = {table.name: table for table in tables}
 
-    def rooted(table: Table) -> Table:
+    def root_table(table: Table) -> Table:
         other = policy.tables[table.name].same_unit_as
         root = by_name[unit_root(policy, table.name) or table.name]
         if other is None:
@@ -236,7 +238,7 @@ def _rooted(policy: Policy, tables: list[Table]) -> tuple[Table, ...]:
         )
         return replace(table, columns=columns, root=UnitRoot(root.name, root.unit))
 
-    return tuple(map(rooted, tables))
+    return tuple(map(root_table, tables))
 
 
 def _named_columns(

@@ -6,11 +6,11 @@ A domain is what the policy and the pinned public tables give, held against what
 from decimal import Decimal
 
 from planner.catalog.derived_columns import derived_type, parse_derivation, possible
-from planner.catalog.domains import KEY_TYPES, counted, domain_digest, encoded, listed, taken
+from planner.catalog.domains import KEY_TYPES, count_values, domain_digest, encode_value, list_values, take_values
 from planner.catalog.fault import Fault
 from planner.catalog.model import Column, Derivation, SqlType, Value
 from planner.catalog.pins import PinnedDomain, Pins
-from planner.catalog.sql_types import SourceColumn, sql_type, zoned
+from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type
 from planner.policy.file import Policy
 from planner.policy.sections import ColumnSection, KeySection
 from planner.policy.source_faults import REPIN, absent_column, nondeterministic_column, unpinned_table, zoned_column
@@ -76,19 +76,19 @@ def typed_column(
         if derivation.column not in declared_types:
             raise policy.refuse(where, absent_column(derivation.column, source))
         base = declared_types[derivation.column]
-        if zoned(base):
+        if has_time_zone(base):
             raise policy.refuse(where, zoned_column(derivation.column))
         parsed = derivation
         kind = policy.at(where, lambda: derived_type(parsed, sql_type(base)))
-        declared = _declared(kind)
-    if zoned(declared):
+        declared = _declared_name(kind)
+    if has_time_zone(declared):
         raise policy.refuse(place, zoned_column(name))
     if column.type is not None:
-        return derivation, *_overridden(policy, (*place, "type"), column.type, kind, derivation)
+        return derivation, *_override_type(policy, (*place, "type"), column.type, kind, derivation)
     return derivation, kind, declared
 
 
-def _overridden(
+def _override_type(
     policy: Policy, place: tuple[str, ...], declared: str, kind: SqlType, derivation: Derivation | None
 ) -> tuple[SqlType, str]:
     chosen = sql_type(declared)
@@ -99,7 +99,7 @@ def _overridden(
     raise policy.refuse(place, Fault("KH006", f"the source's column is of type {kind.value}", hint=hint))
 
 
-def _declared(kind: SqlType) -> str:
+def _declared_name(kind: SqlType) -> str:
     return "timestamp without time zone" if kind is SqlType.TIMESTAMP else kind.value
 
 
@@ -129,9 +129,9 @@ def key_domain(
             hint = "Group by a column of type text, integer, boolean, date or timestamp."
             raise Fault("KH003", f"a column of type {kind.value} cannot be a key", hint=hint)
         if key.values is not None:
-            domain = listed(key.values, kind)
+            domain = list_values(key.values, kind)
         elif key.range is not None:
-            domain = counted(key.range[0], key.range[1], key.step, kind)
+            domain = count_values(key.range[0], key.range[1], key.step, kind)
         else:
             domain = _from_public(str(key.values_from), kind, pins)
         if len(domain) > policy.limits.max_keys:
@@ -140,7 +140,7 @@ def key_domain(
         for value in domain:
             if derivation is not None and not possible(derivation, value):
                 hint = f"List only values that {derivation.function} of {derivation.part or 'a timestamp'} can give."
-                raise Fault("KH003", f"{encoded(value)} is never a value of the expression", hint=hint)
+                raise Fault("KH003", f"{encode_value(value)} is never a value of the expression", hint=hint)
         return domain
 
     return policy.at(where, values)
@@ -155,7 +155,7 @@ def _from_public(values_from: str, kind: SqlType, pins: Pins) -> tuple[Value, ..
     if table.kind(column) is not kind:
         problem = f"{values_from} is of type {table.kind(column).value}, the key column of type {kind.value}"
         raise Fault("KH003", problem, hint="Take the values from a column of the same type.")
-    return taken(values, kind)
+    return take_values(values, kind)
 
 
 def check_pinned(policy: Policy, place: tuple[str, ...], digest: str, pinned: PinnedDomain | None) -> None:

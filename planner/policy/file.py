@@ -53,7 +53,7 @@ class Policy(PolicyDocument):
             raise KeyholeError("KH001", f"{path.name}: {error}", hint=hint) from None
         place = PolicyText.of(text, path=path, raw=raw)
         try:
-            policy = cls.model_validate(_expanded(raw, environment, place))
+            policy = cls.model_validate(_expand_variables(raw, environment, place))
         except ValidationError as error:
             raise refusal(cls, error, place) from None
         policy._text = place
@@ -83,7 +83,9 @@ class Policy(PolicyDocument):
             raise self.refuse(place, fault) from None
 
 
-def _expanded(raw: Mapping[str, object], environment: Mapping[str, str], text: PolicyText) -> Mapping[str, object]:
+def _expand_variables(
+    raw: Mapping[str, object], environment: Mapping[str, str], text: PolicyText
+) -> Mapping[str, object]:
     """The file with `${VARIABLE}` replaced in `source.url`, `ledger.url` and every analyst's `password`."""
 
     def expand(section: object, key: str, place: tuple[str, ...]) -> object:

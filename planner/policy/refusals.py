@@ -41,14 +41,16 @@ class PolicyText:
 
     def refuse(self, place: tuple[str, ...], fault: Fault, *, detail: str | None = None) -> KeyholeError:
         """The error for a fault at a dotted key."""
-        return KeyholeError(fault.code, f"{self.described(place)}: {fault.problem}", detail=detail, hint=fault.hint)
+        return KeyholeError(
+            fault.code, f"{self.describe_place(place)}: {fault.problem}", detail=detail, hint=fault.hint
+        )
 
-    def described(self, place: tuple[str, ...]) -> str:
+    def describe_place(self, place: tuple[str, ...]) -> str:
         """File, line, dotted key and value of a place."""
         line = self.line(place)
         shown = self._value(place)
         file = self.path.name if line is None else f"{self.path.name}, line {line}"
-        return f"{file}: {dotted(place)}" + ("" if shown is None else f" = {shown}")
+        return f"{file}: {dotted_key(place)}" + ("" if shown is None else f" = {shown}")
 
     def line(self, place: tuple[str, ...]) -> int | None:
         """The line of a place, or of the nearest table around it."""
@@ -66,7 +68,7 @@ class PolicyText:
         return shown if len(shown) <= _LONGEST_VALUE else f"{shown[:_LONGEST_VALUE]}..."
 
 
-def dotted(place: tuple[str, ...]) -> str:
+def dotted_key(place: tuple[str, ...]) -> str:
     """A path as a dotted TOML key."""
     return ".".join(name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name in place)
 
@@ -93,7 +95,7 @@ def refusal(model: type[BaseModel], error: ValidationError, text: PolicyText) ->
     (place, first), *others = found
     detail = None
     if others:
-        more = ", ".join(text.described(where) for where, _ in others[:5])
+        more = ", ".join(text.describe_place(where) for where, _ in others[:5])
         detail = f"Also wrong: {more}" + ("." if len(others) <= 5 else f" and {len(others) - 5} more.")
     return text.refuse(place, _fault(model, place, first), detail=detail)
 
@@ -106,7 +108,7 @@ def _fault(model: type[BaseModel], place: tuple[str, ...], details: ErrorDetails
         case "extra_forbidden":
             return Fault("KH002", "is not a key of the policy", hint=nearest(place[-1], _keys(model, place[:-1])))
         case "missing":
-            return Fault("KH002", "is missing", hint=f"Add it; docs/policy.md describes {dotted(place)}.")
+            return Fault("KH002", "is missing", hint=f"Add it; docs/policy.md describes {dotted_key(place)}.")
         case _:
             problem = details["msg"][:1].lower() + details["msg"][1:]
             return Fault("KH002", problem, hint=f"docs/policy.md describes {place[-1]}.")

@@ -58,7 +58,7 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
         SizeNeeded: a domain has to be stood in for and `keys` is None.
         KeyholeError: KH003 to KH005 and KH010, as compiling raises them.
     """
-    question = _ColumnUse.read(sql)
+    question = _ColumnUse.parse(sql)
     assumed: list[str] = []
     tables: dict[str, TableSection] = dict(policy.tables)
     schema: dict[str, tuple[SourceColumn, ...]] = {}
@@ -129,7 +129,7 @@ class _ColumnUse:
     numbers: tuple[int, ...]
 
     @classmethod
-    def read(cls, sql: str) -> "_ColumnUse":
+    def parse(cls, sql: str) -> "_ColumnUse":
         try:
             parsed = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
         except (SqlglotError, RecursionError):
@@ -183,13 +183,13 @@ class _StandIn:
                 columns.setdefault(grouped, ColumnSection())
         for column, section in columns.items():
             key = section.key
-            unpinned = key is not None and key.values_from is not None and not self._pinned(key.values_from)
+            unpinned = key is not None and key.values_from is not None and not self._is_pinned(key.values_from)
             asked = name in self._question.tables and column in self._question.grouped
             if unpinned or (key is None and asked):
                 columns[column] = section.model_copy(update={"key": self._domain(column, assumed, needed=asked)})
         return self._table.model_copy(update={"columns": columns})
 
-    def _pinned(self, values_from: str) -> bool:
+    def _is_pinned(self, values_from: str) -> bool:
         return self._pins.table(values_from.partition(".")[0]) is not None
 
     def _domain(self, column: str, assumed: list[str], *, needed: bool) -> KeySection:
@@ -212,20 +212,22 @@ class _StandIn:
         ):
             names |= dict.fromkeys(name for name in more if name not in self._derived)
         stored = [name for name in names if name not in self._derived]
-        return tuple(SourceColumn(name=name, declared=self._declared(name), nullable=True) for name in stored)
+        return tuple(SourceColumn(name=name, declared=self._declared_type(name), nullable=True) for name in stored)
 
     def _kind(self, column: str) -> SqlType:
         derivation = self._derived.get(column)
-        return sql_type(self._declared(column)) if derivation is None else derived_type(derivation, SqlType.TIMESTAMP)
+        return (
+            sql_type(self._declared_type(column)) if derivation is None else derived_type(derivation, SqlType.TIMESTAMP)
+        )
 
-    def _declared(self, column: str) -> str:
+    def _declared_type(self, column: str) -> str:
         section = self._table.columns.get(column, ColumnSection())
         if section.type is not None:
             return section.type
         if section.bounds is not None:
             fractional = section.grid is not None and section.grid != section.grid.to_integral_value()
             return "numeric" if fractional else "integer"
-        if section.key is not None and section.key.values_from is not None and self._pinned(section.key.values_from):
+        if section.key is not None and section.key.values_from is not None and self._is_pinned(section.key.values_from):
             table, _, public = section.key.values_from.partition(".")
             pinned = self._pins.table(table)
             found = [known.declared for known in pinned.columns if known.name == public] if pinned else []
@@ -271,18 +273,18 @@ def _values(kind: SqlType, derivation: Derivation | None, question: _ColumnUse, 
     """Values that stand in for a domain: the question's own constants of the type first."""
     candidates: dict[SqlType, Callable[[], Iterator[Value]]] = {
         SqlType.BOOLEAN: lambda: iter((True, False)),
-        SqlType.INTEGER: lambda: _chained(question.numbers, count(0)),
-        SqlType.DATE: lambda: _chained(_dates(question.constants), _days()),
+        SqlType.INTEGER: lambda: _chain_values(question.numbers, count(0)),
+        SqlType.DATE: lambda: _chain_values(_dates(question.constants), _days()),
         SqlType.TIMESTAMP: lambda: (_START + timedelta(hours=hour) for hour in range(_MOST_TRIED)),
     }
-    texts = candidates.get(kind, lambda: _chained(question.constants, (f"value {number}" for number in count(1))))
+    texts = candidates.get(kind, lambda: _chain_values(question.constants, (f"value {number}" for number in count(1))))
     limit = max(_MOST_TRIED, 2 * size)
     tried = dict.fromkeys(islice(texts(), limit))
     fitting = (value for value in tried if derivation is None or possible(derivation, value))
     return tuple(islice(fitting, size))
 
 
-def _chained(first: Sequence[Value], then: Iterator[Value]) -> Iterator[Value]:
+def _chain_values(first: Sequence[Value], then: Iterator[Value]) -> Iterator[Value]:
     yield from first
     yield from then
 

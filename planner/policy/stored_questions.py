@@ -6,7 +6,7 @@ from planner.catalog.fault import Fault, nearest
 from planner.parser.lexer import tokens
 
 
-def numbered(sql: str, names: Iterable[str]) -> str:
+def number_parameters(sql: str, names: Iterable[str]) -> str:
     """The owner's SQL with `$1`, `$2`, ... for `:name` in the order of `names`.
 
     Raises `Fault` KH002 for a name that is not declared, one that is not used, and a `$n` of its own; KH100.

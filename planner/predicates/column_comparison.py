@@ -12,12 +12,12 @@ from sqlglot import exp
 from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
-from planner.parser.tree import position, written
-from planner.predicates.refusals import unlisted
+from planner.parser.tree import position, write_node
+from planner.predicates.refusals import unlisted_refusal
 from planner.question.condition import NEVER, Compare, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.datetimes import moment
-from planner.values.decimals import terminating
+from planner.values.decimals import terminating_decimal
 from planner.values.expressions import truth
 from planner.values.model import (
     Constant,
@@ -32,15 +32,15 @@ from planner.values.operators import OPPOSITE
 _INT64 = 2**63  # the end of bigint
 
 
-def compared(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
+def compare_column(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
     """`column operator constant`, with the constant brought to the column's own type without changing the meaning."""
     if constant is None:
         return UNKNOWN
     match column.sql_type:
         case SqlType.INTEGER:
-            return _stepped(column, operator, *_integer(constant, column, node))
+            return _compare_stepped(column, operator, *_integer(constant, column, node))
         case SqlType.DATE:
-            return _stepped(column, operator, *_day(constant, column, node))
+            return _compare_stepped(column, operator, *_day(constant, column, node))
         case SqlType.NUMERIC | SqlType.DOUBLE:
             return _simple(column, operator, _decimal(constant, column, node))
         case SqlType.TIMESTAMP:
@@ -75,14 +75,14 @@ def rounded_to_real(constant: Constant, node: exp.Expr) -> Constant:
         return constant
     nearest = nearest_real(found.value)
     if nearest is None:
-        raise wrong(node, f"{written(node)[:80]} is out of the range of real")
+        raise wrong(node, f"{write_node(node)[:80]} is out of the range of real")
     return Number(Fraction(nearest), integral=False)
 
 
 def _mismatch(column: Column, node: exp.Expr) -> NoReturn:
     raise KeyholeError(
         "KH212",
-        f'the constant {written(node)[:80]} does not fit column "{column.name}" of type {column.declared}',
+        f'the constant {write_node(node)[:80]} does not fit column "{column.name}" of type {column.declared}',
         detail="A constant is brought to the column's own type, where PostgreSQL would do so without losing anything.",
         hint=_EXAMPLES[column.sql_type].format(name=readable(column.name)),
         position=position(node),
@@ -97,7 +97,7 @@ def _simple(column: Column, operator: str, value: Value) -> Truth:
     )
 
 
-def _stepped(column: Column, operator: str, below: Value | None, above: Value | None) -> Truth:
+def _compare_stepped(column: Column, operator: str, below: Value | None, above: Value | None) -> Truth:
     """A comparison on a type with steps.
 
     `below` and `above` are the last value at most the constant and the first at least it, None beyond the type.
@@ -108,7 +108,7 @@ def _stepped(column: Column, operator: str, below: Value | None, above: Value | 
     match operator:
         case "=" | "<>":
             result = known_unless_null(column.name, true=never, false=exists)
-            return result if operator == "=" else result.negated()
+            return result if operator == "=" else result.negate()
         case ">" | ">=" if above is not None:
             return _simple(column, ">=", above) if below is None else _simple(column, ">", below)
         case "<" | "<=" if below is not None:
@@ -153,7 +153,7 @@ def _decimal(constant: Constant, column: Column, node: exp.Expr) -> Decimal:
         constant = rounded_to_real(constant, node) if is_real(column) else number(constant.text, node)
     if not isinstance(constant, Number):
         _mismatch(column, node)
-    value = terminating(constant.value)
+    value = terminating_decimal(constant.value)
     if value is None:
         raise KeyholeError("KH212", "a constant has no end; write it as a decimal number", position=position(node))
     return value
@@ -178,7 +178,7 @@ def boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -
     if not isinstance(constant, bool):
         _mismatch(column, node)
     if operator not in ("=", "<>"):
-        raise unlisted(node, "booleans are compared with = and <> alone")
+        raise unlisted_refusal(node, "booleans are compared with = and <> alone")
     wanted = constant if operator == "=" else not constant
     return known_unless_null(
         column.name, true=Compare(column.name, "=", wanted), false=Compare(column.name, "=", not wanted)
@@ -192,7 +192,7 @@ def _textual(column: Column, operator: str, constant: Constant, node: exp.Expr) 
     if "\x00" in text:
         _mismatch(column, node)
     if operator not in ("=", "<>"):
-        raise unlisted(
+        raise unlisted_refusal(
             node,
             f'the order of column "{column.name}" depends on a collation',
             hint=f"Use =, <>, IN or LIKE on {column.name}.",

@@ -6,12 +6,12 @@ from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position
 from planner.predicates.refusals import no_term
-from planner.predicates.row_scope import RowScope, combined
+from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.coalesce import without_nulls
 from planner.predicates.terms.operand import operand
 from planner.question.condition import NEVER, Condition, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
-from planner.scope.names import referenced
+from planner.scope.names import find_column
 from planner.values.comparisons import constants_compared
 from planner.values.operators import FLIPPED
 
@@ -40,14 +40,14 @@ def sides_compared(left: exp.Expr, operator: str, right: exp.Expr, within: RowSc
 def _itself(left: exp.Expr, right: exp.Expr, operator: str, within: RowScope) -> Truth | None:
     """A column compared with itself, as `x = coalesce($1, x)` is without a value: known wherever it is not NULL."""
     sides = [_first_of(side, within) for side in (left, right)]
-    found = [referenced(side, within.scope) for side in sides]
+    found = [find_column(side, within.scope) for side in sides]
     if found[0] is None or found[1] is None or found[0].name != found[1].name:
         return None
     if found[0].sql_type is SqlType.OTHER:
         return None
     exists = Not(IsNull(found[0].name))
     held = known_unless_null(found[0].name, true=exists, false=NEVER)
-    return held if operator in ("=", "<=", ">=") else held.negated()
+    return held if operator in ("=", "<=", ">=") else held.negate()
 
 
 def _first_of(node: exp.Expr, within: RowScope) -> exp.Expr:
@@ -66,7 +66,7 @@ def _constants(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope)
 def distinct(node: exp.Expr, within: RowScope) -> Truth:
     """IS [NOT] DISTINCT FROM a constant, never unknown."""
     same = _same(node, within)
-    return same if isinstance(node, exp.NullSafeEQ) else same.negated()
+    return same if isinstance(node, exp.NullSafeEQ) else same.negate()
 
 
 def _same(node: exp.Expr, within: RowScope) -> Truth:
@@ -85,16 +85,16 @@ def _same(node: exp.Expr, within: RowScope) -> Truth:
     return Truth(equal.true, equal.not_true, equal.not_true, equal.true)
 
 
-def between(node: exp.Expr, within: RowScope) -> Truth:
+def read_between(node: exp.Expr, within: RowScope) -> Truth:
     """BETWEEN [SYMMETRIC] of two constants."""
     value, low, high = bare(node.this), node.args["low"], node.args["high"]
 
     def inside(least: exp.Expr, most: exp.Expr) -> Truth:
         sides = (sides_compared(value, ">=", bare(least), within), sides_compared(value, "<=", bare(most), within))
-        return combined(sides, conjunction=True)
+        return combine_truths(sides, conjunction=True)
 
     if node.args.get("symmetric"):
-        return combined((inside(low, high), inside(high, low)), conjunction=False)
+        return combine_truths((inside(low, high), inside(high, low)), conjunction=False)
     return inside(low, high)
 
 
@@ -109,4 +109,6 @@ def rows_equal(left: exp.Tuple, right: exp.Tuple, within: RowScope) -> Truth:
             position=position(left),
         )
     pairs = zip(left.expressions, right.expressions, strict=True)
-    return combined((sides_compared(bare(one), "=", bare(other), within) for one, other in pairs), conjunction=True)
+    return combine_truths(
+        (sides_compared(bare(one), "=", bare(other), within) for one, other in pairs), conjunction=True
+    )

@@ -9,16 +9,16 @@ from sqlglot import exp
 from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare
-from planner.predicates.comparison import between, distinct, rows_equal, sides_compared
+from planner.predicates.comparison import distinct, read_between, rows_equal, sides_compared
 from planner.predicates.infinite_times import written_base
-from planner.predicates.membership import membership, quantified, quantifier
+from planner.predicates.membership import membership, quantifier, read_quantified
 from planner.predicates.pattern import pattern_truth
-from planner.predicates.refusals import not_allowed, unlisted
-from planner.predicates.row_scope import RowScope, combined
+from planner.predicates.refusals import not_allowed, unlisted_refusal
+from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.operand import operand, term
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of, columns, parts_of
 from planner.question.three_valued import UNKNOWN, Truth, always
-from planner.scope.names import Scope, referenced
+from planner.scope.names import Scope, find_column
 from planner.values import expressions as constant
 from planner.values.model import Constant, Given, Untyped, wrong
 from planner.values.operators import OPERATORS
@@ -44,27 +44,27 @@ def row_truth(node: exp.Expr, scope: Scope, given: Given) -> Truth:
 def _truth(node: exp.Expr, within: RowScope) -> Truth:
     node = bare(node)
     result = _positive(node, within)
-    return result.negated() if node.args.get("negate") else result
+    return result.negate() if node.args.get("negate") else result
 
 
 def _positive(node: exp.Expr, within: RowScope) -> Truth:
     match node:
         case exp.And() | exp.Or():
             parts = (_truth(part, within) for part in node.flatten())
-            return _bounded(combined(parts, conjunction=isinstance(node, exp.And)), node, most=MOST_TOGETHER)
+            return _bound_length(combine_truths(parts, conjunction=isinstance(node, exp.And)), node, most=MOST_TOGETHER)
         case exp.Not():
-            return _truth(node.this, within).negated()
+            return _truth(node.this, within).negate()
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             return _comparison(node, OPERATORS[type(node)], within)
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
             return distinct(node, within)
         case exp.Between():
-            return between(node, within)
+            return read_between(node, within)
         case exp.In():
             return membership(node, within)
         case exp.Escape() if isinstance(inner := bare(node.this), exp.Like | exp.ILike):
             found = pattern_truth(inner, within, escape=node.expression)
-            return found.negated() if inner.args.get("negate") else found
+            return found.negate() if inner.args.get("negate") else found
         case exp.Like() | exp.ILike() | exp.StartsWith():
             return pattern_truth(node, within, escape=None)
         case exp.Is():
@@ -91,7 +91,7 @@ def _case(node: exp.Case, within: RowScope) -> Truth:
             raise _too_long(node)
     default = node.args.get("default")
     arms.append((all_of(passed), UNKNOWN if default is None else _truth(default, within)))
-    return _bounded(
+    return _bound_length(
         Truth(
             any_of(all_of((chosen, then.true)) for chosen, then in arms),
             any_of(all_of((chosen, then.false)) for chosen, then in arms),
@@ -103,7 +103,7 @@ def _case(node: exp.Case, within: RowScope) -> Truth:
     )
 
 
-def _bounded(found: Truth, node: exp.Expr, *, most: int) -> Truth:
+def _bound_length(found: Truth, node: exp.Expr, *, most: int) -> Truth:
     """The truth of an expression that repeats those of its parts. Raises KH205 if it became too long."""
     if max(map(parts_of, (found.true, found.false, found.not_true, found.not_false))) > most:
         raise _too_long(node)
@@ -111,7 +111,7 @@ def _bounded(found: Truth, node: exp.Expr, *, most: int) -> Truth:
 
 
 def _too_long(node: exp.Expr) -> KeyholeError:
-    return unlisted(
+    return unlisted_refusal(
         node,
         "this condition becomes too long when it is written out",
         detail=f"What WHEN chooses is written as AND and OR, in at most {MOST_PARTS:,} parts.",
@@ -128,10 +128,10 @@ def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
         asked = quantifier(right)
         if asked is not None:
             every, array = asked
-            return quantified(left, operator, array, within, every=every)
+            return read_quantified(left, operator, array, within, every=every)
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and operator in ("=", "<>"):
         equal = rows_equal(left, right, within)
-        return equal if operator == "=" else equal.negated()
+        return equal if operator == "=" else equal.negate()
     return sides_compared(left, operator, right, within)
 
 
@@ -141,7 +141,7 @@ def _is(node: exp.Expr, within: RowScope) -> Truth:
         if within.is_constant(node.this):
             return always(value=within.constant(node.this) is None)
         found = None if isinstance(bare(node.this), exp.Coalesce) else term(node.this, within)
-        column = referenced(node.this, within.scope) or (found.column if found is not None else None)
+        column = find_column(node.this, within.scope) or (found.column if found is not None else None)
         if column is not None:
             base = written_base(column, bare(node.this), within.scope)
             null: Condition = IsNull((base or column).name)
@@ -149,7 +149,7 @@ def _is(node: exp.Expr, within: RowScope) -> Truth:
         truth_ = _truth(node.this, within)
         unknown = all_of((truth_.not_true, truth_.not_false))
         known = any_of((truth_.true, truth_.false))
-        return _bounded(Truth(unknown, known, known, unknown), node, most=MOST_PARTS)
+        return _bound_length(Truth(unknown, known, known, unknown), node, most=MOST_PARTS)
     if isinstance(wanted, exp.Boolean):
         inner = _truth(node.this, within)
         if wanted.this:
@@ -160,7 +160,7 @@ def _is(node: exp.Expr, within: RowScope) -> Truth:
 
 def _bare_truth(node: exp.Expr, within: RowScope) -> Truth:
     """A boolean column or term, or a boolean constant."""
-    if referenced(node, within.scope) is None and within.is_constant(node):
+    if find_column(node, within.scope) is None and within.is_constant(node):
         value = within.constant(node)
         if isinstance(value, Untyped):
             value = constant.truth(value.text, node)

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from sqlglot import exp
 
 from planner.catalog.model import Column, Derivation, SqlType
-from planner.predicates.column_comparison import compared
+from planner.predicates.column_comparison import compare_column
 from planner.predicates.terms.model import ColumnTerm, plain_term
 from planner.question.condition import NEVER, And, Compare, Condition, IsNull, Or, all_of, any_of
 from planner.question.three_valued import Truth
@@ -38,7 +38,7 @@ def written_term(column: Column, node: exp.Expr, scope: Scope) -> ColumnTerm | N
     later, earlier, null = _later(base), _earlier(base), IsNull(base.name)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
-        found = compared(column, operator, constant, at)
+        found = compare_column(column, operator, constant, at)
         if constant is None:
             return found
         ends: dict[str, tuple[list[Condition], list[Condition]]] = {

@@ -11,13 +11,13 @@ from itertools import product
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import written
-from planner.predicates.refusals import unlisted
+from planner.parser.tree import write_node
+from planner.predicates.refusals import unlisted_refusal
 
 MOST_LETTERS = 6  # each doubles the spellings: at most 64 patterns of one LIKE
 
 
-def escaped(text: str) -> str:
+def escape_pattern(text: str) -> str:
     """A LIKE pattern that the text alone matches."""
     return "".join(f"\\{character}" if character in "\\%_" else character for character in text)
 
@@ -32,7 +32,9 @@ def spellings(characters: list[str | None], node: exp.Expr) -> list[str]:
     if not certain or len(letters) > MOST_LETTERS:
         raise _uncertain(node)
     choices = [
-        ("%",) if character is None else tuple(dict.fromkeys((escaped(character.lower()), escaped(character.upper()))))
+        ("%",)
+        if character is None
+        else tuple(dict.fromkeys((escape_pattern(character.lower()), escape_pattern(character.upper()))))
         for character in characters
     ]
     return ["".join(chosen) for chosen in product(*choices)]
@@ -48,8 +50,8 @@ def lowered_spellings(characters: list[str | None], node: exp.Expr) -> list[str]
 
 def _uncertain(node: exp.Expr) -> KeyholeError:
     column = node.find(exp.Column)
-    x = "x" if column is None else written(column)
-    return unlisted(
+    x = "x" if column is None else write_node(column)
+    return unlisted_refusal(
         node,
         "whether letters are alike but for capitals depends on a collation",
         detail="All collations agree on patterns of ASCII with up to six letters, without i, k and _: "

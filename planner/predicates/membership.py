@@ -6,11 +6,11 @@ from typing import cast as typed
 from sqlglot import exp
 
 from planner.catalog.model import SqlType
-from planner.parser.tree import bare, written
+from planner.parser.tree import bare, write_node
 from planner.predicates.column_comparison import is_real, rounded_to_real
 from planner.predicates.comparison import rows_equal, sides_compared
-from planner.predicates.refusals import subquery_inside, unlisted
-from planner.predicates.row_scope import RowScope, combined
+from planner.predicates.refusals import subquery_inside, unlisted_refusal
+from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.operand import operand
 from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Within, any_of
@@ -30,7 +30,7 @@ def quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | None:
     return (called == "ALL", bare(node.expressions[0])) if called in ("ALL", "SOME") else None
 
 
-def quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, every: bool) -> Truth:
+def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, every: bool) -> Truth:
     """`left operator` one element of a constant array, or every one. Raises KH107, KH205, KH212."""
     found = _elements(array, within)
     if found is None:
@@ -38,20 +38,20 @@ def quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope,
     if within.is_constant(left):
         value = within.constant(left)
         truths = [constants_compared(value, operator, item, left) for item in found]
-        return combined((UNKNOWN if one is None else always(value=one) for one in truths), conjunction=every)
+        return combine_truths((UNKNOWN if one is None else always(value=one) for one in truths), conjunction=every)
     compared = operand(left, within)
     if is_real(compared.column) and array.find(exp.Parameter) is not None:
-        raise unlisted(
+        raise unlisted_refusal(
             array,
             f'an array for column "{compared.column.name}" of type real is written out',
             detail="Of an array in a parameter it is not known whether its numbers are of type real.",
             hint=f"Write {compared.column.name} = ANY ('{{0.5,0.25}}').",
         )
     if every and operator == "<>":
-        return _listed(compared, [(item, array) for item in found]).negated()
+        return _is_among(compared, [(item, array) for item in found]).negate()
     if not every and operator == "=":
-        return _listed(compared, [(item, array) for item in found])
-    return combined((compared.compare(operator, item, array) for item in found), conjunction=every)
+        return _is_among(compared, [(item, array) for item in found])
+    return combine_truths((compared.compare(operator, item, array) for item in found), conjunction=every)
 
 
 def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
@@ -69,7 +69,7 @@ def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
             return None
         read = _array(value, array)
         if read is None:
-            shown = written(array)[:80]
+            shown = write_node(array)[:80]
             raise wrong(array, f"{shown} is no array of one dimension", hint="Write '{1,2}' or ARRAY[1, 2].")
         found = read
     if element is None:
@@ -92,7 +92,7 @@ def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
         raise wrong(array, "an array of intervals that are written differently")
     whole = all(item.integral for item in known if isinstance(item, Number))
 
-    def typed_(item: Constant) -> Constant:
+    def type_item(item: Constant) -> Constant:
         match item:
             case Untyped(text) if not kinds or kinds == {str}:
                 return text
@@ -109,7 +109,7 @@ def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
             case _:
                 return item
 
-    return [typed_(item) for item in items]
+    return [type_item(item) for item in items]
 
 
 def _array(value: Constant, node: exp.Expr) -> list[Constant] | None:
@@ -130,14 +130,14 @@ def membership(node: exp.Expr, within: RowScope) -> Truth:
     items = [bare(item) for item in node.expressions]
     if isinstance(value, exp.Tuple):
         if not all(isinstance(item, exp.Tuple) for item in items):
-            raise unlisted(node, f"{written(node)[:80]} compares a row with a value")
-        return combined((rows_equal(value, typed(exp.Tuple, item), within) for item in items), conjunction=False)
+            raise unlisted_refusal(node, f"{write_node(node)[:80]} compares a row with a value")
+        return combine_truths((rows_equal(value, typed(exp.Tuple, item), within) for item in items), conjunction=False)
     if within.is_constant(value):
-        return combined((sides_compared(value, "=", item, within) for item in items), conjunction=False)
+        return combine_truths((sides_compared(value, "=", item, within) for item in items), conjunction=False)
     found = operand(value, within)
     if found.column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP):
         _check_alike(found, items, within)
-    return _listed(found, [(_member(found, item, len(items), within), item) for item in items])
+    return _is_among(found, [(_member(found, item, len(items), within), item) for item in items])
 
 
 _ZONED = (exp.StrToTime, exp.UnixToTime, exp.CurrentTimestamp)
@@ -167,7 +167,7 @@ def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) 
     if members_ < 2 or value is None or not is_real(found.column):
         return value
     if item.find(exp.Cast, exp.Parameter) is not None:
-        raise unlisted(
+        raise unlisted_refusal(
             item,
             f'a list on column "{found.column.name}" of type real holds plain numbers alone',
             hint=f"Write the number itself, or {found.column.name} = 0.5 OR {found.column.name} = 0.25.",
@@ -175,10 +175,10 @@ def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) 
     return rounded_to_real(value, item)
 
 
-def _listed(found: ColumnTerm, items: list[tuple[Constant, exp.Expr]]) -> Truth:
+def _is_among(found: ColumnTerm, items: list[tuple[Constant, exp.Expr]]) -> Truth:
     """Whether a term is one of some constants."""
     truths = [found.compare("=", value, at) for value, at in items]
-    result = combined(truths, conjunction=False)
+    result = combine_truths(truths, conjunction=False)
     name = found.column.name
     values = {part.true.value for part in truths if isinstance(part.true, Compare)}
     if len(values) < 2 or not all(isinstance(part.true, Compare) or part.true == NEVER for part in truths):

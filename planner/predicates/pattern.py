@@ -4,14 +4,14 @@ from sqlglot import exp
 
 from planner.catalog.model import SqlType
 from planner.parser.tree import bare
-from planner.predicates.letter_case import escaped, spellings
+from planner.predicates.letter_case import escape_pattern, spellings
 from planner.predicates.refusals import no_term
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.operand import operand
 from planner.predicates.terms.text import any_like
 from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.values.functions import text_of
-from planner.values.like import like, parts, unfinished, with_escape
+from planner.values.like import is_unfinished, like, parts, with_escape
 from planner.values.model import Constant, wrong
 
 
@@ -59,11 +59,11 @@ def _pattern(node: exp.Expr, pattern: Constant, mark: Constant) -> str:
     if "\x00" in text:
         raise wrong(node.expression, "a text constant contains a character that SQL text cannot hold")
     if isinstance(node, exp.StartsWith):
-        return f"{escaped(text)}%"
+        return f"{escape_pattern(text)}%"
     if len(escape) > 1:
         raise wrong(node, "an escape is one character", hint="Write x LIKE '50/%' ESCAPE '/'.")
     made = text if escape == "\\" else with_escape(text, escape)
-    if made is None or unfinished(made):
+    if made is None or is_unfinished(made):
         raise wrong(
             node.expression,
             "a LIKE pattern ends in an unfinished escape",

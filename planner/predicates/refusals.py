@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, written
+from planner.parser.tree import bare, position, write_node
 
 
 def subquery_inside(node: exp.Expr) -> KeyholeError:
@@ -11,7 +11,9 @@ def subquery_inside(node: exp.Expr) -> KeyholeError:
     return KeyholeError("KH107", "a subquery inside a question", position=position(node))
 
 
-def unlisted(node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None) -> KeyholeError:
+def unlisted_refusal(
+    node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None
+) -> KeyholeError:
     """KH205 for what is not on the allow-list of row conditions."""
     return KeyholeError(
         "KH205",
@@ -26,28 +28,28 @@ def unlisted(node: exp.Expr, message: str, *, hint: str | None = None, detail: s
 
 def not_allowed(node: exp.Expr) -> KeyholeError:
     """KH205 for an expression that no condition may have."""
-    return unlisted(node, f"{written(node)[:80]} is not allowed in a row condition")
+    return unlisted_refusal(node, f"{write_node(node)[:80]} is not allowed in a row condition")
 
 
 def no_term(node: exp.Expr) -> KeyholeError:
     """KH205 for a function of a row, with what to write in its place where there is something."""
-    return unlisted(node, f"{written(node)[:80]} is not allowed in a row condition", hint=_instead(node))
+    return unlisted_refusal(node, f"{write_node(node)[:80]} is not allowed in a row condition", hint=_instead(node))
 
 
 def _instead(node: exp.Expr) -> str | None:
     match bare(node):
         case exp.TimeToStr(this=inner):
-            x = written(inner)
+            x = write_node(inner)
             return f"Write the range: {x} >= '2011-06-01' AND {x} < '2011-07-01'."
         case exp.Upper(this=inner) | exp.Trim(this=inner):
-            x = written(inner)
+            x = write_node(inner)
             return f"Name the spellings: {x} IN ('kidney', 'Kidney')."
         case exp.RegexpLike(this=inner):
-            x = written(inner)
+            x = write_node(inner)
             return f"Write {x} IN ('flu', 'cold') or {x} LIKE 'fl%'."
         case exp.Div(this=exp.Column() as inner):
-            return f"Multiply the constant instead: {written(inner)} > 1000."
+            return f"Multiply the constant instead: {write_node(inner)} > 1000."
         case exp.Cast(this=inner):
-            return f"Compare {written(inner)} itself."
+            return f"Compare {write_node(inner)} itself."
         case _:
             return None

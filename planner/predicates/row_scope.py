@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.parser.tree import written
-from planner.predicates.refusals import unlisted
+from planner.parser.tree import write_node
+from planner.predicates.refusals import unlisted_refusal
 from planner.question.condition import all_of, any_of
 from planner.question.three_valued import Truth
-from planner.scope.names import Scope, referenced
+from planner.scope.names import Scope, find_column
 from planner.values.expressions import fold
 from planner.values.model import Constant, Given, NotConstant
 
@@ -26,8 +26,8 @@ class RowScope:
         try:
             return fold(node, self.given)
         except NotConstant as missing:
-            referenced(missing.node, self.scope)
-            raise unlisted(missing.node, f"{written(missing.node)[:80]} is not a constant") from None
+            find_column(missing.node, self.scope)
+            raise unlisted_refusal(missing.node, f"{write_node(missing.node)[:80]} is not a constant") from None
 
     def is_constant(self, node: exp.Expr) -> bool:
         """Whether the expression is a constant."""
@@ -38,7 +38,7 @@ class RowScope:
         return True
 
 
-def combined(parts: Iterable[Truth], *, conjunction: bool) -> Truth:
+def combine_truths(parts: Iterable[Truth], *, conjunction: bool) -> Truth:
     """The conditions joined by AND or OR."""
     parts = tuple(parts)
     every, some = (all_of, any_of) if conjunction else (any_of, all_of)

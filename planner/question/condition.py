@@ -200,10 +200,10 @@ def columns(condition: Condition) -> frozenset[str]:
 def parts_of(condition: Condition) -> int:
     """How many comparisons, and words between them, the condition consists of."""
 
-    def joined(parts: Sequence[int]) -> int:
+    def join(parts: Sequence[int]) -> int:
         return 1 + sum(parts)
 
-    return condition.fold(lambda _: 1, negation=lambda inner: 1 + inner, every=joined, some=joined)
+    return condition.fold(lambda _: 1, negation=lambda inner: 1 + inner, every=join, some=join)
 
 
 def evaluate(condition: Condition, row: Mapping[str, Value | None]) -> bool | None:
@@ -259,7 +259,7 @@ def _first(truths: Iterable[bool | None], *, decisive: bool) -> bool | None:
 def as_double(condition: Condition) -> Condition:
     """The condition as a double precision column sees it, where different decimals may be one number."""
 
-    def rounded(leaf: Leaf) -> Condition:
+    def round_to_double(leaf: Leaf) -> Condition:
         match leaf:
             case Compare(column, operator, Decimal() as value):
                 return Compare(column, operator, Decimal(float(value)))
@@ -268,4 +268,4 @@ def as_double(condition: Condition) -> Condition:
             case _:
                 return leaf
 
-    return condition.mapped(rounded)
+    return condition.mapped(round_to_double)

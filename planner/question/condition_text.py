@@ -20,7 +20,7 @@ def canonical(condition: Condition) -> str:
     return _text(condition, most=MOST_SPELLED)
 
 
-def spelled(condition: Condition) -> str:
+def spell_condition(condition: Condition) -> str:
     """The condition as SQL: `canonical` with all values of all lists."""
     return _text(condition, most=None)
 
@@ -30,7 +30,11 @@ def _text(condition: Condition, *, most: int | None) -> str:
         case Compare(column, operator, value):
             return f"{_column(column)} {operator} {_constant(value)}"
         case Within(column, values):
-            listed = _listed(values) if most is None or len(values) <= most else _digest(_listed(values), len(values))
+            listed = (
+                _spell_values(values)
+                if most is None or len(values) <= most
+                else _digest(_spell_values(values), len(values))
+            )
             return f"{_column(column)} IN ({listed})"
         case Like(column, pattern):
             return f"{_column(column)} LIKE {_constant(pattern)}"
@@ -39,12 +43,12 @@ def _text(condition: Condition, *, most: int | None) -> str:
         case Not(inner):
             return f"NOT ({_text(inner, most=most)})"
         case And(parts):
-            return _joined(" AND ", _flat(parts, And), most=most, empty="true")
+            return _join_texts(" AND ", _flat(parts, And), most=most, empty="true")
         case Or(parts):
-            return _joined(" OR ", _flat(parts, Or), most=most, empty="false")
+            return _join_texts(" OR ", _flat(parts, Or), most=most, empty="false")
 
 
-def _joined(word: str, parts: Iterable[Condition], *, most: int | None, empty: str) -> str:
+def _join_texts(word: str, parts: Iterable[Condition], *, most: int | None, empty: str) -> str:
     texts = sorted({_text(part, most=most) for part in parts})
     if len(texts) < 2:
         return texts[0] if texts else empty
@@ -59,7 +63,7 @@ def _flat(parts: tuple[Condition, ...], kind: type[And] | type[Or]) -> Iterable[
             yield part
 
 
-def _listed(values: Iterable[Value]) -> str:
+def _spell_values(values: Iterable[Value]) -> str:
     return ", ".join(sorted(_constant(value) for value in values))
 
 

@@ -54,7 +54,7 @@ def _terms(condition: Condition) -> list[_Term]:
                 return [(literal,)]
 
     def either(below: Sequence[list[_Term]]) -> list[_Term]:
-        return _bounded(term for terms in below for term in terms)
+        return _bound_terms(term for terms in below for term in terms)
 
     return condition.fold_literals(alone, every=_products, some=either, wanted=True)
 
@@ -62,11 +62,11 @@ def _terms(condition: Condition) -> list[_Term]:
 def _products(below: Sequence[list[_Term]]) -> list[_Term]:
     result: list[_Term] = [()]
     for terms in below:
-        result = _bounded(left + right for left, right in product(result, terms))
+        result = _bound_terms(left + right for left, right in product(result, terms))
     return result
 
 
-def _bounded(terms: Iterable[_Term]) -> list[_Term]:
+def _bound_terms(terms: Iterable[_Term]) -> list[_Term]:
     result: list[_Term] = []
     for term in terms:
         if len(result) == _MOST_TERMS:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import floor
 
 from mechanisms.protocol import Knowledge
-from planner.catalog.tolerance import separated, squeezed
+from planner.catalog.tolerance import split_outside, squeeze_name
 from planner.errors import KeyholeError
 from planner.question.model import Functional, Question, aggregate_text
 
@@ -46,20 +46,20 @@ class PublicKnowledge:
     def shortfall(self, names: tuple[str, ...]) -> Shortfall | None:
         """That of an aggregate known by these names, the most telling first."""
         named = dict(self.named)
-        return next((named[name] for name in map(squeezed, names) if name in named), self.default)
+        return next((named[name] for name in map(squeeze_name, names) if name in named), self.default)
 
 
 def public_knowledge(text: str) -> PublicKnowledge:
     """What `text` says; nothing if it is blank. Raises KH402."""
     default: Shortfall | None = None
     named: dict[str, Shortfall] = {}
-    for part in separated(text, by=";") if text.strip() else ():
+    for part in split_outside(text, by=";") if text.strip() else ():
         match = _PART.fullmatch(part)
         if match is None:
-            raise _refused(f"{part[:60]!r} is not NUMBER far by AMOUNT, NUMBER near by AMOUNT")
-        name, shortfall = squeezed(match["name"] or ""), _shortfall(match)
+            raise _refusal(f"{part[:60]!r} is not NUMBER far by AMOUNT, NUMBER near by AMOUNT")
+        name, shortfall = squeeze_name(match["name"] or ""), _shortfall(match)
         if name in named or (not name and default is not None):
-            raise _refused(f"{match['name'] or 'every aggregate'} is told of twice")
+            raise _refusal(f"{match['name'] or 'every aggregate'} is told of twice")
         if name:
             named[name] = shortfall
         else:
@@ -80,7 +80,7 @@ def knowledge(question: Question) -> tuple[Knowledge | None, ...]:
 def _shortfall(match: re.Match[str]) -> Shortfall:
     far_by, near_by = Decimal(match["far_by"]), Decimal(match["near_by"])
     if not 0 < near_by <= far_by:
-        raise _refused("the near groups are short by more than 0, and by no more than the far ones")
+        raise _refusal("the near groups are short by more than 0, and by no more than the far ones")
     return Shortfall(int(match["far"]), far_by, int(match["near"]), near_by)
 
 
@@ -99,7 +99,7 @@ def _in_steps(functional: Functional, shortfall: Shortfall | None) -> Knowledge 
         return floor(Fraction(amount) * functional.rows / Fraction(functional.unit_size))
 
     if not steps(shortfall.near_by):
-        raise _refused(f"{shortfall.near_by} is less than a step of {functional.name}")
+        raise _refusal(f"{shortfall.near_by} is less than a step of {functional.name}")
     return Knowledge(
         far_keys=shortfall.far_groups,
         far_distance=steps(shortfall.far_by),
@@ -108,5 +108,5 @@ def _in_steps(functional: Functional, shortfall: Shortfall | None) -> Knowledge 
     )
 
 
-def _refused(message: str) -> KeyholeError:
+def _refusal(message: str) -> KeyholeError:
     return KeyholeError("KH402", f"keyhole.public_knowledge: {message}", hint=_HINT)

@@ -24,7 +24,7 @@ _Interval: TypeAlias = tuple[Fraction | None, Fraction | None]  # None: without 
 _EVERYTHING: _Interval = (None, None)
 
 
-def narrowed(name: str, steps: tuple[int, int], *, among: Iterable[Condition], table: Table) -> tuple[int, int]:
+def narrow_range(name: str, steps: tuple[int, int], *, among: Iterable[Condition], table: Table) -> tuple[int, int]:
     """The range of a measure in rows that satisfy all of `among`; the whole range where that says nothing of it.
 
     Parameters:
@@ -40,12 +40,12 @@ def narrowed(name: str, steps: tuple[int, int], *, among: Iterable[Condition], t
     low, high = (_number(bound, column) for bound in column.bounds)
     least, most = (None if end is None else min(max(end, low), high) for end in found or _EVERYTHING)
     return (
-        steps[0] if least is None else max(steps[0], _rounded(least, step=Fraction(step), column=column)[0]),
-        steps[1] if most is None else min(steps[1], _rounded(most, step=Fraction(step), column=column)[1]),
+        steps[0] if least is None else max(steps[0], _round_to_steps(least, step=Fraction(step), column=column)[0]),
+        steps[1] if most is None else min(steps[1], _round_to_steps(most, step=Fraction(step), column=column)[1]),
     )
 
 
-def _rounded(value: Fraction, *, step: Fraction, column: Column) -> tuple[int, int]:
+def _round_to_steps(value: Fraction, *, step: Fraction, column: Column) -> tuple[int, int]:
     """The steps between which a value is rounded; of a double the very one, by the engines' own arithmetic."""
     if column.sql_type is SqlType.DOUBLE:
         nearest = floor(float(value) / float(step) + 0.5)
@@ -59,11 +59,11 @@ def _interval(condition: Condition, column: Column) -> _Interval | None:
     def alone(literal: Leaf | Not) -> _Interval | None:
         match literal:
             case Compare(name, operator, value) if name == column.name:
-                return _compared(operator, value, column)
+                return _interval_of(operator, value, column)
             case Not(Compare(name, operator, value)) if name == column.name:
-                return _compared(OPPOSITE[operator], value, column)
+                return _interval_of(OPPOSITE[operator], value, column)
             case Within(name, values) if name == column.name:
-                return _either([_compared("=", value, column) for value in values])
+                return _either([_interval_of("=", value, column) for value in values])
             case IsNull(name) if name == column.name:
                 return None
             case _:
@@ -72,7 +72,7 @@ def _interval(condition: Condition, column: Column) -> _Interval | None:
     return condition.fold_literals(alone, every=_both, some=_either, wanted=True)
 
 
-def _compared(operator: str, value: Value, column: Column) -> _Interval:
+def _interval_of(operator: str, value: Value, column: Column) -> _Interval:
     edge = _number(value, column)
     whole = column.sql_type is SqlType.INTEGER
     match operator:

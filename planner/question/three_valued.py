@@ -14,7 +14,7 @@ class Truth:
     not_true: Condition
     not_false: Condition
 
-    def negated(self) -> "Truth":
+    def negate(self) -> "Truth":
         """The condition's NOT."""
         return Truth(self.false, self.true, self.not_false, self.not_true)
 

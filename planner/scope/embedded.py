@@ -62,14 +62,14 @@ class Embedded:
         """The rules that have rewritten its statement, by the order in which each first did."""
         return () if self.origin is None else tuple(dict.fromkeys(self.origin.rules))
 
-    def moved(self, *, offset: int) -> "Embedded":
+    def shift_by(self, *, offset: int) -> "Embedded":
         """The same question in a longer text that starts `offset` characters earlier."""
         return replace(self, shift=self.shift + offset)
 
-    def placed(self, error: KeyholeError) -> KeyholeError:
+    def place_error(self, error: KeyholeError) -> KeyholeError:
         """A refusal of this question, pointing into the text that holds its statement."""
-        written = error if self.origin is None else self.origin.placed(error)
-        return written.moved(offset=self.shift)
+        written = error if self.origin is None else self.origin.place_error(error)
+        return written.shift_position(offset=self.shift)
 
     def is_all_of(self, statement: str) -> bool:
         """Whether the statement is this question and nothing around it."""

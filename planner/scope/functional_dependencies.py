@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 
 from planner.catalog.model import Column, Lookup, Value
-from planner.parser.lexer import quoted
+from planner.parser.lexer import quote_identifier
 from planner.scope.names import JoinedTable, Scope
 
 
-def determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
+def is_determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
     """Whether each group has one value of the column, NULL included, because it is looked up by one of the keys."""
     if column.name in keys:
         return True
@@ -15,30 +15,32 @@ def determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
     if found is None:
         return False
     joined, _ = found
-    return _own_key(joined, column, keys) is not None or determined(scope.table.column(joined.base), keys, scope)
+    return _own_key(joined, column, keys) is not None or is_determined(scope.table.column(joined.base), keys, scope)
 
 
-def leading(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
+def leading_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
     """The columns without those that the others determine: what makes a group."""
     names = [column.name for column in columns]
     return tuple(
-        column for column in columns if not determined(column, [name for name in names if name != column.name], scope)
+        column
+        for column in columns
+        if not is_determined(column, [name for name in names if name != column.name], scope)
     )
 
 
 def lookup_sql(column: Column, keys: Collection[str], scope: Scope) -> str:
     """A determined column as an expression over the relation of the keys, which has the scope's alias."""
     if column.name in keys:
-        return f"{quoted(scope.alias)}.{quoted(column.name)}"
+        return f"{quote_identifier(scope.alias)}.{quote_identifier(column.name)}"
     found = _looked_up(column, scope)
     assert found is not None
     joined, public = found
     own = _own_key(joined, column, keys)
     by = scope.table.column(joined.base) if own is None else scope.table.column(own)
-    alias = quoted(joined.alias)
+    alias = quote_identifier(joined.alias)
     return (
-        f"(SELECT {alias}.{quoted(public)} FROM public.{quoted(joined.name)} AS {alias} "
-        f"WHERE {alias}.{quoted(joined.key)} = {lookup_sql(by, keys, scope)})"
+        f"(SELECT {alias}.{quote_identifier(public)} FROM public.{quote_identifier(joined.name)} AS {alias} "
+        f"WHERE {alias}.{quote_identifier(joined.key)} = {lookup_sql(by, keys, scope)})"
     )
 
 

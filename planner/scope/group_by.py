@@ -7,13 +7,13 @@ from sqlglot import exp
 from planner.catalog.model import Column, Derivation, Lookup
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, name, position, written
-from planner.scope.functional_dependencies import leading
+from planner.parser.tree import bare, name, position, write_node
+from planner.scope.functional_dependencies import leading_columns
 from planner.scope.key_classes import by_expressions, key_expression
-from planner.scope.names import Scope, derivation, referenced, same
+from planner.scope.names import Scope, derivation, find_column, same
 
 
-def grouping(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
+def read_group_by(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
     """The key columns in order, each once, without looked-up ones that others determine.
 
     Raises KH105, KH106, KH201, KH202.
@@ -21,24 +21,24 @@ def grouping(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
     group = select.args.get("group")
     if group is None or not group.expressions:
         if group is not None and any(value for key, value in group.args.items() if key != "expressions"):
-            raise _unsupported(group)
+            raise _refusal_of_grouping_sets(group)
         raise KeyholeError(
             "KH105",
             "the question has no GROUP BY keys",
             detail="Keyhole tells which groups cross a threshold, so it needs groups.",
-            hint=f"Group by one or more of: {_known(scope)}.",
+            hint=f"Group by one or more of: {_list_key_columns(scope)}.",
             position=position(select.args.get("having") or select),
         )
     if any(value for key, value in group.args.items() if key != "expressions"):
-        raise _unsupported(group)
-    items = [_chosen(bare(item), select, scope) for item in group.expressions]
+        raise _refusal_of_grouping_sets(group)
+    items = [_resolve_item(bare(item), select, scope) for item in group.expressions]
     for item in items:
         if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-            raise _unsupported(item)
-    listed = [referenced(item, scope) for item in items]
+            raise _refusal_of_grouping_sets(item)
+    listed = [find_column(item, scope) for item in items]
     computed = by_expressions(items, scope)
     several = [column for columns in computed.values() for column in columns]
-    names = {column.name for column in leading([*(c for c in listed if c is not None), *several], scope)}
+    names = {column.name for column in leading_columns([*(c for c in listed if c is not None), *several], scope)}
     keys: dict[str, Column] = {}
     for index, (item, known) in enumerate(zip(group.expressions, listed, strict=True)):
         if index in computed:
@@ -51,8 +51,8 @@ def grouping(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
 
 def grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], frozenset[str]]:
     """What a question's select list may show: the columns it groups by, and expressions of keys, by their text."""
-    items = [_chosen(bare(item), select, scope) for item in select.args["group"].expressions]
-    columns = [referenced(item, scope) for item in items]
+    items = [_resolve_item(bare(item), select, scope) for item in select.args["group"].expressions]
+    columns = [find_column(item, scope) for item in items]
     found = [key_expression(item, scope) for item, column in zip(items, columns, strict=True) if column is None]
     return (
         tuple(dict.fromkeys(column for column in columns if column is not None)),
@@ -64,20 +64,20 @@ def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
     """The columns that a subquery groups by, with or without a public domain. Raises KH106, KH201, KH202."""
     group = select.args["group"]
     if any(value for key, value in group.args.items() if key != "expressions"):
-        raise _unsupported(group)
+        raise _refusal_of_grouping_sets(group)
     columns: dict[str, Column] = {}
     for item in group.expressions:
-        chosen = _chosen(bare(item), select, scope)
+        chosen = _resolve_item(bare(item), select, scope)
         if isinstance(chosen, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-            raise _unsupported(chosen)
-        column = referenced(chosen, scope)
+            raise _refusal_of_grouping_sets(chosen)
+        column = find_column(chosen, scope)
         if column is None:
-            raise KeyholeError("KH202", f"{written(chosen)[:80]} is not a column", position=position(chosen))
+            raise KeyholeError("KH202", f"{write_node(chosen)[:80]} is not a column", position=position(chosen))
         columns[column.name] = column
     return tuple(columns.values())
 
 
-def _unsupported(node: exp.Expr) -> KeyholeError:
+def _refusal_of_grouping_sets(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH106",
         "ROLLUP, CUBE, GROUPING SETS and GROUP BY ALL or DISTINCT are not supported",
@@ -131,20 +131,20 @@ def _columns(item: exp.Expr) -> tuple[exp.Expr, ...]:
     return tuple(item.expressions) if isinstance(item, exp.Tuple) else (bare(item),)
 
 
-def _known(scope: Scope) -> str:
+def _list_key_columns(scope: Scope) -> str:
     return ", ".join(column.name for column in scope.table.columns if column.domain is not None) or "(none declared)"
 
 
 def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
-    item = _chosen(bare(item), select, scope)
+    item = _resolve_item(bare(item), select, scope)
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-        raise _unsupported(item)
-    column = referenced(item, scope)
+        raise _refusal_of_grouping_sets(item)
+    column = find_column(item, scope)
     if column is None:
         raise KeyholeError(
             "KH202",
-            f"{written(item)[:80]} is not a column with a public domain",
-            detail=f"Keys with a public domain: {_known(scope)}.",
+            f"{write_node(item)[:80]} is not a column with a public domain",
+            detail=f"Keys with a public domain: {_list_key_columns(scope)}.",
             hint=_declare(item, scope),
             position=position(item),
         )
@@ -152,10 +152,10 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
         raise KeyholeError(
             "KH202",
             f'column "{column.name}" has no public domain',
-            detail=f"The list of groups must be public. Keys of {scope.table.name}: {_known(scope)}.",
+            detail=f"The list of groups must be public. Keys of {scope.table.name}: {_list_key_columns(scope)}.",
             hint="Group by a public column of type text, integer, boolean, date or timestamp that holds values."
             if isinstance(column.derivation, Lookup)
-            else f"Declare [{scope.table.declared(column.name)}] key = {{ values = [...] }}, "
+            else f"Declare [{scope.table.place_of(column.name)}] key = {{ values = [...] }}, "
             "values_from or range in keyhole.toml.",
             position=position(item),
         )
@@ -171,10 +171,10 @@ def _declare(item: exp.Expr, scope: Scope) -> str:
         return (
             f'Declare a column of {scope.table.name} with expression = "{expression}" and a key range in keyhole.toml.'
         )
-    key = _formatted(item, scope)
+    key = _read_to_char(item, scope)
     if key is not None:
-        shown = scope.spelled(key)
-        formatted = written(item).replace(written(item.this), shown, 1)
+        shown = scope.spell_column(key)
+        formatted = write_node(item).replace(write_node(item.this), shown, 1)
         return f"SELECT {formatted} FROM {_source(scope)} GROUP BY {shown} HAVING count(*) > 1000;"
     return "Group by declared columns."
 
@@ -184,12 +184,12 @@ def _source(scope: Scope) -> str:
     return table if scope.alias == scope.table.name else f"{table} AS {readable(scope.alias)}"
 
 
-def _formatted(item: exp.Expr, scope: Scope) -> Column | None:
+def _read_to_char(item: exp.Expr, scope: Scope) -> Column | None:
     """The key by which to group in place of to_char(x, 'YYYY-MM'): what its format shows of a date."""
     if not isinstance(item, exp.TimeToStr) or scope.joined or scope.listed is not None:
         return None
-    read = referenced(item.this, scope)
-    form = written(item.args["format"]).lower()
+    read = find_column(item.this, scope)
+    form = write_node(item.args["format"]).lower()
     part = next((part for letter, part in (("d", "day"), ("m", "month"), ("q", "quarter")) if letter in form), "year")
     for key in scope.table.columns:
         if (
@@ -201,7 +201,7 @@ def _formatted(item: exp.Expr, scope: Scope) -> Column | None:
     return None
 
 
-def _chosen(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
+def _resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     """What a position or an output alias stands for; as in PostgreSQL, a column of the table comes before an alias."""
     if isinstance(item, exp.Literal) and not item.is_string:
         index = int(str(item.this)) if str(item.this).isdigit() else 0
@@ -209,15 +209,15 @@ def _chosen(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
             raise KeyholeError(
                 "KH202", f"GROUP BY position {item.this} is not in the select list", position=position(item)
             )
-        return _unaliased(select.expressions[index - 1])
+        return _strip_alias(select.expressions[index - 1])
     if isinstance(item, exp.Column) and item.args.get("table") is None:
         wanted = name(item.this)
         if not scope.knows(wanted):
             for projection in select.expressions:
                 if isinstance(projection, exp.Alias) and name(projection.args["alias"]) == wanted:
-                    return _unaliased(projection)
+                    return _strip_alias(projection)
     return item
 
 
-def _unaliased(projection: exp.Expr) -> exp.Expr:
+def _strip_alias(projection: exp.Expr) -> exp.Expr:
     return bare(projection.this if isinstance(projection, exp.Alias) else projection)

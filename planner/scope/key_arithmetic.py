@@ -6,7 +6,7 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.parser.tree import written
+from planner.parser.tree import write_node
 from planner.scope.key_values import NotExact, Typed, exact_number, read_fraction, unify
 
 _ROUNDED_BELOW = 10_000  # quotients below this keep 16 decimals, however their operands are written
@@ -35,16 +35,16 @@ def _quotient(dividend: Fraction, divisor: Fraction, node: exp.Expr) -> Typed:
     found = exact_number(dividend / divisor, "numeric", node)
     assert isinstance(found.raw, Fraction)
     decimals = next((places for places in range(17) if (found.raw * 10**places).denominator == 1), None)
-    if decimals is not None and decimals <= _kept(found.raw):
+    if decimals is not None and decimals <= _kept_decimals(found.raw):
         return found
     literals = [one for one in node.find_all(exp.Literal) if not one.is_string]
     nested = any(one is not node for one in node.find_all(exp.Div))
     if nested or abs(found.raw) >= _ROUNDED_BELOW or sum(map(_decimals, literals)) > _MOST_WRITTEN:
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     return Typed("quotient", (dividend, divisor))
 
 
-def _kept(value: Fraction) -> int:
+def _kept_decimals(value: Fraction) -> int:
     """How many decimals PostgreSQL's division keeps at least: 16 digits, fewer by 4 for each 4 before the point."""
     return 16 - 4 * ((len(str(floor(abs(value)))) - 1) // 4)
 

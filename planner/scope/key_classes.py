@@ -16,10 +16,10 @@ from sqlglot import exp
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, written
+from planner.parser.tree import bare, position, write_node
 from planner.scope.key_expressions import images
-from planner.scope.key_values import NotExact, Typed, given
-from planner.scope.names import Scope, kind_of, part_of, referenced
+from planner.scope.key_values import NotExact, Typed, type_value
+from planner.scope.names import Scope, find_column, kind_of, part_of
 
 MOST_VALUES = 10_000  # every value is computed when the question is read; docs/asking.md promises so many
 _COARSEST_FIRST = ("year", "quarter", "month", "week", "day", "hour")
@@ -47,13 +47,13 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
 
     def leaf(column: Column, to: exp.DType | None) -> exp.Expr:
         named = scope.reference(column)
-        found[written(named)] = column
+        found[write_node(named)] = column
         return named if to is None else exp.Cast(this=named, to=exp.DataType(this=to))
 
     def over_keys(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Paren):
             return part
-        column = referenced(part, scope)
+        column = find_column(part, scope)
         if column is not None and _is_key(column):
             return leaf(column, _type(part, scope))
         instead = stand_in(part, scope) if isinstance(part, exp.Column) else None
@@ -65,16 +65,16 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
     if any(isinstance(part, exp.Query | exp.AggFunc | exp.Window | exp.Parameter | exp.Star) for part in node.walk()):
         return None
     if any("percent" in part.meta for part in node.find_all(exp.TimeToStr)):
-        raise _refused(node, "Keyhole does not read patterns with a percent sign.")
-    tree = bare(_detached(node).transform(over_keys, copy=False))
-    text = written(tree)
-    read = {written(column) for column in tree.find_all(exp.Column)}
+        raise _refusal(node, "Keyhole does not read patterns with a percent sign.")
+    tree = bare(_copy_in_place(node).transform(over_keys, copy=False))
+    text = write_node(tree)
+    read = {write_node(column) for column in tree.find_all(exp.Column)}
     if not read or not read <= set(found):
         return None
     return KeyExpression(text, tuple((name, found[name]) for name in sorted(read)), tree)
 
 
-def _detached(node: exp.Expr) -> exp.Expr:
+def _copy_in_place(node: exp.Expr) -> exp.Expr:
     """A copy that still knows what it stood in, since a column's place says what is asked of it."""
     copied: exp.Expr = exp.Tuple(expressions=[node.copy()]).expressions[0]
     return copied
@@ -111,8 +111,8 @@ def stand_in(node: exp.Column, scope: Scope) -> Column | None:
         isinstance(around, exp.Cast) and kind_of(around) in ("TIMESTAMP", "DATE") and around.parent is not None
     ):
         around = around.parent
-    told = _TOLD_BY.get(_asked(around), ("day", "hour"))
-    if not isinstance(around, exp.TimestampTrunc | exp.Extract | exp.TimeToStr) or _asked(around) == "hour":
+    told = _TOLD_BY.get(_asked_part(around), ("day", "hour"))
+    if not isinstance(around, exp.TimestampTrunc | exp.Extract | exp.TimeToStr) or _asked_part(around) == "hour":
         return None
     column = scope.column(node)
     if _is_key(column) or column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
@@ -129,7 +129,7 @@ def key_part(key: Column, column: Column) -> str:
     return derived.part if derived.function == "date_trunc" else "day" if derived.function == "date" else ""
 
 
-def _asked(node: exp.Expr | None) -> str:
+def _asked_part(node: exp.Expr | None) -> str:
     match node:
         case exp.TimestampTrunc():
             return part_of(node)
@@ -147,10 +147,10 @@ def by_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[C
 
     Raises KH202 for expressions whose values are not computed here.
     """
-    plain = {column.name: column for item in items if (column := referenced(item, scope)) is not None}
+    plain = {column.name: column for item in items if (column := find_column(item, scope)) is not None}
     found: dict[int, KeyExpression] = {}
     for index, item in enumerate(items):
-        if referenced(item, scope) is None and (expression := key_expression(item, scope)) is not None:
+        if find_column(item, scope) is None and (expression := key_expression(item, scope)) is not None:
             found[index] = expression
     result: dict[int, tuple[Column, ...]] = {}
     for index, expression in found.items():
@@ -175,33 +175,33 @@ def _tell_apart(expression: KeyExpression, item: exp.Expr) -> None:
     names = [name for name, _ in expression.columns]
     size = prod(len(column.domain or ()) for _, column in expression.columns)
     if size > MOST_VALUES:
-        raise _refused(item, f"It would have to be computed for {size:,} combinations of values.")
-    combinations = product(*(_given(column) for _, column in expression.columns))
+        raise _refusal(item, f"It would have to be computed for {size:,} combinations of values.")
+    combinations = product(*(_domain_values(column) for _, column in expression.columns))
     try:
         results = images(expression.tree, [dict(zip(names, values, strict=True)) for values in combinations])
     except NotExact as part:
         raise _not_exact(item, part) from None
     if len({(one.kind, one.raw) for one in results}) < size:
-        raise _refused(item, "It gives several combinations of keys one value.")
+        raise _refusal(item, "It gives several combinations of keys one value.")
 
 
 def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.Expr, scope: Scope) -> Column:
     """The column by which expressions of one key group: the key itself, or the classes that they make of its values."""
     domain = base.domain or ()
     if len(domain) > MOST_VALUES:
-        raise _refused(item, f"It would have to be computed for {len(domain):,} values.")
+        raise _refusal(item, f"It would have to be computed for {len(domain):,} values.")
     try:
-        pairs = _pairs(expressions, written(scope.reference(base)), base)
+        pairs = _pairs(expressions, write_node(scope.reference(base)), base)
     except NotExact as part:
         raise _not_exact(item, part) from None
     first = tuple(dict.fromkeys(value for _, value in pairs))
     if len(first) == len(domain):
         return base
     if isinstance(base.derivation, Lookup) or scope.listed is not None:
-        raise _refused(item, "It gives several values of a key one value, and the key is another table's column.")
+        raise _refusal(item, "It gives several values of a key one value, and the key is another table's column.")
     name = ", ".join(expression.text for expression in expressions)
     if any(column.name == name for column in scope.table.columns):
-        raise _refused(item, "A column has this name.")
+        raise _refusal(item, "A column has this name.")
     digest = sha256("\n".join(f"{as_text(value)!r} {as_text(to)!r}" for value, to in pairs).encode()).hexdigest()
     return Column(
         name=name,
@@ -218,7 +218,7 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
 @lru_cache(maxsize=128)
 def _pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column) -> tuple[tuple[Value, Value], ...]:
     """Each value of the key with the first value for which all expressions are the same. Raises `NotExact`."""
-    rows = [{name: typed} for typed in _given(base)]
+    rows = [{name: typed} for typed in _domain_values(base)]
     computed = [images(expression.tree, rows) for expression in expressions]
     firsts: dict[tuple[tuple[str, object], ...], Value] = {}
     pairs: list[tuple[Value, Value]] = []
@@ -228,18 +228,18 @@ def _pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column) -> t
     return tuple(pairs)
 
 
-def _given(column: Column) -> Iterator[Typed]:
-    return (given(value, column.sql_type) for value in column.domain or ())
+def _domain_values(column: Column) -> Iterator[Typed]:
+    return (type_value(value, column.sql_type) for value in column.domain or ())
 
 
 def _not_exact(item: exp.Expr, part: NotExact) -> KeyholeError:
-    return _refused(item, f"Keyhole does not compute {part} for a key's values.")
+    return _refusal(item, f"Keyhole does not compute {part} for a key's values.")
 
 
-def _refused(item: exp.Expr, detail: str) -> KeyholeError:
+def _refusal(item: exp.Expr, detail: str) -> KeyholeError:
     return KeyholeError(
         "KH202",
-        f"{written(item)[:80]} is not a column with a public domain",
+        f"{write_node(item)[:80]} is not a column with a public domain",
         detail=detail,
         hint="Group by the key itself, and compute from it in the select list.",
         position=position(item),

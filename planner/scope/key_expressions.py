@@ -12,7 +12,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.derived_columns import DATE_PARTS, EXTRACTED_FROM_DATE
-from planner.parser.tree import written
+from planner.parser.tree import write_node
 from planner.scope.key_arithmetic import compute, round_whole
 from planner.scope.key_values import (
     NUMBERS,
@@ -93,7 +93,7 @@ def images(node: exp.Expr, rows: Sequence[Mapping[str, Typed]]) -> list[Typed]:
         match one.raw:
             case (Fraction() as dividend, Fraction() as divisor):
                 if operands.setdefault(dividend / divisor, one.raw) != one.raw:  # they may be rounded differently
-                    raise NotExact(written(node)[:80])
+                    raise NotExact(write_node(node)[:80])
         found.append(one)
     return found
 
@@ -102,17 +102,17 @@ def image(node: exp.Expr, values: Mapping[str, Typed]) -> Typed:
     """The expression's value where its columns, by their text, have `values`. Raises `NotExact`."""
     allowed = _ALLOWED.get(type(node))
     if allowed is None or any(value and key not in allowed for key, value in node.args.items()):
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     try:
         return _image(node, lambda inner: image(inner, values), values)
     except (ArithmeticError, ValueError):
-        raise NotExact(written(node)[:80]) from None
+        raise NotExact(write_node(node)[:80]) from None
 
 
 def _image(node: exp.Expr, of: Callable[[exp.Expr], Typed], values: Mapping[str, Typed]) -> Typed:
     match node:
         case exp.Column():
-            return values[written(node)]
+            return values[write_node(node)]
         case exp.Literal() | exp.Boolean() | exp.Null():
             return _literal(node)
         case exp.Paren():
@@ -124,11 +124,11 @@ def _image(node: exp.Expr, of: Callable[[exp.Expr], Typed], values: Mapping[str,
         case exp.Floor() | exp.Ceil():
             return round_whole(node, of(node.this))
         case exp.DPipe():
-            return _concatenated(of(node.this), of(node.expression), node)
+            return _concatenate(of(node.this), of(node.expression), node)
         case exp.Upper() | exp.Lower():
-            return _folded(node, of(node.this))
+            return _fold_case(node, of(node.this))
         case exp.Coalesce() | exp.Nullif() | exp.Case():
-            return _chosen(node, of)
+            return _evaluate_choice(node, of)
         case exp.TimestampTrunc() | exp.Extract() | exp.TimeToStr() | exp.Cast() | exp.Date():
             return _of_times(node, of)
         case _:
@@ -147,7 +147,7 @@ def _literal(node: exp.Expr) -> Typed:
             return Typed("unknown", str(node.this))
 
 
-def _chosen(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
+def _evaluate_choice(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
     if isinstance(node, exp.Case):
         return _case(node, of)
     if isinstance(node, exp.Nullif):
@@ -201,22 +201,22 @@ def _truth(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             high = compare(exp.GT, inner, of(node.args["high"]), node)
             return negate(any_true([low, high]))
         case _:
-            raise NotExact(written(node)[:80])
+            raise NotExact(write_node(node)[:80])
 
 
-def _concatenated(left: Typed, right: Typed, node: exp.Expr) -> Typed:
+def _concatenate(left: Typed, right: Typed, node: exp.Expr) -> Typed:
     if left.kind not in TEXTS and right.kind not in TEXTS:
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     texts = [to_text(one, node) for one in (left, right)]
     if any(one.kind == "opaque" for one in texts):
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     raws = [one.raw for one in texts]
     return Typed("text", None if None in raws else "".join(map(str, raws)))
 
 
-def _folded(node: exp.Expr, found: Typed) -> Typed:
+def _fold_case(node: exp.Expr, found: Typed) -> Typed:
     if found.kind not in TEXTS or not (found.raw is None or str(found.raw).isascii()):
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     if found.raw is None:
         return Typed("text", None)
     return Typed("text", str(found.raw).upper() if isinstance(node, exp.Upper) else str(found.raw).lower())
@@ -227,41 +227,41 @@ def _of_times(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
         case exp.TimestampTrunc():
             found, part = of(node.this), part_of(node)
             if found.kind not in TIMES or part not in (*DATE_PARTS, "hour"):
-                raise NotExact(written(node)[:80])
+                raise NotExact(write_node(node)[:80])
             kind = "timestamp" if found.kind == "timestamp" else "timestamptz"
             return Typed(kind, None if found.raw is None else truncate_to_unit(read_moment(found), part))
         case exp.Extract():
             found, part = of(node.expression), str(node.this).lower().strip("'")
             hours = part == "hour" and found.kind == "timestamp"
             if found.kind not in TIMES or not (hours or part in EXTRACTED_FROM_DATE):
-                raise NotExact(written(node)[:80])
+                raise NotExact(write_node(node)[:80])
             return Typed("whole", None if found.raw is None else extract_part(part, read_moment(found)))
         case exp.TimeToStr():
-            return _formatted(node, of(node.this))
+            return _format_time(node, of(node.this))
         case exp.Date():
             return cast(of(node.this), "DATE", node)
         case exp.Cast():
             kind = node.to.this
             value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
             if node.to.expressions and value != "TIMESTAMP":
-                raise NotExact(written(node)[:80])
+                raise NotExact(write_node(node)[:80])
             return cast(of(node.this), value, node)
         case _:
-            raise NotExact(written(node)[:80])
+            raise NotExact(write_node(node)[:80])
 
 
-def _formatted(node: exp.TimeToStr, found: Typed) -> Typed:
+def _format_time(node: exp.TimeToStr, found: Typed) -> Typed:
     form = node.args["format"]
     if found.kind not in TIMES or not isinstance(form, exp.Literal) or not form.is_string:
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     pieces = _FORMAT.findall(str(form.this))
     if "".join(pieces) != str(form.this) or ("%H" in pieces and found.kind != "timestamp"):
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     if found.raw is None:
         return Typed("text", None)
     moment = read_moment(found)
     if moment.year < 1000:
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     texts = {"%Y": str(moment.year), "%m": f"{moment.month:02}", "%d": f"{moment.day:02}", "%H": f"{moment.hour:02}"}
     texts["Q"] = str((moment.month - 1) // 3 + 1)
     return Typed("text", "".join(texts.get(piece, piece.strip('"')) for piece in pieces))

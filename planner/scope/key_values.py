@@ -13,7 +13,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.catalog.model import SqlType, Value
-from planner.parser.tree import written
+from planner.parser.tree import write_node
 
 Raw: TypeAlias = str | bool | int | Fraction | date | datetime | tuple[str, date] | tuple[Fraction, Fraction] | None
 NUMBERS = ("integer", "whole", "numeric")  # whole: numeric without decimals
@@ -40,7 +40,7 @@ class Typed:
     raw: Raw
 
 
-def given(value: Value, kind: SqlType) -> Typed:
+def type_value(value: Value, kind: SqlType) -> Typed:
     """A key's value. Raises `NotExact` for a type whose values are not exact here."""
     if kind not in (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP):
         raise NotExact(f"a key of type {kind.value}")
@@ -60,7 +60,7 @@ def unify(found: Sequence[Typed], node: exp.Expr) -> list[Typed]:
     elif kinds == {"date", "timestamp"}:
         kind = "timestamp"
     else:
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     return [convert(one, kind, node) for one in found]
 
 
@@ -81,7 +81,7 @@ def convert(found: Typed, kind: str, node: exp.Expr) -> Typed:
         return Typed(kind, datetime.fromisoformat(raw))
     if kind == "timestamp" and found.kind == "date" and isinstance(raw, date):
         return Typed(kind, datetime(raw.year, raw.month, raw.day))
-    raise NotExact(written(node)[:80])
+    raise NotExact(write_node(node)[:80])
 
 
 def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
@@ -89,20 +89,20 @@ def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr
     left, right = unify([left, right], node)
     a, b = left.raw, right.raw
     if left.kind in ("opaque", "quotient", "timestamptz"):
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     if a is None or b is None:
         return Typed("boolean", None)
     if operation in (exp.EQ, exp.NEQ):
         return Typed("boolean", (a == b) is (operation is exp.EQ))
     if left.kind == "text":  # their order is a collation's
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     match a, b:
         case (int() | Fraction() as one, int() | Fraction() as other):
             less, more = one < other, one > other
         case (date() as day, date() as later):
             less, more = day < later, day > later
         case _:
-            raise NotExact(written(node)[:80])
+            raise NotExact(write_node(node)[:80])
     results: dict[type[exp.Expr], bool] = {exp.LT: less, exp.GT: more, exp.LTE: not more, exp.GTE: not less}
     return Typed("boolean", results[operation])
 
@@ -121,21 +121,21 @@ def negate(found: Typed) -> Typed:
 def read_boolean(found: Typed, node: exp.Expr) -> bool | None:
     """The truth value of a boolean, None for NULL. Raises `NotExact` for another type."""
     if found.raw is not None and (found.kind != "boolean" or not isinstance(found.raw, bool)):
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     return None if found.raw is None else bool(found.raw)
 
 
 def exact_number(value: Fraction, kind: str, node: exp.Expr) -> Typed:
     """A number that PostgreSQL computes with exactly. Raises `NotExact` beyond what is sure to be so."""
     if abs(value.numerator) >= _LARGEST or value.denominator > _FINEST:
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     return Typed(kind, value)
 
 
 def read_fraction(found: Typed, node: exp.Expr) -> Fraction | None:
     """The value of a number, None for NULL. Raises `NotExact` for another type."""
     if found.kind not in NUMBERS:
-        raise NotExact(written(node)[:80])
+        raise NotExact(write_node(node)[:80])
     assert found.raw is None or isinstance(found.raw, int | Fraction)
     return None if found.raw is None else Fraction(found.raw)
 
@@ -162,7 +162,7 @@ def to_text(found: Typed, node: exp.Expr) -> Typed:
         case "boolean":
             return Typed("text", None if raw is None else "true" if raw else "false")
         case _:
-            raise NotExact(written(node)[:80])
+            raise NotExact(write_node(node)[:80])
 
 
 def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
@@ -185,7 +185,7 @@ def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
         return Typed("timestamp", moment)
     if kind == "TIMESTAMPTZ" and found.kind in ("date", "timestamptz"):
         return Typed("timestamptz", moment)
-    raise NotExact(written(node)[:80])
+    raise NotExact(write_node(node)[:80])
 
 
 def _integer(found: Typed, kind: str, node: exp.Expr) -> Typed:
@@ -196,4 +196,4 @@ def _integer(found: Typed, kind: str, node: exp.Expr) -> Typed:
         return Typed("integer", None if raw is None else int(bool(raw)))
     if found.kind in TEXTS:
         return convert(Typed("unknown", raw), "integer", node)
-    raise NotExact(written(node)[:80])
+    raise NotExact(write_node(node)[:80])

@@ -85,8 +85,8 @@ class Scope:
                 position=at,
             )
         if self.listed is not None:
-            return self._listed(wanted, self.listed, at)
-        found = self._named(wanted, qualifier)
+            return self._find_listed(wanted, self.listed, at)
+        found = self._find_names(wanted, qualifier)
         for joined in self.joined:
             if qualifier == joined.alias or (qualifier == "" and wanted not in joined.merged):
                 found += [named for public, named in joined.columns if public == wanted]
@@ -109,7 +109,7 @@ class Scope:
             raise self._unknown(wanted, qualifier, at)
         return self.table.column(found[0] if found else wanted, position=at)
 
-    def _named(self, wanted: str, qualifier: str) -> list[str]:
+    def _find_names(self, wanted: str, qualifier: str) -> list[str]:
         """The names in the question's table of what a name means in its private tables."""
         if not self.members:
             return [wanted] if qualifier in ("", self.alias) and self._own(wanted) else []
@@ -131,7 +131,7 @@ class Scope:
             position=at,
         )
 
-    def _listed(self, wanted: str, listed: tuple[tuple[str, str], ...], at: int | None) -> Column:
+    def _find_listed(self, wanted: str, listed: tuple[tuple[str, str], ...], at: int | None) -> Column:
         found = [column for name_, column in listed if name_ == wanted]
         if len(found) > 1:
             raise KeyholeError(
@@ -160,7 +160,7 @@ class Scope:
             return any(wanted == column for member in self.members for column, _ in member.columns)
         return any(column.name == wanted and not isinstance(column.derivation, Lookup) for column in self.table.columns)
 
-    def spelled(self, column: Column) -> str:
+    def spell_column(self, column: Column) -> str:
         """How the question would name a column, or write the expressions of keys that it stands for."""
         if isinstance(column.derivation, Lookup) and column.derivation.classes:
             return column.name
@@ -226,7 +226,7 @@ class Scope:
         )
 
     def _is_base(self, node: exp.Expr, joined: JoinedTable) -> bool:
-        column = referenced(node, self)
+        column = find_column(node, self)
         return column is not None and column.name == joined.base
 
 
@@ -304,7 +304,7 @@ def same(first: Derivation | Lookup | None, second: Derivation) -> bool:
     return spelled[0] == spelled[1] or (spelled[0] in days and spelled[1] in days)
 
 
-def referenced(node: exp.Expr, scope: Scope) -> Column | None:
+def find_column(node: exp.Expr, scope: Scope) -> Column | None:
     """The exposed column that the node is, or None for any other expression. Raises KH201 for an unknown name."""
     node = bare(node)
     plain = _plain(node, scope)

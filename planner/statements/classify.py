@@ -63,12 +63,12 @@ def classify(text: str, catalog: Catalog) -> Statement:
     if not found:
         return PassThrough("empty")
     try:
-        return _classified(text, found, catalog)
+        return _classify(text, found, catalog)
     except RecursionError:
         raise KeyholeError("KH100", "the statement is nested too deeply") from None
 
 
-def _classified(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
+def _classify(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
     first = found[0]
     if first.is_symbol("(") or first.is_word("select", "with", "values", "table"):
         return query_statement(text, found, catalog)
@@ -80,14 +80,14 @@ def _classified(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statem
     return handler(text, found, catalog)
 
 
-def _passed(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
+def _pass_through(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
     def handler(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
         return PassThrough(kind)
 
     return handler
 
 
-def _naming(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
+def _pass_named(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
     def handler(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
         check_own_names(found[1:])
         return PassThrough(kind)
@@ -102,7 +102,7 @@ def _transaction(text: str, found: tuple[Token, ...], catalog: Catalog) -> State
     return PassThrough("transaction")
 
 
-def held(text: str, catalog: Catalog, *, in_sql: bool) -> str | None:
+def classify_prepared(text: str, catalog: Catalog, *, in_sql: bool) -> str | None:
     """What Keyhole answers of what was prepared, by PREPARE or through the protocol; None if it does nothing.
 
     Raises KH1xx, KH2xx as `classify` does.
@@ -126,7 +126,7 @@ _INSTEAD = {
     "vacuum": "Leave it out: there is nothing to clean.",
 }
 _HANDLERS: dict[str, Callable[[str, tuple[Token, ...], Catalog], Statement]] = {
-    "show": _passed("show"),
+    "show": _pass_through("show"),
     "set": set_statement,
     "reset": reset_statement,
     "begin": _transaction,
@@ -138,15 +138,15 @@ _HANDLERS: dict[str, Callable[[str, tuple[Token, ...], Catalog], Statement]] = {
     "savepoint": _transaction,
     "release": _transaction,
     "declare": declare_statement,
-    "fetch": _naming("fetch"),
-    "move": _naming("move"),
-    "close": _naming("close"),
+    "fetch": _pass_named("fetch"),
+    "move": _pass_named("move"),
+    "close": _pass_named("close"),
     "prepare": prepare_statement,
     "execute": execute_statement,
-    "deallocate": _naming("deallocate"),
-    "discard": _passed("discard"),
-    "listen": _passed("listen"),  # harmless: nobody may notify
-    "unlisten": _passed("unlisten"),
+    "deallocate": _pass_named("deallocate"),
+    "discard": _pass_through("discard"),
+    "listen": _pass_through("listen"),  # harmless: nobody may notify
+    "unlisten": _pass_through("unlisten"),
     "explain": explain_statement,
 }
 
@@ -163,6 +163,6 @@ __all__ = [
     "Statement",
     "StatementText",
     "classify",
-    "held",
+    "classify_prepared",
     "split",
 ]

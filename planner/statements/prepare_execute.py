@@ -21,7 +21,9 @@ def _after(found: tuple[Token, ...], word: str) -> int | None:
     return None
 
 
-def _held(word: str, what: str, text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
+def _read_held_query(
+    word: str, what: str, text: str, found: tuple[Token, ...], catalog: Catalog
+) -> PassThrough | Asking:
     """The query after `word` in DECLARE and PREPARE."""
     check_own_names(found[1:2])
     start = _after(found, word)
@@ -41,7 +43,7 @@ def declare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     is taken and a missing transaction are found before anything else happens. Declared over no keys, and closed, the
     cursor itself shows the rest.
     """
-    result = _held("for", "a cursor", text, found, catalog)
+    result = _read_held_query("for", "a cursor", text, found, catalog)
     if not isinstance(result, Asking):
         return result
     close = f"CLOSE {text[found[1].start : found[1].end]}"
@@ -53,7 +55,7 @@ def declare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
 
 def prepare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
     """PREPARE of a query: what Keyhole answers of it is kept. Raises as `classify` does."""
-    result = _held("as", "PREPARE", text, found, catalog)
+    result = _read_held_query("as", "PREPARE", text, found, catalog)
     if isinstance(result, PassThrough):
         return result
     start = _after(found, "as")

@@ -27,7 +27,7 @@ class Setting:
     check: Callable[[str], None]
 
 
-def _refused(name: str, value: str, wanted: str, example: str) -> KeyholeError:
+def _refusal(name: str, value: str, wanted: str, example: str) -> KeyholeError:
     return KeyholeError(
         "KH402", f"{name} cannot be {value[:60]!r}", detail=f"It must be {wanted}.", hint=f"SET {name} = {example};"
     )
@@ -37,7 +37,7 @@ def _rate(name: str) -> Callable[[str], None]:
     def check(value: str) -> None:
         number = _number(value)
         if number is None or number < LEAST_RATE or float(number) >= 0.5:
-            raise _refused(name, value, "a rate from 1e-100 to below 0.5", "0.05")
+            raise _refusal(name, value, "a rate from 1e-100 to below 0.5", "0.05")
 
     return check
 
@@ -54,7 +54,7 @@ def _whole(name: str, example: str) -> Callable[[str], None]:
     def check(value: str) -> None:
         number = _number(value)
         if number is None or number != number.to_integral_value() or not 1 <= number <= 10**9:
-            raise _refused(name, value, "a whole number of at least 1", example)
+            raise _refusal(name, value, "a whole number of at least 1", example)
 
     return check
 
@@ -65,7 +65,7 @@ def _or_empty(check: Callable[[str], None]) -> Callable[[str], None]:
 
 def _check_mechanism(value: str) -> None:
     if value.strip().lower() not in MECHANISMS:
-        raise _refused("keyhole.mechanism", value, f"one of {', '.join(MECHANISMS)}", f"'{DEFAULT}'")
+        raise _refusal("keyhole.mechanism", value, f"one of {', '.join(MECHANISMS)}", f"'{DEFAULT}'")
 
 
 def _check_allowed(mechanism: str, defaults: Defaults) -> None:
@@ -81,7 +81,7 @@ def _check_allowed(mechanism: str, defaults: Defaults) -> None:
 def _check_max_epsilon(value: str) -> None:
     number = _number(value)
     if value.strip() and (number is None or not 0 < float(number) <= 1000):
-        raise _refused("keyhole.max_epsilon", value, "a positive number, or empty for no cap", "0.5")
+        raise _refusal("keyhole.max_epsilon", value, "a positive number, or empty for no cap", "0.5")
 
 
 def _check_tolerance(value: str) -> None:
@@ -94,7 +94,7 @@ def _check_public_knowledge(value: str) -> None:
 
 def _check_reuse(value: str) -> None:
     if value.strip().lower() not in ("on", "off"):
-        raise _refused("keyhole.reuse", value, "on or off", "off")
+        raise _refusal("keyhole.reuse", value, "on or off", "off")
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -156,7 +156,7 @@ SETTINGS: tuple[Setting, ...] = (
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
-def setting(name: str) -> Setting:
+def find_setting(name: str) -> Setting:
     """The setting of that full name, in any case. Raises KH403."""
     found = _BY_NAME.get(name.lower())
     if found is None:
@@ -177,7 +177,7 @@ def check(name: str, value: str | None, defaults: Defaults) -> None:
 
 
 def _check_value(name: str, value: str | None) -> None:
-    found = setting(name)
+    found = find_setting(name)
     if value is None:
         return
     if len(value) > MOST_CHARACTERS:
@@ -185,10 +185,10 @@ def _check_value(name: str, value: str | None) -> None:
     found.check(value)
 
 
-def _read(values: Mapping[str, str | None], name: str, defaults: Defaults) -> str:
+def _read_value(values: Mapping[str, str | None], name: str, defaults: Defaults) -> str:
     value = values.get(name)
     # an unset custom setting reads as empty text in PostgreSQL once it was set and rolled back
-    return setting(name).default(defaults) if value is None or value == "" else value
+    return find_setting(name).default(defaults) if value is None or value == "" else value
 
 
 def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
@@ -200,20 +200,22 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
     for name, value in values.items():
         if value != "" and not name.startswith("keyhole.param."):  # which the stored questions check themselves
             check(name, value, defaults)
-    tolerance = _read(values, "keyhole.tolerance", defaults)
+    tolerance = _read_value(values, "keyhole.tolerance", defaults)
     if tolerances(tolerance).default is None:
         usual = tolerances(defaults.tolerance).default
         if usual is not None:
             tolerance = f"{usual.number:f}{'%' if usual.percent else ''}, {tolerance}"
-    mechanism = _read(values, "keyhole.mechanism", defaults).strip().lower()
+    mechanism = _read_value(values, "keyhole.mechanism", defaults).strip().lower()
     return Accuracy(
-        fnr=float(_read(values, "keyhole.fnr", defaults)),
-        fpr=float(_read(values, "keyhole.fpr", defaults)),
+        fnr=float(_read_value(values, "keyhole.fnr", defaults)),
+        fpr=float(_read_value(values, "keyhole.fpr", defaults)),
         tolerance=tolerance,
-        min_rows=int(Decimal(_read(values, "keyhole.min_rows", defaults))),
+        min_rows=int(Decimal(_read_value(values, "keyhole.min_rows", defaults))),
         mechanism=mechanism,
-        most_positives=_most_positives(_read(values, "keyhole.most_positives", defaults), mechanism, defaults),
-        public_knowledge=_public_knowledge(_read(values, "keyhole.public_knowledge", defaults), mechanism, defaults),
+        most_positives=_most_positives(_read_value(values, "keyhole.most_positives", defaults), mechanism, defaults),
+        public_knowledge=_public_knowledge(
+            _read_value(values, "keyhole.public_knowledge", defaults), mechanism, defaults
+        ),
         reuse=reuse(values),
     )
 

@@ -53,10 +53,10 @@ def settings_of(catalog: Catalog) -> Mapping[str, str]:
 
 def meanings(catalog: Catalog) -> Mapping[str, str]:
     """What each of these settings is, for people."""
-    return {setting: _meaning(setting, parameter) for setting, parameter in _parameters(catalog)}
+    return {setting: _describe_parameter(setting, parameter) for setting, parameter in _parameters(catalog)}
 
 
-def _meaning(setting: str, parameter: StoredParameter) -> str:
+def _describe_parameter(setting: str, parameter: StoredParameter) -> str:
     return f"parameter of the stored question {setting.split('.')[2]}, {_kind(parameter.default)}"
 
 
@@ -73,10 +73,10 @@ def check(setting: str, value: str | None, catalog: Catalog) -> None:
         known = f"Parameters: {', '.join(found)}." if found else "No stored question of this database has parameters."
         raise KeyholeError("KH403", f'unrecognised setting "{setting}"', hint=known)
     if value is not None:
-        _read(setting, found[setting], value)
+        _read_parameter(setting, found[setting], value)
 
 
-def given(embedded: Embedded, settings: Mapping[str, str | None]) -> Mapping[int, Value | None]:
+def read_parameters(embedded: Embedded, settings: Mapping[str, str | None]) -> Mapping[int, Value | None]:
     """The values of a stored question's parameters by number: the session's, else the defaults. Raises KH402."""
     return {
         number: _value(f"{PREFIX}{embedded.stored}.{parameter.name}", parameter, settings)
@@ -87,7 +87,7 @@ def given(embedded: Embedded, settings: Mapping[str, str | None]) -> Mapping[int
 def _value(setting: str, parameter: StoredParameter, settings: Mapping[str, str | None]) -> Value:
     text = settings.get(setting)
     # an unset custom setting reads as empty text in PostgreSQL once it was set and rolled back
-    return parameter.default if text is None or text == "" else _read(setting, parameter, text)
+    return parameter.default if text is None or text == "" else _read_parameter(setting, parameter, text)
 
 
 def _kind(default: Value) -> str:
@@ -104,7 +104,7 @@ def _kind(default: Value) -> str:
             return "a text"
 
 
-def _read(setting: str, parameter: StoredParameter, text: str) -> Value:
+def _read_parameter(setting: str, parameter: StoredParameter, text: str) -> Value:
     cleaned = text.strip()
     match parameter.default:
         case bool() if cleaned.lower() in _TRUTHS:
@@ -125,6 +125,6 @@ def _read(setting: str, parameter: StoredParameter, text: str) -> Value:
     raise KeyholeError(
         "KH402",
         f"{setting} cannot be {text[:60]!r}",
-        detail=f"It is {_meaning(setting, parameter)}.",
+        detail=f"It is {_describe_parameter(setting, parameter)}.",
         hint=f"SET {setting} = {text_literal(as_text(parameter.default))};",
     )

@@ -21,19 +21,19 @@ _FARTHEST_HOURS = 15  # offsets from UTC that PostgreSQL reads end before the si
 
 def moment(text: str, node: exp.Expr) -> datetime:
     """A date or timestamp without time zone in ISO form; a zone behind it is read and dropped, as PostgreSQL does."""
-    return _read(text, node)[0]
+    return _read_moment(text, node)[0]
 
 
 def instant(text: str, node: exp.Expr) -> datetime:
     """A timestamp with time zone as a session in UTC shows it; without a zone it is one in UTC."""
-    at, offset = _read(text, node)
+    at, offset = _read_moment(text, node)
     try:
         return at - offset
     except OverflowError:
         raise date_out_of_range(node) from None
 
 
-def _read(text: str, node: exp.Expr) -> tuple[datetime, timedelta]:
+def _read_moment(text: str, node: exp.Expr) -> tuple[datetime, timedelta]:
     match = _MOMENT.match(text)
     try:
         if match is None or not text.isascii():
@@ -116,7 +116,7 @@ def _clock(match: re.Match[str]) -> int:
     return -whole if match[1] == "-" else whole
 
 
-def shifted(at: date, by: Span, sign: int) -> datetime:
+def shift_moment(at: date, by: Span, sign: int) -> datetime:
     """The moment plus (sign 1) or minus (-1) an interval. Raises ValueError or OverflowError beyond the years."""
     at = midnight(at)
     month = at.year * 12 + at.month - 1 + sign * by.months

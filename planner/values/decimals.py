@@ -6,7 +6,7 @@ from fractions import Fraction
 
 def decimal(value: Fraction) -> Decimal:
     """The fraction as a decimal for people: exact if it ends, else to 12 digits."""
-    exact = terminating(value)
+    exact = terminating_decimal(value)
     if exact is not None and len(exact.as_tuple().digits) <= 30:
         return exact
     with localcontext() as context:
@@ -14,7 +14,7 @@ def decimal(value: Fraction) -> Decimal:
         return Decimal(value.numerator) / Decimal(value.denominator)
 
 
-def terminating(value: Fraction) -> Decimal | None:
+def terminating_decimal(value: Fraction) -> Decimal | None:
     """The fraction as an exact decimal, or None if its digits never end."""
     denominator, twos, fives = value.denominator, 0, 0
     while denominator % 2 == 0:

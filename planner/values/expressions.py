@@ -7,14 +7,14 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, name, position, written
+from planner.parser.tree import bare, name, position, write_node
 from planner.values import functions as constant_calls
 from planner.values.datetimes import (
     STEPS,
     date_out_of_range,
     midnight,
     moment,
-    shifted,
+    shift_moment,
     span,
     step_name,
     truncate_to_unit,
@@ -24,7 +24,7 @@ from planner.values.model import Constant, Given, NotConstant, Number, Span, Unt
 _MOST_BITS = 512  # of a fraction's parts, some 154 digits: folding stays cheap, and only numeric has more
 
 
-def _bounded(value: Fraction, node: exp.Expr, *, integral: bool) -> Number:
+def _bound_digits(value: Fraction, node: exp.Expr, *, integral: bool) -> Number:
     if value.numerator.bit_length() > _MOST_BITS or value.denominator.bit_length() > _MOST_BITS:
         raise wrong(node, "a constant is out of range")
     return Number(value, integral)
@@ -39,7 +39,7 @@ def fold(node: exp.Expr, given: Given) -> Constant:
         case exp.Parameter():
             return _parameter(node, given)
         case exp.Neg():
-            return _negated(fold(node.this, given), node)
+            return _negate(fold(node.this, given), node)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
             return _arithmetic(node, fold(node.this, given), fold(node.expression, given))
         case exp.Column() if (found := (name(node.args.get("table")), name(node.this))) in given.columns:
@@ -51,26 +51,26 @@ def fold(node: exp.Expr, given: Given) -> Constant:
         case exp.Cast():
             value, to = fold(node.this, given), node.to
             zoned = to is not None and to.this == exp.DType.TIMESTAMPTZ and not to.expressions
-            return _zoned(value, node, given) if zoned else cast(value, to, node)
+            return _with_zone(value, node, given) if zoned else cast(value, to, node)
         case exp.TimestampTrunc() if node.args.get("zone") is None:
-            return _truncated(fold(node.this, given), str(node.unit), node)
+            return _truncate(fold(node.this, given), str(node.unit), node)
         case exp.Interval():
             return _interval(node)
         case _:
-            return _called(node, given)
+            return _call_function(node, given)
 
 
-def _called(node: exp.Expr, given: Given) -> Constant:
+def _call_function(node: exp.Expr, given: Given) -> Constant:
     """A function of constants."""
     match node:
         case exp.Coalesce():
-            return _coalesced((node.this, *node.expressions), given)
+            return _coalesce((node.this, *node.expressions), given)
         case exp.DPipe():
-            return constant_calls.joined(fold(node.this, given), fold(node.expression, given), node)
+            return constant_calls.concatenate(fold(node.this, given), fold(node.expression, given), node)
         case exp.Lower():
-            return constant_calls.lowered(fold(node.this, given), node)
+            return constant_calls.lower_text(fold(node.this, given), node)
         case exp.Nullif():
-            return constant_calls.nulled(fold(node.this, given), fold(node.expression, given), node)
+            return constant_calls.null_if(fold(node.this, given), fold(node.expression, given), node)
         case exp.Anonymous() if str(node.this).lower() == "make_date" and len(node.expressions) == 3:
             year, month, day = (fold(part, given) for part in node.expressions)
             return constant_calls.day(year, month, day, node)
@@ -78,7 +78,7 @@ def _called(node: exp.Expr, given: Given) -> Constant:
             found = constant_calls.of_pattern(fold(node.this, given), _pattern(node), node)
             if found is None or isinstance(node, exp.StrToDate):
                 return None if found is None else found.date()
-            return constant_calls.zoned(found, node, utc=given.utc, local=True)
+            return constant_calls.with_zone(found, node, utc=given.utc, local=True)
         case exp.UnixToTime() if not node.args.get("scale"):
             return constant_calls.of_seconds(fold(node.this, given), node, utc=given.utc)
         case _:
@@ -93,19 +93,19 @@ def _pattern(node: exp.Expr) -> str | None:
     return str(pattern.this)
 
 
-def _zoned(value: Constant, node: exp.Expr, given: Given) -> Constant:
+def _with_zone(value: Constant, node: exp.Expr, given: Given) -> Constant:
     match value:
         case None:
             return None
         case Untyped(text) | str(text):
             return constant_calls.of_text(text, node, utc=given.utc)
         case date():
-            return constant_calls.zoned(midnight(value), node, utc=given.utc, local=True)
+            return constant_calls.with_zone(midnight(value), node, utc=given.utc, local=True)
         case _:
-            raise wrong(node, f"{written(node)[:80]} is not a constant that Keyhole folds")
+            raise wrong(node, f"{write_node(node)[:80]} is not a constant that Keyhole folds")
 
 
-def _coalesced(parts: tuple[exp.Expr, ...], given: Given) -> Constant:
+def _coalesce(parts: tuple[exp.Expr, ...], given: Given) -> Constant:
     """The first that is not NULL. What stands behind a text may be anything, behind a number it decides the type."""
     values: list[Constant] = []
     for part in parts:
@@ -154,7 +154,7 @@ def _parameter(node: exp.Expr, given: Given) -> Constant:
         case bool() | None as value:
             return value
         case int() as value:
-            return _bounded(Fraction(value), node, integral=True)
+            return _bound_digits(Fraction(value), node, integral=True)
         case Decimal() as value:
             return Number(number(str(value), node).value, integral=False)
         case str() as value:
@@ -172,7 +172,7 @@ def _first(values: list[Constant]) -> Constant:
     return Number(first.value, whole) if isinstance(first, Number) else first
 
 
-def _negated(value: Constant, node: exp.Expr) -> Constant:
+def _negate(value: Constant, node: exp.Expr) -> Constant:
     match value:
         case None:
             return None
@@ -212,7 +212,7 @@ def _numbers(node: exp.Expr, left: Number, right: Number) -> Number:
             value = Fraction(int(value)) if integral else value
         case _:
             value = left.value - right.value * int(left.value / right.value)
-    return _bounded(value, node, integral=integral)
+    return _bound_digits(value, node, integral=integral)
 
 
 def _moment(node: exp.Expr, left: Constant, right: Constant) -> Constant:
@@ -223,16 +223,16 @@ def _moment(node: exp.Expr, left: Constant, right: Constant) -> Constant:
     try:
         match left, right:
             case date(), Span() if isinstance(node, exp.Add | exp.Sub):
-                return shifted(left, right, sign)
+                return shift_moment(left, right, sign)
             case date(), Untyped(text) if isinstance(node, exp.Add | exp.Sub) and _parameter_in(node):
-                return shifted(left, span(text, node), sign)
+                return shift_moment(left, span(text, node), sign)
             case date(), Number(value, True) if not isinstance(left, datetime) and isinstance(node, exp.Add | exp.Sub):
                 return left + timedelta(days=sign * int(value))
             case date(), date() if isinstance(node, exp.Sub) and type(left) is type(right) is date:
                 return Number(Fraction((left - right).days), integral=True)
     except (OverflowError, ValueError):
         raise date_out_of_range(node) from None
-    raise wrong(node, f"{written(node)} is not arithmetic that Keyhole folds")
+    raise wrong(node, f"{write_node(node)} is not arithmetic that Keyhole folds")
 
 
 def _interval(node: exp.Expr) -> Span:
@@ -242,7 +242,7 @@ def _interval(node: exp.Expr) -> Span:
     return span(f"{text} {unit}" if unit is not None else text, node)
 
 
-def _truncated(value: Constant, unit: str, node: exp.Expr) -> Constant:
+def _truncate(value: Constant, unit: str, node: exp.Expr) -> Constant:
     if value is None:
         return None
     if not isinstance(value, date):
@@ -279,12 +279,12 @@ def cast(value: Constant, to: exp.DataType, node: exp.Expr) -> Constant:
     """The constant cast to a type. Raises KH212 for what does not fit or is not folded."""
     kind = to.this.value if isinstance(to.this, exp.DataType.Type) else ""
     if to.expressions:
-        raise wrong(node, f"a cast to {written(to)} is not folded; write the constant as it is meant")
+        raise wrong(node, f"a cast to {write_node(to)} is not folded; write the constant as it is meant")
     if value is None:
         return None
     result = _cast(value, str(kind), node)
     if result is None:
-        raise wrong(node, f"{written(node)} is not a constant that Keyhole folds")
+        raise wrong(node, f"{write_node(node)} is not a constant that Keyhole folds")
     return result
 
 

@@ -13,7 +13,7 @@ def parts(pattern: str) -> list[str | None]:
     return found
 
 
-def unfinished(pattern: str) -> bool:
+def is_unfinished(pattern: str) -> bool:
     """Whether a LIKE pattern ends in the middle of an escape."""
     return (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
 

@@ -15,7 +15,7 @@ from proxy.cli.simulate import Sizes
 from proxy.cli.simulate import simulate as simulated
 from proxy.pipeline import approval
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explained, explained_document
+from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.report.terminal import formula_trees, psql_table, row_count
@@ -35,7 +35,7 @@ def query(
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
     with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
-        asked = _asked(service, sql, given, analyst)
+        asked = _make_asked(service, sql, given, analyst)
         answer = pipeline.answer(service, pipeline.prepare(service, asked), asked)
         if as_json:
             print_json(answer.document())
@@ -61,7 +61,7 @@ def explain(
 ) -> None:
     """Show the plan of a question and what it would cost. Spends nothing and touches no data."""
     with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
-        asked = _asked(service, sql, given, analyst)
+        asked = _make_asked(service, sql, given, analyst)
         drawn = trees(pipeline.prepare(service, asked)) if tree or svg else ()
         if svg is not None:
             write_svg(svg, formula_svg(drawn, title=sql))
@@ -70,7 +70,7 @@ def explain(
         elif tree:
             print_rich(*formula_trees(drawn))
         else:
-            print("\n".join(explained(service, asked, form="text")))
+            print("\n".join(explain_question(service, asked, form="text")))
             print(_question_id(service, asked))
 
 
@@ -79,7 +79,7 @@ def _question_id(service: Service, asked: Asked) -> str:
     plan = pipeline.prepare(service, asked)
     claim = claim_now(service, plan, asked)
     question = claim.charge.question
-    if approval.waiting(service, claim) is not None:
+    if approval.find_waiting(service, claim) is not None:
         return f"Question id: {question} (waits for approval)"
     approved = claim.limits.approval_above_nano is not None and service.is_approved(question)
     return f"Question id: {question}{' (approved)' if approved else ''}"
@@ -112,7 +112,7 @@ def simulate(
             print("\n".join(made.lines()))
 
 
-def _asked(service: Service, sql: str, given: Given, analyst: str | None) -> Asked:
+def _make_asked(service: Service, sql: str, given: Given, analyst: str | None) -> Asked:
     return Asked(
         question=bare_question(sql, service.catalog),
         settings=given,

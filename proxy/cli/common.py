@@ -15,7 +15,7 @@ from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from proxy.report.heat_map import HeatMap, printed
+from proxy.report.heat_map import HeatMap, print_maps
 from proxy.report.refusals import as_psql_prints
 from proxy.rest.problems import problem
 from proxy.service.refusals import ledger_unreadable
@@ -123,7 +123,7 @@ def print_heat_maps(maps: Sequence[HeatMap], *, most_rows: int) -> None:
     if not maps:
         console.print("No group was ever asked about.")
         return
-    console.print(*printed(maps, width=console.width, most_rows=most_rows), sep="\n")
+    console.print(*print_maps(maps, width=console.width, most_rows=most_rows), sep="\n")
 
 
 def _console() -> Console:

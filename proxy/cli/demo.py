@@ -25,7 +25,7 @@ from rich.console import Console
 
 from accountant.model import NANO
 from deploy.demo import build
-from mechanisms.formula import Booleans, Formula, Integers, evaluate, relaxed
+from mechanisms.formula import Booleans, Formula, Integers, evaluate, relax_formula
 from planner.catalog.key_space import as_text
 from planner.functionals.per_key_offsets import without_offsets
 from planner.question.plan import Plan
@@ -161,11 +161,11 @@ class _Demonstration:
         self._title(number + 1, "The first question again")
         self._again(asked[0])
         self._title(number + 2, "The same inside a larger query: what surrounds a question is free")
-        self._wrapped(asked[0])
+        self._show_wrapped(asked[0])
         self._title(number + 3, "What Keyhole does not tell: refused, and nothing is spent")
-        self._refused(REFUSED, {})
+        self._show_refused(REFUSED, {})
         self._title(number + 4, "A question sharper than what is left: refused, and nothing is spent")
-        self._refused(TOO_SHARP, {"tolerance": "5%"})
+        self._show_refused(TOO_SHARP, {"tolerance": "5%"})
         self._budget("Budget after")
 
     def _title(self, number: int, title: str) -> None:
@@ -245,7 +245,7 @@ class _Demonstration:
         ).values
         exact = without_offsets(plan.question, exact)
         truly = _holds(plan.minimised.formula, exact)
-        nearly = _holds(relaxed(plan.minimised.formula), exact)
+        nearly = _holds(relax_formula(plan.minimised.formula), exact)
         passed = np.fromiter(
             (tuple(as_text(value) for value in space.key(index)) in returned for index in range(space.size)), np.bool_
         )
@@ -263,11 +263,10 @@ class _Demonstration:
             for key, name in (("probe", "ProBE"), ("naive", "equal split"))
             if key in plan.compared
         ]
-        self._console.print(
-            f"Reserved: {_at_most(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)}). {self._spent()}"
-        )
+        reserved = f"Reserved: {_at_most(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)})."
+        self._console.print(f"{reserved} {self._describe_spent()}")
 
-    def _spent(self) -> str:
+    def _describe_spent(self) -> str:
         """What the last question really cost, as owners may read: groups near a threshold, and the others."""
         spent = self._service.ledger.history()[-1]
         assert spent.spent is not None
@@ -289,7 +288,7 @@ class _Demonstration:
         self._console.print(f"   ({same}{row_count(len(rows))}, {taken:.0f} ms)")
         self._console.print(self._notices[1], style="cyan", markup=False)
 
-    def _wrapped(self, question: DemoQuestion) -> None:
+    def _show_wrapped(self, question: DemoQuestion) -> None:
         text = WRAPPED.format(question=question.sql)
         self._show_sql(text, question.settings)
         self._set(question.settings)
@@ -297,7 +296,7 @@ class _Demonstration:
         self._print_rows(columns, rows)
         self._console.print(self._notices[1], style="cyan", markup=False)
 
-    def _refused(self, text: str, settings: dict[str, str]) -> None:
+    def _show_refused(self, text: str, settings: dict[str, str]) -> None:
         self._show_sql(text, settings)
         self._set(settings)
         try:

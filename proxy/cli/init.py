@@ -7,7 +7,7 @@ from itertools import chain, count
 from pathlib import Path, PurePath
 
 from planner.catalog.model import SqlType
-from planner.catalog.sql_types import SourceColumn, sql_type, zoned
+from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type
 from planner.policy.compile import relation
 from planner.policy.rules.names import FILES, NAME_PART
 from planner.policy.sections import TableSection
@@ -50,7 +50,7 @@ def starter_policy(schema: Mapping[str, Sequence[SourceColumn]], url: str) -> st
     A password in `url` is replaced by `${KEYHOLE_SOURCE_PASSWORD}`.
     """
     safe = _PASSWORD.sub(r"\1:${KEYHOLE_SOURCE_PASSWORD}@", url)
-    parts = [_HEAD % _quoted(safe)]
+    parts = [_HEAD % _quote(safe)]
     taken: set[str] = set()
     for named, columns in sorted(schema.items()):
         name = _free(_plain(named), taken)
@@ -76,12 +76,12 @@ def from_source(url: str, *, directory: Path) -> str:
         url = "duckdb://"
     else:
         source = open_source(url, directory=directory)
-        schema = {_unquoted(name): source.schema(name) for name in source.relations()}
+        schema = {_strip_quotes(name): source.schema(name) for name in source.relations()}
     source.close()
     return starter_policy(schema, url)
 
 
-def _unquoted(named: str) -> str:
+def _strip_quotes(named: str) -> str:
     parts = NAME_PART.findall(named)
     return ".".join(part[1:-1] if re.fullmatch(r'"\w+"', part) else part for part in parts)
 
@@ -89,7 +89,7 @@ def _unquoted(named: str) -> str:
 def _table(name: str, named: str, columns: Sequence[SourceColumn]) -> str:
     lines = [f"[tables.{name}]"]
     if name != named:
-        lines.append(f"relation = {_quoted(named)}")
+        lines.append(f"relation = {_quote(named)}")
     lines += [
         f'privacy_unit = ""           # {BLANK}: who is protected: a column that names a person, several, or "row"',
         f"# max_groups_per_unit = 1   # {BLANK} unless each row is its own unit: groups a unit may count in",
@@ -105,7 +105,7 @@ def _table(name: str, named: str, columns: Sequence[SourceColumn]) -> str:
 def _column(table: str, column: SourceColumn) -> tuple[str, ...]:
     header = f"# [tables.{table}.columns.{_key(column.name)}]   # {' '.join(column.declared.split())}"
     kind = sql_type(column.declared)
-    if zoned(column.declared):
+    if has_time_zone(column.declared):
         return (f"{header}: expose it from a view as ({_key(column.name)} AT TIME ZONE 'UTC')",)
     match kind:
         case SqlType.TEXT:
@@ -124,7 +124,7 @@ def _column(table: str, column: SourceColumn) -> tuple[str, ...]:
             return (
                 header,
                 f"# [tables.{table}.columns.{month}]",
-                f"# expression = {_quoted(_truncated(column.name))}",
+                f"# expression = {_quote(_truncate_to_month(column.name))}",
                 '# key = { range = ["2026-01-01", "2026-12-01"], step = "1 month" }',
             )
         case SqlType.BOOLEAN:
@@ -135,7 +135,7 @@ def _column(table: str, column: SourceColumn) -> tuple[str, ...]:
             return (f"{header}: usable in nothing",)
 
 
-def _truncated(column: str) -> str:
+def _truncate_to_month(column: str) -> str:
     name = column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else '"' + column.replace('"', '""') + '"'
     return f"date_trunc('month', {name})"
 
@@ -149,8 +149,8 @@ def _plain(named: str) -> str:
 
 
 def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _quoted(name)
+    return name if _BARE.fullmatch(name) else _quote(name)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

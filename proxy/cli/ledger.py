@@ -28,7 +28,7 @@ from proxy.cli.common import (
     unwritable,
 )
 from proxy.report import ledger_files
-from proxy.report.ledger_tables import SHORT_ID, document, listed, losses_document, shown
+from proxy.report.ledger_tables import SHORT_ID, document, losses_document, question_lines, show_question
 from proxy.report.terminal import psql_table, row_count
 from proxy.service.refusals import ledger_unreadable
 from proxy.service.service import ledger_url
@@ -65,7 +65,7 @@ def list_questions(
     if as_json:
         print_json([document(question) for question in page.questions])
         return
-    print(*listed(page.questions), sep="\n")
+    print(*question_lines(page.questions), sep="\n")
     older = f", {page.older:,} older: --before {page.questions[-1].reservation[:SHORT_ID]}" if page.older else ""
     print(f"({row_count(len(page.questions))}{older})")
 
@@ -84,14 +84,14 @@ def show(
 ) -> None:
     """Show a question in full, with the losses of its groups. Every time it was asked, if given a question's id."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
-        questions = _asked(ledger, identity)
+        questions = _find_asked(ledger, identity)
     if as_json:
         print_json([document(question) | {"losses": losses_document(question)} for question in questions])
         return
-    print("\n\n".join("\n".join(shown(question)) for question in questions))
+    print("\n\n".join("\n".join(show_question(question)) for question in questions))
 
 
-def _asked(ledger: Ledger, identity: str) -> tuple[AskedQuestion, ...]:
+def _find_asked(ledger: Ledger, identity: str) -> tuple[AskedQuestion, ...]:
     given = identity.strip().lower()
     found = ledger.asked_as(given) if given else ()
     about = {question.charge.question for question in found}
@@ -110,7 +110,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Read everything again, to the first fault. The chain, the stored answers, the balances; ends with 1 on one."""
-    kept = None if expect is None else _kept(expect)
+    kept = None if expect is None else _read_expected(expect)
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         ledger.verify()
         if kept is not None:
@@ -127,7 +127,7 @@ def verify(
         print(f"Keep this elsewhere: {newest}:{number}")
 
 
-def _kept(expected: str) -> tuple[int, str]:
+def _read_expected(expected: str) -> tuple[int, str]:
     kept_hash, _, number = expected.strip().partition(":")
     if len(kept_hash) != 64 or not number.isdecimal():
         raise typer.BadParameter("HASH:NUMBER as keyhole ledger verify prints it", param_hint="--expect")

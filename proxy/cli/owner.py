@@ -193,7 +193,7 @@ def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None
     with refusals(as_json=as_json):
         loaded = Policy.load(policy)
         with owners_ledger(policy) as ledger:
-            reading = odometers.read(loaded, ledger)
+            reading = odometers.read_odometer(loaded, ledger)
     if as_json:
         print_json(reading.document())
     else:

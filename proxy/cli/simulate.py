@@ -174,7 +174,7 @@ def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> 
     caps = in_force(policy_caps, (), table=table, analyst=None)
     own = _optional_nano(settings.max_epsilon(asked.settings))
     adding = groups_that_add_up(plan) if plan.question.table.unit else 1
-    fit, scope = _fitting(plan, caps, own, adding)
+    fit, scope = _count_fitting(plan, caps, own, adding)
     mean_rows = None if sizes.rows is None else sizes.rows / sizes.units
     affordable = tuple(
         Affordable(
@@ -240,7 +240,7 @@ def _most(caps: Limits, own: int | None, adding: int, plan: Plan, questions: int
     return min([shared, *(cap for _, cap in _caps_of_one(caps, own))])
 
 
-def _fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tuple[int | None, str]:
+def _count_fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tuple[int | None, str]:
     cost = nano(plan.worst_case_epsilon)
     if cost == 0:
         return None, ""

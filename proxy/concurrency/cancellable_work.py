@@ -21,7 +21,7 @@ log = structlog.get_logger("keyhole.session")
 T = TypeVar("T")
 
 
-def cancelled() -> KeyholeError:
+def cancellation_error() -> KeyholeError:
     """What the client of a withdrawn question is told."""
     return KeyholeError(
         "KH409",
@@ -72,7 +72,7 @@ class Work:
     async def run(self, call: Callable[[], T]) -> T:
         """What `call` returns. A bug in it is the client's KH900 and one line in the log. Raises KH409."""
         if self._withdrawn is not None and self._withdrawn.is_set():
-            raise cancelled()
+            raise cancellation_error()
         work = self._workers.submit(call)
         running = asyncio.wrap_future(work)
         withdrawn = self._withdrawn
@@ -103,7 +103,7 @@ class Work:
         finally:
             self._waits = False
         if not running.done():
-            raise cancelled()
+            raise cancellation_error()
 
 
 def _tell(left: "asyncio.Future[Any]") -> None:

@@ -53,7 +53,7 @@ class Line(Generic[T]):
         self._forget(analyst)
         return True
 
-    def admitted(self) -> Iterator[tuple[str, T]]:
+    def admit(self) -> Iterator[tuple[str, T]]:
         """Give a place to each who may have one now."""
         while self._free and (analyst := self._next()) is not None:
             one = next(iter(self._waiting[analyst]))
@@ -110,7 +110,7 @@ class Turns:
                     self._call()
 
     def _call(self) -> None:
-        for _, called in self._line.admitted():
+        for _, called in self._line.admit():
             called.set()
 
 

@@ -62,7 +62,7 @@ class WorkerPool:
                 self._changed.notify_all()
 
     def _begin(self) -> None:
-        for analyst, future in self._line.admitted():
+        for analyst, future in self._line.admit():
             self._waiting.dec()
             self._busy.inc()
             self._threads.submit(self._run, analyst, future, self._work.pop(future))

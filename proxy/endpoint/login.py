@@ -86,7 +86,7 @@ class ClientStream:
         Raises ProtocolViolation for what came in the clear, SSLError or ClientGone where no handshake comes about.
         """
         self._heard()
-        self.connection.encrypting()
+        self.connection.start_encryption()
         if agreeing:
             await agree(self.reader, self.writer)
         self._between = True
@@ -165,7 +165,7 @@ async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, stran
         server_final = exchange.final(await _credential(stream))
     except AuthenticationFailed:
         raise KeyholeError("KH401", f'password authentication failed for user "{user}"') from None
-    stream.connection.authenticated()
+    stream.connection.accept_login()
     stream.writer.write(Authentication(AUTH_SASL_FINAL, server_final).encode() + Authentication(AUTH_OK).encode())
 
 

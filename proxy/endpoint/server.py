@@ -184,7 +184,7 @@ class Endpoint:
             seen.turned_away(TurnedAway.LIMIT, address=address)
             stream.tell(full.report)
         except KeyholeError as error:
-            seen.refused(error.code, face=Face.POSTGRESQL, address=address)
+            seen.count_refusal(error.code, face=Face.POSTGRESQL, address=address)
             stream.tell(refusal(error, codec=UTF8, severity="FATAL"))
         except Refused as refused:
             seen.turned_away(TurnedAway.SHADOW, address=address)
@@ -201,7 +201,7 @@ class Endpoint:
             pass
         except Exception as error:
             log.error("internal error", **fault(error))
-            seen.refused("KH900", face=Face.POSTGRESQL, address=address)
+            seen.count_refusal("KH900", face=Face.POSTGRESQL, address=address)
             stream.tell(refusal(internal_error(), codec=UTF8, severity="FATAL"))
         finally:
             try:
@@ -251,7 +251,7 @@ class Endpoint:
             if not self._is_known(opened.analyst):  # the policy was read again during the login
                 raise asyncio.CancelledError
             with self._telemetry.session(analyst=login.user, address=address):
-                stream.writer.write(_greeting(relay.parameters, process, opened.secret))
+                stream.writer.write(_make_greeting(relay.parameters, process, opened.secret))
                 stream.connection.ready()
                 await stream.writer.drain()
                 await _converse(stream, relay, opened.session)
@@ -291,7 +291,7 @@ def _address(writer: asyncio.StreamWriter) -> str | None:
     return str(peer[0]) if isinstance(peer, tuple) else None
 
 
-def _greeting(parameters: Mapping[bytes, bytes], process: int, secret: bytes) -> bytes:
+def _make_greeting(parameters: Mapping[bytes, bytes], process: int, secret: bytes) -> bytes:
     statuses = b"".join(ParameterStatus(name, value).encode() for name, value in parameters.items())
     return statuses + BackendKeyData(process, secret).encode() + ReadyForQuery(b"I").encode()
 

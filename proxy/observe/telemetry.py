@@ -194,16 +194,16 @@ class Telemetry:
         self._questions.labels(outcome=ending).inc()
         self._tell("question", analyst=analyst, question=question, outcome=ending)
 
-    def reserved(self, table: str, *, epsilon: float) -> None:
+    def count_reservation(self, table: str, *, epsilon: float) -> None:
         """A question reserved at most `epsilon` of every group that it asks about."""
         self._reserved.labels(table=table).inc(epsilon)
         self._charged.labels(table=table)
 
-    def charged(self, table: str, *, epsilon: float) -> None:
+    def count_charge(self, table: str, *, epsilon: float) -> None:
         """A question that had reserved was committed; the group that lost most lost `epsilon` to everybody."""
         self._charged.labels(table=table).inc(epsilon)
 
-    def refused(self, code: str, *, face: Face, analyst: str | None = None, address: str | None = None) -> None:
+    def count_refusal(self, code: str, *, face: Face, analyst: str | None = None, address: str | None = None) -> None:
         """A client was told the error `code`. `analyst` is one of the policy's, or None before the login."""
         self._count_refusal(code, face)
         self._tell("refused", face=face, code=code, analyst=analyst, address=address)

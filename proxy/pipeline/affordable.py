@@ -19,7 +19,7 @@ from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
 
-def left(service: Service, claim: Claim) -> QuestionBalance:
+def find_left(service: Service, claim: Claim) -> QuestionBalance:
     """What the balances still admit for this question, and settings with which it would pass if it does not now."""
     asked, plan = claim.asked, claim.plan
     room = _room(service, claim)
@@ -29,15 +29,15 @@ def left(service: Service, claim: Claim) -> QuestionBalance:
         least = min(least, room.unit_epsilon_nano // groups_that_add_up(plan))
     epsilon = max(least, 0) / NANO
     wanted = settings.reuse(asked.settings)
-    memory = reuse.remembered(service, claim)
+    memory = reuse.recall_paths(service, claim)
 
     def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
         """The noise that the question would share with earlier ones, and whether it fits so."""
         other = replace(plan, question=question, calibration=calibration)
         amounts = worst_amounts(other)
         charge = replace(claim.charge, epsilon_nano=amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
-        found = reuse.laid(
-            replace(claim, plan=other, charge=charge), reuse.renamed(memory, other, service), wanted=wanted
+        found = reuse.on_earlier_noise(
+            replace(claim, plan=other, charge=charge), reuse.recall_for(memory, other, service), wanted=wanted
         )
         if found is None:
             return None

@@ -25,7 +25,7 @@ from planner.statements.classify import (
     SetKeyhole,
     Statement,
     classify,
-    held,
+    classify_prepared,
     split,
 )
 from planner.statements.settings import SETTINGS
@@ -34,7 +34,7 @@ from proxy.pipeline import affordable, approval
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, Request, StatementPart
-from proxy.pipeline.text_cache import SHORT_CHARACTERS, remembered
+from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
 from proxy.pipeline.virtual_rows import virtual_rows
 from proxy.service.service import Service
 
@@ -70,9 +70,11 @@ class Answering:
     def __init__(self, service: Service) -> None:
         self._service = service
         # pure, and asked for twice: when a text is read, and when its statement is prepared
-        self._classify = remembered(CACHED_STATEMENTS)(lambda text: classify(text, service.catalog))
+        self._classify = remember_texts(CACHED_STATEMENTS)(lambda text: classify(text, service.catalog))
         self._held = {
-            in_sql: remembered(CACHED_STATEMENTS)(partial(held, catalog=service.catalog, in_sql=in_sql))
+            in_sql: remember_texts(CACHED_STATEMENTS)(
+                partial(classify_prepared, catalog=service.catalog, in_sql=in_sql)
+            )
             for in_sql in (False, True)
         }
         self._read = lru_cache(CACHED_TEXTS)(self._parts)
@@ -84,37 +86,41 @@ class Answering:
         own = {setting.name: setting.default(catalog.defaults) for setting in SETTINGS}
         return {**own, **stored_parameters.settings_of(catalog)}
 
-    def read(self, sql: str) -> tuple[StatementPart, ...]:
+    def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
         """The statements of a text, and which of them Keyhole answers. What is short may well come again."""
         return self._read(sql) if len(sql) <= SHORT_CHARACTERS else self._parts(sql)
 
     def _parts(self, sql: str) -> tuple[StatementPart, ...]:
-        return tuple(read_part(part.text, part.offset, self._classified(part.text, part.offset)) for part in split(sql))
+        return tuple(
+            read_part(part.text, part.offset, self._classify_at(part.text, part.offset)) for part in split(sql)
+        )
 
-    def held(self, sql: str, *, in_sql: bool) -> str | None:
+    def find_question(self, sql: str, *, in_sql: bool) -> str | None:
         """The question, as a statement, in what was prepared; None for what the shadow answers."""
         return self._held[in_sql](sql)
 
-    def _classified(self, text: str, offset: int) -> Statement:
+    def _classify_at(self, text: str, offset: int) -> Statement:
         try:
             return self._classify(text)
         except KeyholeError as error:
-            raise error.moved(offset=offset) from None
+            raise error.shift_position(offset=offset) from None
 
     def prepare(self, request: Request) -> Prepared:
         """Plan one statement; nothing is spent."""
         with self._service.using(), alone(request.statement, analyst=request.analyst):
-            return self._prepared(request)
+            return self._prepare_outer(request)
 
-    def _prepared(self, request: Request) -> Prepared:
+    def _prepare_outer(self, request: Request) -> Prepared:
         first = len(request.parameters) + 1
 
-        def asked(question: Embedded) -> Asked:
+        def make_asked(question: Embedded) -> Asked:
             stored = question.stored is not None
             return Asked(
                 question=question,
                 settings=request.settings,
-                parameters=stored_parameters.given(question, request.settings) if stored else request.parameters,
+                parameters=stored_parameters.read_parameters(question, request.settings)
+                if stored
+                else request.parameters,
                 analyst=self._service.analyst(request.analyst),
                 today=datetime.now(UTC).date(),
                 utc=request.utc,
@@ -122,13 +128,13 @@ class Answering:
 
         match self._classify(request.statement):
             case Explaining(question=question, format=form):
-                lines = explained(self._service, asked(question), form=form)
+                lines = explain_question(self._service, make_asked(question), form=form)
                 sql = _EXPLAINED.format(type="json" if form == "json" else "text", number=first)
                 return Prepared(sql=sql, arrays=1, tag="EXPLAIN", plan=Explained(lines))
             case Asking() as asking:
                 outer = outer_sql(asking, first_parameter=first)
                 planned = tuple(
-                    part if isinstance(part, EmbeddedVirtual) else self._planned(asked(part))
+                    part if isinstance(part, EmbeddedVirtual) else self._plan(make_asked(part))
                     for part in (() if asking.constantly_empty else asking.embedded)
                 )
                 columns = tuple((array.embedded, array.column) for array in outer.arrays)
@@ -137,7 +143,7 @@ class Answering:
             case PassThrough() | SetKeyhole() | Preparing() | Executing():
                 raise TypeError("the shadow answers this statement")
 
-    def _planned(self, asked: Asked) -> tuple[Asked, Plan]:
+    def _plan(self, asked: Asked) -> tuple[Asked, Plan]:
         return asked, pipeline.prepare(self._service, asked)
 
     def release(self, prepared: Prepared, *, withdrawn: Event) -> ReleasedArrays:
@@ -147,11 +153,11 @@ class Answering:
                 return ReleasedArrays(arrays=(lines,), notices=())
             case Answerable() as answerable:
                 with self._service.using():
-                    return self._released(answerable, withdrawn)
+                    return self._release(answerable, withdrawn)
             case _:
                 raise TypeError("prepared by somebody else")
 
-    def _released(self, answerable: Answerable, withdrawn: Event) -> ReleasedArrays:
+    def _release(self, answerable: Answerable, withdrawn: Event) -> ReleasedArrays:
         if not answerable.embedded:
             return ReleasedArrays(arrays=((),) * len(answerable.columns), notices=())
         relations: list[tuple[tuple[str | None, ...], ...]] = []
@@ -188,10 +194,10 @@ def read_part(text: str, offset: int, statement: Statement) -> StatementPart:
     )
 
 
-def explained(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
+def explain_question(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
     """EXPLAIN's lines for a question, with what is left for it; spends nothing and touches no data."""
     plan = pipeline.prepare(service, asked)
-    left, rules = _left(service, plan, asked), asked.question.rules
+    left, rules = _find_left(service, plan, asked), asked.question.rules
     if form == "json":
         document = explain_json(plan, left=left, rules=rules)
         return (json.dumps([{"Keyhole": document}], indent=2, ensure_ascii=False),)
@@ -201,10 +207,10 @@ def explained(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
 def explained_document(service: Service, asked: Asked) -> dict[str, object]:
     """The plan of a question as a document, for REST and the command line."""
     plan = pipeline.prepare(service, asked)
-    return explain_json(plan, left=_left(service, plan, asked), rules=asked.question.rules)
+    return explain_json(plan, left=_find_left(service, plan, asked), rules=asked.question.rules)
 
 
-def _left(service: Service, plan: Plan, asked: Asked) -> QuestionBalance:
+def _find_left(service: Service, plan: Plan, asked: Asked) -> QuestionBalance:
     claim = claim_now(service, plan, asked)
-    left = affordable.left(service, claim)
-    return replace(left, question=claim.charge.question, waiting=approval.waiting(service, claim))
+    left = affordable.find_left(service, claim)
+    return replace(left, question=claim.charge.question, waiting=approval.find_waiting(service, claim))

@@ -10,7 +10,7 @@ from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
 
-def waiting(service: Service, claim: Claim) -> Waiting | None:
+def find_waiting(service: Service, claim: Claim) -> Waiting | None:
     """The refusal KH308 that asking now would meet where every balance covers the question; None where it would not.
 
     Guarantee: it follows from the ledger, the policy and the public data version, as asking itself does, and spends
@@ -19,7 +19,7 @@ def waiting(service: Service, claim: Claim) -> Waiting | None:
     above = claim.limits.approval_above_nano
     if above is None or not claim.plan.question.functionals or service.is_approved(claim.charge.question):
         return None
-    charge = _compared(service, claim)
+    charge = _charge_compared(service, claim)
     if charge is None or charge.epsilon_nano <= above:
         return None
     refusal = approval_needed(NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above))
@@ -28,7 +28,7 @@ def waiting(service: Service, claim: Claim) -> Waiting | None:
     )
 
 
-def _compared(service: Service, claim: Claim) -> Charge | None:
+def _charge_compared(service: Service, claim: Claim) -> Charge | None:
     """The charge that is held against the line for approval, in the pipeline's order: a stored answer's, one on
     earlier noise, one on noise of its own. None for an answer that its analyst has already."""
     name = claim.asked.analyst.name
@@ -37,7 +37,7 @@ def _compared(service: Service, claim: Claim) -> Charge | None:
     except LedgerError:
         raise ledger_unavailable() from None
     if stored is not None:
-        return None if stored.held else stored.reading(name)
+        return None if stored.held else stored.charge_of_reading(name)
     _, on_paths = reuse.find_earlier_noise(service, claim)
     if on_paths is None or not (on_paths.told or on_paths.continues):
         return claim.charge

@@ -115,15 +115,15 @@ def amounts(plan: Plan, losses: Epsilons) -> Amounts:
     return _amounts(plan, _nanos(losses))
 
 
-def spent(claim: Claim, outcome: Outcome) -> Spent:
+def spent_by(claim: Claim, outcome: Outcome) -> Spent:
     """What a run cost, ex post, and what of it was revealed first where it continued earlier questions' noise."""
-    all_of_it = _spent(claim, outcome.epsilon)
+    all_of_it = _spend(claim, outcome.epsilon)
     if claim.charge.continuing is None or outcome.fresh is None:
         return all_of_it
-    return replace(all_of_it, fresh=_spent(claim, outcome.fresh))
+    return replace(all_of_it, fresh=_spend(claim, outcome.fresh))
 
 
-def _spent(claim: Claim, epsilon: Epsilons) -> Spent:
+def _spend(claim: Claim, epsilon: Epsilons) -> Spent:
     losses = _nanos(epsilon)
     most = _amounts(claim.plan, losses)
     if int(losses.min()) == most.epsilon_nano:
@@ -164,7 +164,7 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
     }
     remaining: list[Condition] = []
     for conjunct in question.where.conjuncts():
-        narrowed = _narrowed(question.table, conjunct)
+        narrowed = _narrow_key(question.table, conjunct)
         if narrowed is None or narrowed[0] in columns:
             remaining.append(conjunct)
         else:
@@ -184,7 +184,7 @@ def _members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, in
     return tuple(places.items())
 
 
-def _narrowed(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
+def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
     """The key column's label, and the values of its public domain to which a conjunct restricts rows, if just that."""
     match conjunct:
         case Compare(column=name, operator="=", value=value):

@@ -56,7 +56,7 @@ class KeyPath:
             raise ValueError("levels are numbers of the path's rates")
 
     @staticmethod
-    def drawn(question: Question, functional: int, path: NoisePath, *, top: Fraction, all_told: bool) -> "KeyPath":
+    def from_run(question: Question, functional: int, path: NoisePath, *, top: Fraction, all_told: bool) -> "KeyPath":
         """The path that a question left on noise of its own, reserved up to the rate `top`, in terms of the functional
         itself: what the question takes off per key is put back. `all_told`: the mechanism reveals all of it."""
         axes = tuple(sorted(_axes(question.keys)))
@@ -64,7 +64,7 @@ class KeyPath:
         assert here is not None, "a question has its own keys"
         values = np.zeros_like(path.values)
         reached = np.zeros_like(path.reached)
-        values[:, here] = _shifted(path, question, functional, back=True).values
+        values[:, here] = _shift_path(path, question, functional, back=True).values
         reached[here] = path.reached
         level = path.rates.index(top) + 1
         return KeyPath(
@@ -83,10 +83,10 @@ class KeyPath:
         """Where each of the keys, in row-major order, is on the path; None where one of them is not."""
         return _places(keys, self.axes)
 
-    def read(self, question: Question, functional: int, here: Integers) -> NoisePath:
+    def in_question(self, question: Question, functional: int, here: Integers) -> NoisePath:
         """The path as the question sees it: its keys in its order, less what it takes off per key."""
         part = NoisePath(rates=self.path.rates, values=self.path.values[:, here], reached=self.path.reached[here])
-        return _shifted(part, question, functional, back=False)
+        return _shift_path(part, question, functional, back=False)
 
     def grown(
         self, question: Question, functional: int, here: Integers, path: NoisePath, *, top: Fraction, all_told: bool
@@ -99,7 +99,7 @@ class KeyPath:
         assert path.rates[:known] == self.path.rates, "rates are added above the path"
         values = np.zeros((len(path.rates), self.path.reached.size), dtype=np.int64)
         values[:known] = self.path.values
-        values[:, here] = _shifted(path, question, functional, back=True).values
+        values[:, here] = _shift_path(path, question, functional, back=True).values
         reached, reserved, told = self.path.reached.copy(), self.reserved.copy(), self.told.copy()
         reached[here] = path.reached
         level = path.rates.index(top) + 1
@@ -172,7 +172,7 @@ def _places(keys: KeySpace, axes: Axes) -> Integers | None:
     return found.reshape(-1)
 
 
-def _shifted(path: NoisePath, question: Question, functional: int, *, back: bool) -> NoisePath:
+def _shift_path(path: NoisePath, question: Question, functional: int, *, back: bool) -> NoisePath:
     """The path of a functional less its offsets, or from there back; what was not revealed stays zero."""
     taken = question.functionals[functional].offsets
     if taken is None:

@@ -17,9 +17,9 @@ from planner.question.plan import Plan
 from proxy.pipeline import affordable
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
-from proxy.pipeline.claim import Claim, spent
+from proxy.pipeline.claim import Claim, spent_by
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
-from proxy.pipeline.noise_reuse import Memory, OnPaths, told
+from proxy.pipeline.noise_reuse import Memory, OnPaths, answer_from_known
 from proxy.pipeline.refusals import approval_needed, mechanism_stopped, over_budget, reading_not_written
 from proxy.service.accounts import nano
 from proxy.service.refusals import ledger_unavailable
@@ -33,7 +33,7 @@ def _ledger(service: Service, claim: Claim) -> Iterator[None]:
     try:
         yield
     except OverBudget as over:
-        left = affordable.left(service, claim)
+        left = affordable.find_left(service, claim)
         refusal = over_budget(over, plan=claim.plan, hint=affordable.hint(left.would_fit))
     except NotApproved as waiting:
         refusal = approval_needed(waiting)
@@ -56,7 +56,11 @@ def stored_answer(service: Service, claim: Claim) -> Answer | None:
         stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name, once_within=longest)
         if stored is not None and not stored.held:
             service.ledger.charge_reader(
-                stored.reading(name), claim.limits, answer=stored, attempt=claim.asked.attempt, once_within=longest
+                stored.charge_of_reading(name),
+                claim.limits,
+                answer=stored,
+                attempt=claim.asked.attempt,
+                once_within=longest,
             )
     return None if stored is None else _from_store(claim.plan, stored, reused=True)
 
@@ -85,21 +89,21 @@ def told_answer(service: Service, on_paths: OnPaths | None) -> Answer | None:
     data is touched. None where some may be missing, or where those balances do not cover what is read. Raises KH502,
     and `Repeated`.
     """
-    outcome = told(on_paths, noise=service.noise)
+    outcome = answer_from_known(on_paths, noise=service.noise)
     try:
-        return None if on_paths is None or outcome is None else _read(service, on_paths, outcome)
+        return None if on_paths is None or outcome is None else _charge_reading(service, on_paths, outcome)
     except (OverBudget, NotApproved, PathTaken):
         return None
 
 
-def _read(service: Service, on_paths: OnPaths, outcome: Outcome) -> Answer:
+def _charge_reading(service: Service, on_paths: OnPaths, outcome: Outcome) -> Answer:
     claim = on_paths.reading
     released = KeySet.of(claim.plan, outcome.passed)
     try:
-        reservation = service.ledger.read(
+        reservation = service.ledger.charge_reading(
             claim.charge,
             claim.limits,
-            spent=spent(claim, outcome),
+            spent=spent_by(claim, outcome),
             answer=released.to_bytes(),
             reading=on_paths.states,
             attempt=claim.asked.attempt,
@@ -109,7 +113,7 @@ def _read(service: Service, on_paths: OnPaths, outcome: Outcome) -> Answer:
         raise
     except LedgerError:
         raise reading_not_written() from None
-    noise = _capitalised(shared_noise_sentence(on_paths.noise(read=True)))
+    noise = _capitalise(shared_noise_sentence(on_paths.noise(read=True)))
     as_charged = _as_charged(claim.plan, claim.charge)
     return answer_of(as_charged, released, version=claim.version, reused=False, noise=noise, stored=reservation.id)
 
@@ -135,7 +139,7 @@ class Paid:
     def noise(self) -> str | None:
         """Who shares its noise, for the NOTICE."""
         on_paths = self.on_paths
-        return None if on_paths is None else _capitalised(shared_noise_sentence(on_paths.noise(read=False)))
+        return None if on_paths is None else _capitalise(shared_noise_sentence(on_paths.noise(read=False)))
 
     @property
     def as_charged(self) -> Plan:
@@ -153,20 +157,20 @@ def reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
     """
     paid = _reserve(service, claim, on_paths)
     charge = paid.claim.charge
-    service.telemetry.reserved(charge.family.table, epsilon=charge.known_amounts.epsilon_nano / NANO)
+    service.telemetry.count_reservation(charge.family.table, epsilon=charge.known_amounts.epsilon_nano / NANO)
     return paid
 
 
 def _reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
     if on_paths is not None and on_paths.continues:
         try:
-            reservation = _reserved(service, on_paths.claim)
+            reservation = _make_reservation(service, on_paths.claim)
         except PathTaken:
             pass
         except OverBudget as over:
             if on_paths.claim.limits.apart:  # what it costs there is public, and what is left follows from own outcomes
                 return _reserve_anew(service, claim)
-            left = affordable.left(service, claim)
+            left = affordable.find_left(service, claim)
             hint = ANEW if claim.plan.worst_case_epsilon <= left.epsilon else affordable.hint(left.would_fit)
             raise over_budget(over, plan=on_paths.claim.plan, hint=hint) from None
         except NotApproved as waiting:
@@ -180,10 +184,10 @@ def _reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
 
 def _reserve_anew(service: Service, claim: Claim) -> Paid:
     with _ledger(service, claim):
-        return Paid(_reserved(service, claim), claim, None)
+        return Paid(_make_reservation(service, claim), claim, None)
 
 
-def _reserved(service: Service, claim: Claim) -> Reservation:
+def _make_reservation(service: Service, claim: Claim) -> Reservation:
     attempt = claim.asked.attempt
     return service.ledger.reserve(claim.charge, claim.limits, attempt=attempt, once_within=_longest(service))
 
@@ -207,7 +211,7 @@ class RunResult:
         plan = paid.claim.plan
         return RunResult(
             released=Denial() if outcome.denied else KeySet.of(plan, outcome.passed),
-            lost=charging.spent(paid.claim, outcome),
+            lost=charging.spent_by(paid.claim, outcome),
             paths=reuse.left_paths(plan, paid.on_paths, outcome, memory) if version == paid.claim.version else {},
         )
 
@@ -224,7 +228,7 @@ def commit(service: Service, reservation: Reservation, result: RunResult) -> Non
     else:
         charge = reservation.charge
         cost_nano = result.lost.to_everybody(charge).epsilon_nano
-        service.telemetry.charged(charge.family.table, epsilon=cost_nano / NANO)
+        service.telemetry.count_charge(charge.family.table, epsilon=cost_nano / NANO)
         return
     raise ledger_unavailable()
 
@@ -248,5 +252,5 @@ def _as_charged(plan: Plan, charge: Charge) -> Plan:
     return replace(plan, calibration=replace(plan.calibration, worst_case_epsilon=charge.epsilon_nano / NANO))
 
 
-def _capitalised(sentence: str) -> str:
+def _capitalise(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]

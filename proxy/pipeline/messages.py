@@ -23,7 +23,7 @@ from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
 from planner.statements import settings
 from planner.statements.classify import Executing, classify, split
-from proxy.concurrency.cancellable_work import cancelled
+from proxy.concurrency.cancellable_work import cancellation_error
 from proxy.pipeline.refusals import not_a_bare_question, not_one_statement
 
 KEY_SET_FORMAT = 1  # of an answer's bytes in the ledger
@@ -63,7 +63,7 @@ class Asked:
     def check_wanted(self) -> None:
         """Raises KH409 if the question is withdrawn."""
         if self.withdrawn is not None and self.withdrawn.is_set():
-            raise cancelled()
+            raise cancellation_error()
 
 
 def bare_question(sql: str, catalog: Catalog) -> Embedded:
@@ -75,11 +75,11 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
     try:
         match classify(text, catalog):
             case Asking(embedded=(Embedded() as question,)) if question.is_all_of(text):
-                return question.moved(offset=offset)
+                return question.shift_by(offset=offset)
             case Asking(embedded=(Embedded() as question,)) if _behind_its_totals(text, question):
-                return question.moved(offset=offset)
+                return question.shift_by(offset=offset)
     except KeyholeError as error:
-        raise error.moved(offset=offset) from None
+        raise error.shift_position(offset=offset) from None
     raise not_a_bare_question()
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from accountant.errors import LedgerError
 from accountant.model import NANO, Amounts, Continuing, PathState, StoredPath
 from mechanisms.formula import Integers
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, Continuation, carry_on, continued, settle
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, Continuation, carry_on, continue_on, settle
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import Epsilons, FunctionalTest, Noise, NoisePath, Outcome
 from mechanisms.registry import MECHANISMS
@@ -30,7 +30,7 @@ from planner.statements import settings
 from proxy.pipeline.claim import Claim, amounts, worst_amounts
 from proxy.pipeline.key_paths import KeyPath, UnknownPath, from_bytes
 from proxy.pipeline.refusals import data_changed
-from proxy.service.data_versions import lasting
+from proxy.service.data_versions import is_lasting
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
@@ -115,14 +115,14 @@ def find_earlier_noise(service: Service, claim: Claim) -> tuple[Memory, OnPaths 
 
     Raises KH502.
     """
-    memory = remembered(service, claim)
-    return memory, laid(claim, memory, wanted=settings.reuse(claim.asked.settings))
+    memory = recall_paths(service, claim)
+    return memory, on_earlier_noise(claim, memory, wanted=settings.reuse(claim.asked.settings))
 
 
-def remembered(service: Service, claim: Claim) -> Memory:
+def recall_paths(service: Service, claim: Claim) -> Memory:
     """The noise paths of a question's functionals on its data version. Raises KH502."""
     plan, version = claim.plan, claim.version
-    if plan.calibration.mechanism not in CONTINUABLE or not lasting(version):
+    if plan.calibration.mechanism not in CONTINUABLE or not is_lasting(version):
         return Memory((None,) * len(plan.question.functionals), {})
     names = path_identities(plan.question, digest=service.catalog.digest)
     try:
@@ -136,12 +136,12 @@ def remembered(service: Service, claim: Claim) -> Memory:
     return Memory(names, known)
 
 
-def renamed(memory: Memory, plan: Plan, service: Service) -> Memory:
+def recall_for(memory: Memory, plan: Plan, service: Service) -> Memory:
     """What is remembered, for a plan that differs in accuracy alone: what only it would need counts as unknown."""
     return replace(memory, names=path_identities(plan.question, digest=service.catalog.digest))
 
 
-def laid(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths | None:
+def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths | None:
     """The question on what is remembered; None where none of it is of use, or its analyst wants noise drawn anew.
 
     `claim` is that of the question on noise of its own.
@@ -157,8 +157,8 @@ def laid(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths | None:
             places = stored[name][1].places(question.keys)
             if places is not None:
                 here[functional] = places
-                seen[functional] = stored[name][1].read(question, functional, places)
-    continuation = continued(plan.calibration, tuple(seen)) if here else None
+                seen[functional] = stored[name][1].in_question(question, functional, places)
+    continuation = continue_on(plan.calibration, tuple(seen)) if here else None
     if continuation is None:
         return None
     used = {f: names[f] or "" for f, path in enumerate(continuation.paths) if path is not None}
@@ -170,7 +170,7 @@ def laid(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths | None:
     continuing = Continuing(
         paths=tuple(sorted(each.state for each in states)),
         shared=amounts(on_paths, continuation.fresh_by_key),
-        known=amounts(on_paths, _unreserved(continuation, paths, here)),
+        known=amounts(on_paths, _unreserved_loss(continuation, paths, here)),
     )
     charge = replace(
         claim.charge,
@@ -186,11 +186,11 @@ def laid(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths | None:
         earlier=max(each.questions for each in states),
         free=not any(each.taken for each in states),
         anew=claim.charge.own_amounts,
-        told=_told(continuation, paths, here),
+        told=_is_known(continuation, paths, here),
     )
 
 
-def told(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | None:
+def answer_from_known(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | None:
     """The outcome on values that are all publicly known to be there; None where some may be missing.
 
     Whether the values known so far happen to settle a question is never asked before the data are read: they are noise,
@@ -215,7 +215,7 @@ def check_same_data(on_paths: OnPaths | None, version: str) -> None:
         raise data_changed()
 
 
-def decided(plan: Plan, on_paths: OnPaths | None, values: Integers, *, noise: Noise) -> Outcome:
+def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, noise: Noise) -> Outcome:
     """The outcome of a question that was reserved on paths, or on noise of its own (None)."""
     values = without_offsets(plan.question, values)
     if on_paths is not None:
@@ -249,7 +249,7 @@ def _path_after(
         return on_paths.paths[functional].grown(
             plan.question, functional, on_paths.here[functional], path, top=test.rate, all_told=all_told
         )
-    drawn = KeyPath.drawn(plan.question, functional, path, top=test.rate, all_told=all_told)
+    drawn = KeyPath.from_run(plan.question, functional, path, top=test.rate, all_told=all_told)
     if before is None:
         return drawn
     old = before[1]
@@ -257,7 +257,9 @@ def _path_after(
     return drawn if more and path.rates[-1] >= old.path.rates[-1] else None
 
 
-def _unreserved(continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]) -> Epsilons:
+def _unreserved_loss(
+    continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]
+) -> Epsilons:
     """Per key, the loss of the levels above those that were reserved before: public, whatever was revealed of them."""
     task = continuation.calibration.task
     keys = next(iter(here.values())).size
@@ -277,7 +279,7 @@ def _above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Epsilons:
     return np.array([at_least(max(test.rate - rate, 0 * rate) * sensitivity) for rate in (0 * test.rate, *path.rates)])
 
 
-def _told(continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]) -> bool:
+def _is_known(continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]) -> bool:
     """Whether every value that the question could read was revealed as far as everybody knows."""
     tests = continuation.calibration.tests
     if any(test.rate and functional not in paths for functional, test in enumerate(tests)):

@@ -14,11 +14,11 @@ AnswerStage = Callable[[Service, Plan, Asked], Answer]
 _PAID = ("KH307", "KH5", "KH9")
 
 
-def observed(answer: AnswerStage) -> AnswerStage:
+def observe(answer: AnswerStage) -> AnswerStage:
     """`answer`, which counts and logs how each question ended and changes nothing."""
 
     @wraps(answer)
-    def observing(service: Service, plan: Plan, asked: Asked) -> Answer:
+    def answer_observed(service: Service, plan: Plan, asked: Asked) -> Answer:
         ending = QuestionEnding.FAILED
         try:
             told = answer(service, plan, asked)
@@ -30,4 +30,4 @@ def observed(answer: AnswerStage) -> AnswerStage:
             service.telemetry.question(ending, analyst=asked.analyst.name, question=identity(plan, service.catalog))
         return told
 
-    return observing
+    return answer_observed

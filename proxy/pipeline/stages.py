@@ -15,7 +15,7 @@ from proxy.pipeline import ledger_verbs, noise_reuse
 from proxy.pipeline.claim import Claim
 from proxy.pipeline.duplicate_wait import Patience, answer_in_turn
 from proxy.pipeline.messages import Answer, Asked
-from proxy.pipeline.outcome import observed
+from proxy.pipeline.outcome import observe
 from proxy.service.service import Service
 
 
@@ -28,7 +28,7 @@ def prepare(service: Service, asked: Asked) -> Plan:
         return planning.plan(question, dialect=service.source.dialect)
 
 
-@observed
+@observe
 def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
     """From plan to keys. A refusal (KH3xx) spends nothing; a failure after the reservation leaves it spent
     (KH5xx), and a mechanism that stops without an answer has spent what it looked at (KH307)."""
@@ -52,7 +52,7 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
                 )
         version = noise_reuse.version_after_reading(service, claim, paid.on_paths)
         with service.stage(Stage.DECIDE):
-            outcome = noise_reuse.decided(paid.claim.plan, paid.on_paths, true_aggregates.values, noise=service.noise)
+            outcome = noise_reuse.decide(paid.claim.plan, paid.on_paths, true_aggregates.values, noise=service.noise)
         result = ledger_verbs.RunResult.of(paid, outcome, memory, version=version)
         with service.stage(Stage.COMMIT):
             ledger_verbs.commit(service, paid.reservation, result)

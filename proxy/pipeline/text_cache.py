@@ -13,7 +13,7 @@ SHORT_CHARACTERS = 2048  # texts that may be remembered by the hundred; that man
 _LONG_TEXTS = 4  # a statement, and what is cut out of it, while it is being read
 
 
-def remembered(entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+def remember_texts(entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
     """A decorator for a pure function of a text: the last `entries` short ones are remembered, and the last four of
     more than `SHORT_CHARACTERS`, since one statement asks several times for the same."""
 

@@ -45,7 +45,7 @@ class Generation:
     close: Callable[[], None]
 
     @staticmethod
-    def lent(service: Service, shadow: ShadowAddress) -> "Generation":
+    def lend(service: Service, shadow: ShadowAddress) -> "Generation":
         """The only one, over what somebody else has opened and closes."""
         return Generation(1, service, shadow, lambda: None)
 
@@ -102,11 +102,11 @@ class Generations:
         self._older.append(before)
         loop = asyncio.get_running_loop()
 
-        def unused() -> None:
+        def part_with_unused() -> None:
             with suppress(RuntimeError):  # the loop has ended, and `close` has seen to it
                 loop.call_soon_threadsafe(self._part_with, before)
 
-        before.service.retire(unused)
+        before.service.retire(part_with_unused)
 
     async def __aenter__(self) -> "Generations":
         return self
@@ -118,19 +118,19 @@ class Generations:
         if self._closing:
             await asyncio.wait(self._closing)
         for generation in left:
-            await asyncio.to_thread(closed, generation)
+            await asyncio.to_thread(close_generation, generation)
 
     def _part_with(self, generation: Generation) -> None:
         if generation not in self._older:
             return
         self._older.remove(generation)
         log.info("generation ended", generation=generation.number)
-        closing = asyncio.create_task(asyncio.to_thread(closed, generation))
+        closing = asyncio.create_task(asyncio.to_thread(close_generation, generation))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
 
-def closed(generation: Generation) -> None:
+def close_generation(generation: Generation) -> None:
     """Close a generation; what goes wrong is logged."""
     try:
         generation.close()

@@ -23,18 +23,18 @@ def operations(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
     """`/metrics`, `/healthz` and `/readyz`, for uvicorn. They answer everybody who reaches the port."""
 
     async def metrics(_: Request) -> Response:
-        await ready.missing()
+        await ready.find_missing()
         return Response(await asyncio.to_thread(telemetry.exposition), media_type=CONTENT_TYPE_LATEST)
 
     async def alive(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def prepared(_: Request) -> Response:
-        missing = await ready.missing()
+    async def report_readiness(_: Request) -> Response:
+        missing = await ready.find_missing()
         document = {"status": "not ready" if missing else "ready", "missing": list(missing)}
         return JSONResponse(document, status_code=503 if missing else 200)
 
-    served = (("/metrics", metrics), ("/healthz", alive), ("/readyz", prepared))
+    served = (("/metrics", metrics), ("/healthz", alive), ("/readyz", report_readiness))
     return uvicorn.Config(
         Starlette(routes=[Route(path, answer) for path, answer in served]),
         lifespan="off",

@@ -147,7 +147,7 @@ class Reloading:
         """
         try:
             policy = Policy.load(self._now.policy.path)
-            opened = await unless_cancelled(lambda: self._opened(policy), undo=_undo)
+            opened = await unless_cancelled(lambda: self._open(policy), undo=_undo)
         except Exception as error:
             log_refusal(error)
             return
@@ -159,7 +159,7 @@ class Reloading:
             self._now = self._now.with_catalog(policy)
             self._taking.catalog(policy, opened)
 
-    def _opened(self, policy: Policy) -> Catalog | Generation:
+    def _open(self, policy: Policy) -> Catalog | Generation:
         self._now.insist_no_restart(policy)
         newest = self._generations.newest
         catalog = self._now.catalog_of(policy, newest.service.source)

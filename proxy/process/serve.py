@@ -81,7 +81,7 @@ def in_background(
     async def serve(shadow: ShadowAddress, accepting: Sockets) -> None:
         try:
             async with (
-                Generations(Generation.lent(service, shadow)) as generations,
+                Generations(Generation.lend(service, shadow)) as generations,
                 running(generations, accepting=accepting, tls=tls, rest=rest, metrics=metrics) as up,
             ):
                 started.set_result(up.addresses)

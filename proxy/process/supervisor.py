@@ -77,7 +77,7 @@ class _Made:
     close: Callable[[], None]
 
 
-def _made(number: int, policy: Policy, catalog: Catalog, *, workers: int) -> _Made:
+def _make_generation(number: int, policy: Policy, catalog: Catalog, *, workers: int) -> _Made:
     with ExitStack() as opened:
         limits = policy.server.limits
         shadow = opened.enter_context(prepared_shadow(catalog, limits=limits, workers=workers))
@@ -105,7 +105,7 @@ class Supervisor:
         self._number = workers
         self._folder = folder
         self._strangers = strangers
-        self._newest = _made(1, policy, catalog, workers=workers)
+        self._newest = _make_generation(1, policy, catalog, workers=workers)
         self._made = {1: self._newest}
         self._opening: set[int] = set()
         self._now = InForce.of(policy, catalog.digest)
@@ -126,7 +126,7 @@ class Supervisor:
             reports = await asyncio.gather(*(worker.ready for worker in self._workers.values()))
             if self._told.is_set():  # maybe they were, too
                 return
-            ready = [_insisted(report) for report in reports]
+            ready = [_insist_on_ready(report) for report in reports]
             keeping = [asyncio.create_task(self._keep(number)) for number in self._workers]
             async with each_time(self._again, self._reload):
                 announce(ready[0], metrics_ports=[one.metrics_port for one in ready])
@@ -137,7 +137,7 @@ class Supervisor:
             for worker in self._workers.values():
                 worker.tell(Stop())
             await asyncio.gather(*keeping)
-            await asyncio.gather(*(worker.ended() for worker in self._workers.values()))
+            await asyncio.gather(*(worker.wait_for_end() for worker in self._workers.values()))
             if self._closing:
                 await asyncio.wait(self._closing)
             await asyncio.to_thread(self.close)  # while signals are still seen to
@@ -145,7 +145,7 @@ class Supervisor:
     def close(self) -> None:
         """Stop the shadows that are left."""
         while self._made:
-            _closed(self._made.popitem()[1])
+            _close_generation(self._made.popitem()[1])
 
     def _start(self, number: int) -> None:
         place = self._metrics
@@ -168,7 +168,7 @@ class Supervisor:
         while True:
             started, status = loop.time(), None
             if (worker := self._workers.get(number)) is not None:
-                status = await worker.ended()
+                status = await worker.wait_for_end()
                 del self._workers[number]
             if self._told.is_set():
                 return
@@ -188,7 +188,7 @@ class Supervisor:
         level = self._now.policy.server.log_level
         try:
             policy = Policy.load(self._now.policy.path)
-            found = await unless_cancelled(lambda: self._found(policy), undo=_undo)
+            found = await unless_cancelled(lambda: self._find_catalog(policy), undo=_undo)
             if isinstance(found, _Made):
                 await self._take(found)
         except Exception as error:
@@ -202,7 +202,7 @@ class Supervisor:
         if policy.server.log_level != level:
             to_standard_error(policy.server.log_level)
 
-    def _found(self, policy: Policy) -> Catalog | _Made:
+    def _find_catalog(self, policy: Policy) -> Catalog | _Made:
         """The catalog of a policy that the newest shadow can go on with, which has its analysts then; or a new one."""
         self._now.insist_no_restart(policy)
         with closing(open_policy_source(self._now.policy)) as source:
@@ -213,7 +213,7 @@ class Supervisor:
         with closing(open_policy_source(policy)) as source:
             catalog = pinned_catalog(policy, source)
         self._last_number += 1
-        return _made(self._last_number, policy, catalog, workers=self._number)
+        return _make_generation(self._last_number, policy, catalog, workers=self._number)
 
     async def _take(self, made: _Made) -> None:
         """Let all workers open a generation, and take it when all have. Raises NotTaken, and none has it then."""
@@ -224,7 +224,7 @@ class Supervisor:
             asked = tuple(self._workers.values())
             try:
                 async with asyncio.timeout(self._vote_s):
-                    votes = await asyncio.gather(*(worker.opened(made.shown) for worker in asked))
+                    votes = await asyncio.gather(*(worker.open_generation(made.shown) for worker in asked))
                 for vote in votes:
                     if vote is not None:
                         raise NotTaken(vote)
@@ -252,12 +252,12 @@ class Supervisor:
         """Stop the shadows of generations that nobody uses any more."""
         used = self._opening.union({self._newest.shown.number}, *(worker.uses for worker in self._workers.values()))
         for number in self._made.keys() - used:
-            stopping = asyncio.create_task(asyncio.to_thread(_closed, self._made.pop(number)))
+            stopping = asyncio.create_task(asyncio.to_thread(_close_generation, self._made.pop(number)))
             self._closing.add(stopping)
             stopping.add_done_callback(self._closing.discard)
 
 
-def _closed(made: _Made) -> None:
+def _close_generation(made: _Made) -> None:
     try:
         made.close()
     except Exception as error:
@@ -269,7 +269,7 @@ def _undo(found: Catalog | _Made) -> None:
         found.close()
 
 
-def _insisted(report: Ready | Failed) -> Addresses:
+def _insist_on_ready(report: Ready | Failed) -> Addresses:
     if isinstance(report, Failed):
         raise KeyholeError(report.code, report.message)
     return report.addresses

@@ -20,7 +20,7 @@ from proxy.concurrency.signals import heard_by_parent_alone
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.observe.logs import fault, to_standard_error
 from proxy.observe.telemetry import Telemetry
-from proxy.process.generations import Generation, Generations, closed
+from proxy.process.generations import Generation, Generations, close_generation
 from proxy.process.reload import RestartNeeded, Taking, insist_on_source, log_refusal, unless_cancelled, why
 from proxy.process.single import running
 from proxy.process.worker_messages import (
@@ -116,7 +116,7 @@ async def _serve(task: Task, parent: _Parent, first: Generation, *, tls: Tls | N
             accepting=task.accepting,
             tls=tls,
             limits=policy.server.limits,
-            rest=divided(policy.server.rest, task.workers),
+            rest=divide_limits(policy.server.rest, task.workers),
             metrics=task.metrics,
             siblings=Siblings(task.worker, task.folder),
             strangers=task.strangers,
@@ -149,17 +149,17 @@ async def _obey(
                 case Open(shown=shown):
                     if tls is not None:
                         tls.reload()
-                    opened = await _opened(shown, generations, parent)
+                    opened = await _open_generation(shown, generations, parent)
                 case Take(number=number, oldest=oldest) if opened is not None and opened[1].number == number:
                     policy, generation = opened
                     opened = None
                     if oldest is None:
-                        await asyncio.to_thread(closed, generation)
+                        await asyncio.to_thread(close_generation, generation)
                     else:
                         taking.generation(policy, generation, oldest=oldest)
     finally:
         if opened is not None:
-            await asyncio.to_thread(closed, opened[1])
+            await asyncio.to_thread(close_generation, opened[1])
 
 
 async def _change(policy: Policy, generations: Generations, taking: Taking) -> None:
@@ -175,15 +175,15 @@ async def _change(policy: Policy, generations: Generations, taking: Taking) -> N
     taking.catalog(policy, catalog)
 
 
-async def _opened(shown: Shown, generations: Generations, parent: _Parent) -> tuple[Policy, Generation] | None:
+async def _open_generation(shown: Shown, generations: Generations, parent: _Parent) -> tuple[Policy, Generation] | None:
     newest = generations.newest
 
-    def opening() -> Generation:
+    def open_checked() -> Generation:
         insist_on_source(newest, shown.policy)
         return _generation(shown, newest.service.successor(shown.policy), parent)
 
     try:
-        generation = await unless_cancelled(opening, undo=lambda generation: generation.close())
+        generation = await unless_cancelled(open_checked, undo=lambda generation: generation.close())
     except Exception as error:
         parent.say(Opened(shown.number, why(error)))
         return None
@@ -202,6 +202,6 @@ def _hear(pipe: Connection, take: Callable[[Order], None], stop: Callable[[], No
         take(message)
 
 
-def divided(limits: RestSection, workers: int) -> RestSection:
+def divide_limits(limits: RestSection, workers: int) -> RestSection:
     """One worker's part of what REST admits, rounded up."""
     return limits.model_copy(update={name: -(-getattr(limits, name) // workers) for name in _DIVIDED})

@@ -37,7 +37,7 @@ class WorkerProcess:
         with suppress(OSError):
             self._pipe.send(order)
 
-    async def opened(self, shown: Shown) -> dict[str, object] | None:
+    async def open_generation(self, shown: Shown) -> dict[str, object] | None:
         """Have it open a generation; why it cannot, if so. One that dies before it has ever served is of no account."""
         self._vote, self._asked = self._loop.create_future(), shown.number
         if self._pipe.closed:  # it is ending, or has ended
@@ -47,7 +47,7 @@ class WorkerProcess:
             self.tell(Open(shown))
         return await self._vote
 
-    async def ended(self) -> int | None:
+    async def wait_for_end(self) -> int | None:
         """Wait until the process is gone; its exit status."""
         await _readable(self._process.sentinel)
         self._process.join()

@@ -173,7 +173,7 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     units = Printed(title="Privacy unit, over all questions", title_justify="left", min_width=34)
     for heading in ("may lose", "spent at most", "left at least"):
         units.add_column(heading, justify="right")
-    units.add_row(_cap(report.unit_cap_nano), _epsilon(report.unit_spent_nano), _left(report.unit_left_nano))
+    units.add_row(_cap(report.unit_cap_nano), _epsilon(report.unit_spent_nano), _show_left(report.unit_left_nano))
     analysts = Printed(title="Analysts", title_justify="left")
     for heading in ("analyst", "questions", "most spent on a group", "spent on a unit"):
         analysts.add_column(heading, justify="left" if heading == "analyst" else "right")
@@ -200,7 +200,7 @@ def _whole_tables(report: BudgetReport) -> Printed:
     for heading in ("table", "may lose", "spent at most", "left at least"):
         whole.add_column(heading, justify="left" if heading == "table" else "right")
     for table in report.tables:
-        whole.add_row(table.table, _cap(table.cap_nano), _epsilon(table.spent_nano), _left(table.left_nano))
+        whole.add_row(table.table, _cap(table.cap_nano), _epsilon(table.spent_nano), _show_left(table.left_nano))
     return whole
 
 
@@ -212,5 +212,5 @@ def _cap(nanos: int | None) -> str:
     return "no cap" if nanos is None else f"{Decimal(nanos) / NANO:f}"
 
 
-def _left(nanos: int | None) -> str:
+def _show_left(nanos: int | None) -> str:
     return "no cap" if nanos is None else _epsilon(nanos)

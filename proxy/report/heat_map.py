@@ -158,7 +158,7 @@ def legend() -> tuple[tuple[int, str], ...]:
     return ((NEVER, ". never asked"), *steps, (STEPS[-1][0], f"{STEPS[-1][0]} % used up"))
 
 
-def printed(maps: Sequence[HeatMap], *, width: int, most_rows: int) -> Iterator[Printed | Text]:
+def print_maps(maps: Sequence[HeatMap], *, width: int, most_rows: int) -> Iterator[Printed | Text]:
     """The maps for a terminal of `width` characters: every cell has its number, and a colour where there are any."""
     columns = max(1, (width - _LABEL_WIDTH - 4) // (_CELL_WIDTH + 2))
     for whole in maps:

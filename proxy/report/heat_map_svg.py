@@ -22,7 +22,7 @@ def heat_map_svg(maps: Sequence[HeatMap], *, title: str) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view} role="img" font-family="monospace" '
             f'font-size="{FONT}">',
-            f"<title>{_escaped(title)}</title>",
+            f"<title>{_escape_text(title)}</title>",
             '<rect width="100%" height="100%" fill="#ffffff"/>',
             *(_box(part) if isinstance(part, Box) else _text(part) for part in picture.parts),
             "</svg>\n",
@@ -37,7 +37,7 @@ def _box(box: Box) -> str:
     )
     if box.label is None:
         return drawn
-    return f"<g><title>{_escaped(box.told)}</title>{drawn}{_text(box.label)}</g>"
+    return f"<g><title>{_escape_text(box.told)}</title>{drawn}{_text(box.label)}</g>"
 
 
 def _text(label: TextLabel) -> str:
@@ -45,9 +45,9 @@ def _text(label: TextLabel) -> str:
     turn = f' transform="rotate(-90 {label.x:.1f} {label.y:.1f})"' if label.turned else ""
     return (
         f'<text x="{label.x:.1f}" y="{label.y:.1f}" fill="{label.ink}"{weight}{turn} xml:space="preserve">'
-        f"{_escaped(label.text)}</text>"
+        f"{_escape_text(label.text)}</text>"
     )
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     return escape(visible(text), {'"': "&quot;", "'": "&apos;"})

@@ -18,7 +18,7 @@ SHOWN_KEYS = 3  # names of groups behind each loss, as examples
 _HEADINGS = ("when", "reservation", "analyst", "question", "about", "groups", "worst case", "cost", "status", "reuse")
 
 
-def listed(questions: Sequence[AskedQuestion]) -> Iterator[str]:
+def question_lines(questions: Sequence[AskedQuestion]) -> Iterator[str]:
     """One line a question, as psql prints tables."""
     yield from psql_table(_HEADINGS, [_line(question) for question in questions])
 
@@ -67,7 +67,7 @@ def reuse(question: AskedQuestion) -> str:
     return ""
 
 
-def shown(question: AskedQuestion) -> Iterator[str]:
+def show_question(question: AskedQuestion) -> Iterator[str]:
     """One question in full, with its losses per key from the largest down."""
     charge = question.charge
     family = charge.family

@@ -175,7 +175,7 @@ def windows(ledger: Ledger) -> int:
     return 1 + sum(isinstance(event, WindowOpened) for event in ledger.owner.events())
 
 
-def read(policy: Policy, ledger: Ledger) -> OdometerReading:
+def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
     """The reading of a ledger. Raises `LedgerUnavailable`."""
     budget = policy.budget
     report = ledger.balances(_limits(policy), all_windows=True)

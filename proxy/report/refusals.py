@@ -9,7 +9,7 @@ def as_psql_prints(error: KeyholeError, *, sql: str | None) -> str:
     """The refusal as psql would show it, with the offending line and a caret under the offending text."""
     lines = [f"ERROR:  {error.code}: {error.message}"]
     if sql is not None and error.position is not None and 1 <= error.position <= len(sql) + 1:
-        lines += _pointed(sql, error.position - 1)
+        lines += _point_at(sql, error.position - 1)
     if error.detail:
         lines.append(f"DETAIL:  {error.detail}")
     if error.hint:
@@ -17,7 +17,7 @@ def as_psql_prints(error: KeyholeError, *, sql: str | None) -> str:
     return "\n".join(lines)
 
 
-def _pointed(sql: str, offset: int) -> tuple[str, str]:
+def _point_at(sql: str, offset: int) -> tuple[str, str]:
     """The line that `offset` stands in, cut to what surrounds it, and a caret below."""
     number = sql.count("\n", 0, offset)
     line = "".join(character if character.isprintable() else " " for character in sql.split("\n")[number])

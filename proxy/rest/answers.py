@@ -62,7 +62,7 @@ class PageCursor:
     start: int
 
     @staticmethod
-    def read(text: str) -> "PageCursor":
+    def parse(text: str) -> "PageCursor":
         """The cursor that a text is. Raises KH408."""
         match = _CURSOR.fullmatch(text)
         if match is None:
@@ -73,9 +73,9 @@ class PageCursor:
         return f"{self.reservation}-{self.start}"
 
 
-def held(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
+def find_held(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
     """The stored answer in which a cursor stands. Raises KH408 unless the analyst has paid for it or read it, KH502."""
-    stored = _stored(service, cursor.reservation, analyst)
+    stored = _find_stored(service, cursor.reservation, analyst)
     keys = None if stored is None else kept.of(stored)
     if stored is None or keys is None or not 0 < cursor.start < len(keys.keys):
         raise no_such_cursor()
@@ -84,13 +84,13 @@ def held(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKe
 
 def stored_keys(service: Service, reservation: str, analyst: Analyst) -> KeySet | None:
     """The key set that a reservation stored, if the analyst has paid for it or read it. Raises KH502."""
-    stored = _stored(service, reservation, analyst)
+    stored = _find_stored(service, reservation, analyst)
     return None if stored is None else _keys_of(stored)
 
 
-def _stored(service: Service, reservation: str, analyst: Analyst) -> StoredAnswer | None:
+def _find_stored(service: Service, reservation: str, analyst: Analyst) -> StoredAnswer | None:
     try:
-        return service.ledger.idempotency.stored(reservation, analyst=analyst.name)
+        return service.ledger.idempotency.find_answer(reservation, analyst=analyst.name)
     except LedgerError:
         raise ledger_unavailable() from None
 
@@ -145,10 +145,10 @@ def response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[str, st
         form = "text/csv; charset=utf-8; header=present"
     if end - cut.start <= SLICE_KEYS:
         return Response(b"".join(pieces), media_type=form, headers=own)
-    return StreamingResponse(_handed(pieces), media_type=form, headers=own)
+    return StreamingResponse(_hand_over(pieces), media_type=form, headers=own)
 
 
-async def _handed(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _hand_over(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
         await asyncio.sleep(0)  # what is sent to nobody, or read at once, waits for nothing: let others have their turn
@@ -173,12 +173,12 @@ def _json(head: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterat
 
 
 def _lines(head: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterator[bytes]:
-    yield _unbroken(f"{_compact({'columns': keys.columns, **head})}\n").encode()
+    yield _escape_line_ends(f"{_compact({'columns': keys.columns, **head})}\n").encode()
     for slice_ in _slices(keys, start, end):
-        yield _unbroken("".join(f"{_compact(key)}\n" for key in slice_)).encode()
+        yield _escape_line_ends("".join(f"{_compact(key)}\n" for key in slice_)).encode()
 
 
-def _unbroken(lines: str) -> str:
+def _escape_line_ends(lines: str) -> str:
     """Lines of JSON in which nothing but a line feed ends a line, whatever a reader takes for one."""
     if lines.isascii():
         return lines

@@ -37,7 +37,7 @@ from proxy.rest.models import AnswerOut, Health, PageOut, QuestionIn
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.problems import ASKING, READING
 from proxy.rest.refusals import no_such_analyst
-from proxy.rest.responses import UnreadableBody, announced, problem_response, response_to
+from proxy.rest.responses import UnreadableBody, describe_problems, problem_response, response_to
 from proxy.service.readiness import Readiness, readiness
 from proxy.service.service import Service, Serving
 
@@ -99,7 +99,7 @@ def create_app(serving: Serving, limits: RestSection | None = None, ready: Readi
         finished=serving.telemetry.request,
     )
     for refusal in (KeyholeError, RequestValidationError, HTTPException):
-        app.add_exception_handler(refusal, _refused)
+        app.add_exception_handler(refusal, _respond_to)
     return app
 
 
@@ -114,7 +114,7 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
     kept = KeptKeys()
     answered: dict[int | str, dict[str, Any]] = {200: {"content": _STREAMS}}
 
-    @app.post("/v1/question", response_model=AnswerOut, responses=answered | announced(*ASKING, 406, 409))
+    @app.post("/v1/question", response_model=AnswerOut, responses=answered | describe_problems(*ASKING, 406, 409))
     def question(
         request: Request,
         body: QuestionIn,
@@ -126,12 +126,12 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
         form = answers.form_of(request.headers.getlist("accept"))
         with serving.using() as service:
             keep_days = limits.idempotency_days
-            told = idempotency.ask(service, body, _known(service, who), key=key, keep_days=keep_days)
+            told = idempotency.ask(service, body, _find_analyst(service, who), key=key, keep_days=keep_days)
         if isinstance(told.outcome, KeyholeError):
             return problem_response(told.outcome, headers=told.headers)
         return answers.response(told.outcome, form=form, cut=KeyRange(size=page_size), headers=told.headers)
 
-    @app.get("/v1/answer", response_model=PageOut, responses=answered | announced(*READING, 400, 404, 406))
+    @app.get("/v1/answer", response_model=PageOut, responses=answered | describe_problems(*READING, 400, 404, 406))
     def page(
         request: Request,
         who: Annotated[str, Depends(analyst)],
@@ -140,23 +140,23 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
     ) -> Response:
         """More keys of an answer, from where a cursor stands. Spends nothing."""
         form = answers.form_of(request.headers.getlist("accept"))
-        place = PageCursor.read(cursor)
+        place = PageCursor.parse(cursor)
         with serving.using() as service:
-            reply = answers.held(service, place, _known(service, who), kept=kept)
+            reply = answers.find_held(service, place, _find_analyst(service, who), kept=kept)
         return answers.response(reply, form=form, cut=KeyRange(start=place.start, size=page_size), headers={})
 
-    @app.post("/v1/explain", responses=announced(*ASKING))
+    @app.post("/v1/explain", responses=describe_problems(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
         """The plan of a question and what it would cost. Spends nothing."""
         with serving.using() as service, alone(body.sql, analyst=who):
-            asked = body.asked_by(_known(service, who), service, today=datetime.now(UTC).date())
+            asked = body.asked_by(_find_analyst(service, who), service, today=datetime.now(UTC).date())
             return explained_document(service, asked)
 
-    @app.get("/v1/budget", responses=announced(*READING))
+    @app.get("/v1/budget", responses=describe_problems(*READING))
     def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """What the analyst has spent at most, and what is left."""
         with serving.using() as service:
-            return budget.document(service, _known(service, who).name)
+            return budget.document(service, _find_analyst(service, who).name)
 
 
 def _add_health(app: FastAPI, ready: Readiness) -> None:
@@ -166,9 +166,9 @@ def _add_health(app: FastAPI, ready: Readiness) -> None:
         return Health(status="ok")
 
     @app.get("/readyz", responses={503: {"description": "it cannot", "model": Health}})
-    async def prepared(response: Response) -> Health:
+    async def report_readiness(response: Response) -> Health:
         """Whether questions can be answered now. What is missing is for the operator alone."""
-        missing = await ready.missing()
+        missing = await ready.find_missing()
         response.status_code = 503 if missing else 200
         return Health(status="not ready" if missing else "ready")
 
@@ -178,7 +178,7 @@ class _StrictRequest(Request):
 
     async def json(self) -> Any:
         try:
-            return strict_json.read(await self.body())
+            return strict_json.read_json(await self.body())
         except KeyholeError as refusal:
             raise UnreadableBody(refusal) from None
 
@@ -191,18 +191,18 @@ def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute
             handler = super().get_route_handler()
             asks = self.path.startswith("/v1/")
 
-            async def guarded(request: Request) -> Response:
+            async def handle_guarded(request: Request) -> Response:
                 if asks:
                     _let_in(serving, gate, request)
                     current_default_thread_limiter().total_tokens = threads
                 return await handler(_StrictRequest(request.scope, request.receive))
 
-            return guarded
+            return handle_guarded
 
     return GatedRoute
 
 
-def _known(service: Service, name: str) -> Analyst:
+def _find_analyst(service: Service, name: str) -> Analyst:
     """Who was let in, as the policy has them now. Raises KH401 where it has not, as it was read again meanwhile."""
     found = service.catalog.analyst(name)
     if found is None:
@@ -233,7 +233,7 @@ def _address(scope: Scope) -> str:
     return str(client[0]) if client else "local"
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _respond_to(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == 405 and request.method == "OPTIONS":
         return Response(status_code=204, headers=error.headers)
     return response_to(error) or problem_response(internal_error())

@@ -53,7 +53,7 @@ class Gate:
         if place not in self._welcome:
             _wait(self._all_failures.wait_s(EVERYBODY), "too many failed logins")
         try:
-            analyst = authenticated(analysts, token)
+            analyst = authenticate(analysts, token)
         except KeyholeError:
             self._failures.take(place)
             self._all_failures.take(EVERYBODY)
@@ -94,7 +94,7 @@ def _wait(wait_s: int, message: str) -> None:
         raise too_often(message, wait_s=wait_s)
 
 
-def authenticated(analysts: Sequence[Analyst], token: str) -> Analyst:
+def authenticate(analysts: Sequence[Analyst], token: str) -> Analyst:
     """The analyst a bearer token belongs to; every stored hash is compared, in constant time. Raises KH401."""
     digest = hashlib.sha256(token.encode()).hexdigest()
     found = None

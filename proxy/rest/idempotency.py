@@ -75,11 +75,11 @@ def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None
 
 
 def _answer(service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None) -> Answer:
-    asked, plan = _planned(service, body, analyst, today=today, attempt=attempt)
+    asked, plan = _plan(service, body, analyst, today=today, attempt=attempt)
     return pipeline.answer(service, plan, asked)
 
 
-def _planned(
+def _plan(
     service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None = None
 ) -> tuple[Asked, Plan]:
     with alone(body.sql, analyst=analyst.name):
@@ -96,11 +96,13 @@ def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attemp
     except Exception as error:
         refusal = error if isinstance(error, KeyholeError) else internal_error()
         with suppress(LedgerError):
-            service.ledger.idempotency.fail(attempt, response=_kept({"refusal": _as_document(refusal)}))
+            service.ledger.idempotency.fail(attempt, response=_pack_document({"refusal": _as_document(refusal)}))
         raise
     own = {} if reply.stored is not None else {"keys": _digest(reply.keys)}
     try:
-        service.ledger.idempotency.end(attempt, response=_kept({"head": reply.head, **own}), answer=reply.stored)
+        service.ledger.idempotency.end(
+            attempt, response=_pack_document({"head": reply.head, **own}), answer=reply.stored
+        )
     except LedgerError:
         log.warning("an idempotency key was not ended")
     return reply
@@ -136,7 +138,7 @@ def _told_before(
 
 def _constant_again(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, *, digest: str) -> KeySet:
     """The keys that the question alone decided, if it still decides the same ones."""
-    _, plan = _planned(service, body, analyst, today=earlier.begun_at.date())
+    _, plan = _plan(service, body, analyst, today=earlier.begun_at.date())
     keys = None if plan.question.functionals else KeySet.constant(plan)
     if keys is None or _digest(keys) != digest:
         raise end_unknown("The first attempt spent nothing, and was answered under another policy.")
@@ -148,14 +150,14 @@ def _answered_before(
 ) -> Reply | KeyholeError:
     """The answer that the first request stored before it died."""
     try:
-        stored = service.ledger.idempotency.stored(reservation, analyst=analyst.name)
+        stored = service.ledger.idempotency.find_answer(reservation, analyst=analyst.name)
     except LedgerError:
         raise ledger_unavailable() from None
     if stored is None:
         raise ledger_unavailable()
     try:
         reused = earlier.reservation != reservation
-        asked, plan = _planned(service, body, analyst, today=earlier.begun_at.date())
+        asked, plan = _plan(service, body, analyst, today=earlier.begun_at.date())
         answer = answer_again(service, plan, asked, stored, reused=reused)
     except KeyholeError as refusal:
         return refusal
@@ -174,7 +176,7 @@ def _digest(keys: KeySet) -> str:
     return hashlib.sha256(keys.to_bytes()).hexdigest()
 
 
-def _kept(document: Mapping[str, Any]) -> bytes:
+def _pack_document(document: Mapping[str, Any]) -> bytes:
     return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), 1)
 
 

@@ -152,7 +152,7 @@ class _IncomingBody:
             raise HTTPException(413)
         return message
 
-    async def drained(self) -> bool:
+    async def drain(self) -> bool:
         """Whether nothing more comes, once the little that may come is read and forgotten."""
         if self._unread and not self._taken:
             return False
@@ -180,7 +180,7 @@ class _Outgoing:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             own = dict(self._own)
-            if not await self._incoming.drained():
+            if not await self._incoming.drain():
                 own[b"connection"] = b"close"
             told = {name.lower() for name, _ in message["headers"]}
             added = [(name, value) for name, value in own.items() if name not in told]

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from accountant.store.attempts import Attempt
 from planner.catalog.model import Analyst, Value
-from planner.statements.settings import setting
+from planner.statements.settings import find_setting
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.service import Service
 
@@ -48,8 +48,8 @@ Parameter: TypeAlias = Annotated[
 ]
 
 
-def _described(name: str) -> Any:
-    return Field(default=None, description=setting(f"keyhole.{name}").meaning)
+def _setting_field(name: str) -> Any:
+    return Field(default=None, description=find_setting(f"keyhole.{name}").meaning)
 
 
 class QuestionIn(BaseModel):
@@ -70,15 +70,15 @@ class QuestionIn(BaseModel):
         AfterValidator(_storable),
     ]
     parameters: Annotated[list[Parameter], Field(max_length=MOST_PARAMETERS, description="values of $1, $2, ...")] = []
-    fnr: float | None = _described("fnr")
-    fpr: float | None = _described("fpr")
-    tolerance: Annotated[str | int | float | None, _one_of("text, a number or null")] = _described("tolerance")
-    min_rows: int | None = _described("min_rows")
-    mechanism: Text | None = _described("mechanism")
-    most_positives: int | None = _described("most_positives")
-    public_knowledge: Text | None = _described("public_knowledge")
-    max_epsilon: float | None = _described("max_epsilon")
-    reuse: Text | None = _described("reuse")
+    fnr: float | None = _setting_field("fnr")
+    fpr: float | None = _setting_field("fpr")
+    tolerance: Annotated[str | int | float | None, _one_of("text, a number or null")] = _setting_field("tolerance")
+    min_rows: int | None = _setting_field("min_rows")
+    mechanism: Text | None = _setting_field("mechanism")
+    most_positives: int | None = _setting_field("most_positives")
+    public_knowledge: Text | None = _setting_field("public_knowledge")
+    max_epsilon: float | None = _setting_field("max_epsilon")
+    reuse: Text | None = _setting_field("reuse")
 
     def asked_by(self, analyst: Analyst, service: Service, *, today: date, attempt: Attempt | None = None) -> Asked:
         """The request as the pipeline takes it; `today` is the day that current_date means. With an `attempt` it can

@@ -25,14 +25,14 @@ class RateLimit:
 
     def wait_s(self, name: str) -> int:
         """In how many whole seconds the name may come again; 0 where it may come now. Takes nothing."""
-        left = self._left(name)
+        left = self._tokens_left(name)
         return 0 if left >= 1 else max(1, math.ceil((1 - left) * 60 / self._most))
 
     def take(self, name: str) -> int:
         """As `wait_s`, and counts the name's coming where it may."""
         wait = self.wait_s(name)
         if wait == 0:
-            self._buckets[name] = (self._left(name) - 1, self._clock())
+            self._buckets[name] = (self._tokens_left(name) - 1, self._clock())
             self._buckets.move_to_end(name)
             while len(self._buckets) > self._most_names:
                 self._buckets.popitem(last=False)
@@ -41,6 +41,6 @@ class RateLimit:
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def _left(self, name: str) -> float:
+    def _tokens_left(self, name: str) -> float:
         left, since = self._buckets.get(name, (self._most, 0.0))
         return min(self._most, left + (self._clock() - since) * self._most / 60)

@@ -41,7 +41,7 @@ class HttpRefusal(KeyholeError):
         self.wait_s = wait_s
 
 
-def malformed(error: RequestValidationError) -> KeyholeError:
+def respond_to_malformed(error: RequestValidationError) -> KeyholeError:
     """The first fault that pydantic found, by its place; the value itself is not repeated."""
     fault = error.errors()[0]
     place = ".".join(str(part)[:_MOST_NAME_CHARACTERS] for part in fault["loc"])
@@ -61,7 +61,7 @@ def no_http() -> KeyholeError:
     )
 
 
-def unserved(status: int) -> HttpRefusal:
+def respond_to_unserved(status: int) -> HttpRefusal:
     """What HTTP itself refuses, under HTTP's own status."""
     message, hint = _UNSERVED.get(status, _UNREADABLE)
     return HttpRefusal("KH408", message, hint=hint, status=status)

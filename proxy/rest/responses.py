@@ -12,7 +12,7 @@ from planner.errors import KeyholeError
 from proxy.rest.middleware import CODE
 from proxy.rest.models import Problem
 from proxy.rest.problems import MEANINGS, PROBLEM, problem
-from proxy.rest.refusals import HttpRefusal, malformed, unserved
+from proxy.rest.refusals import HttpRefusal, respond_to_malformed, respond_to_unserved
 
 
 class UnreadableBody(HTTPException):
@@ -23,7 +23,7 @@ class UnreadableBody(HTTPException):
         self.refusal = refusal
 
 
-def announced(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def describe_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Refusals as OpenAPI has them."""
     schema = Problem.model_json_schema()
     return {
@@ -38,11 +38,11 @@ def response_to(error: Exception) -> JSONResponse | None:
         case KeyholeError():
             return problem_response(error)
         case RequestValidationError():
-            return problem_response(malformed(error))
+            return problem_response(respond_to_malformed(error))
         case UnreadableBody(refusal=refusal):
             return problem_response(refusal)
         case HTTPException():
-            return problem_response(unserved(error.status_code), headers=error.headers)
+            return problem_response(respond_to_unserved(error.status_code), headers=error.headers)
     return None
 
 

@@ -12,7 +12,7 @@ MOST_TEXTS = 10_000  # and brackets: a question has a tenth of it, and each take
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 
 
-def read(body: bytes) -> Any:
+def read_json(body: bytes) -> Any:
     """The value that a body is. Raises KH408.
 
     Two readers of one document may disagree about a name that stands there twice; here nobody has to choose.

@@ -90,7 +90,7 @@ def _of_source(source: str, table: Table, catalog: Catalog) -> Iterator[tuple[Co
                     (replace(column, ledger=ledger), column) for column in table.columns for ledger in _names(column)
                 )
                 for base, first in (*own, *_of_source(source.removeprefix(head), table, catalog)):
-                    made = _joined(public, found.name, key=key, base=base, table=table)
+                    made = _look_up_key(public, found.name, key=key, base=base, table=table)
                     if made is not None:
                         yield made, first
 
@@ -100,7 +100,7 @@ def _names(column: Column) -> tuple[str, ...]:
     return tuple(dict.fromkeys((column.ledger, column.label)))
 
 
-def _joined(public: PublicTable, found: str, *, key: Column, base: Column, table: Table) -> Column | None:
+def _look_up_key(public: PublicTable, found: str, *, key: Column, base: Column, table: Table) -> Column | None:
     if key.sql_type is not base.sql_type or key.sql_type not in JOINED_TYPES:
         return None
     try:
@@ -118,7 +118,7 @@ def _from_the_calendar(table: Table, columns: frozenset[str]) -> Iterator[Depend
             derived = determined.derivation
             if determined.label not in columns or not isinstance(derived, Derivation) or not _follows(derived, base):
                 continue
-            found = {value: _derived(derived, _moment(value)) for value in base.domain if isinstance(value, date)}
+            found = {value: _derive_value(derived, _moment(value)) for value in base.domain if isinstance(value, date)}
             values = {as_text(value): as_text(part) for value, part in found.items()}
             counts = Counter(found.values())
             closed = frozenset(
@@ -160,7 +160,7 @@ def _moment(value: date) -> datetime:
     return value if isinstance(value, datetime) else datetime.combine(value, time())
 
 
-def _derived(derivation: Derivation, moment: datetime) -> Value:
+def _derive_value(derivation: Derivation, moment: datetime) -> Value:
     match derivation.function:
         case "date":
             return moment.date()

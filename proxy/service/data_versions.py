@@ -39,11 +39,11 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
 def _together(table: Table, *, now: datetime, pins: Pins) -> str:
     """The version of joined tables: those of all of them by name, or another one at every call if one is live."""
     versions = {member.table.name: data_version(member.table, now=now, pins=pins) for member in table.members}
-    live = next((version for version in versions.values() if not lasting(version)), None)
+    live = next((version for version in versions.values() if not is_lasting(version)), None)
     return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
-def lasting(version: str) -> bool:
+def is_lasting(version: str) -> bool:
     """Whether a question asked later may have the same data version: not on live tables."""
     return not version.startswith(_LIVE)
 
@@ -60,10 +60,10 @@ class Versions:
         """The data version of `table` at the moment `now`. Raises KH007."""
         tables = [member.table for member in table.members] or [table]
         if any(parse_refresh(one.refresh).kind == "explicit" for one in tables):
-            self._read()
+            self._read_pins()
         return data_version(table, now=now, pins=self._pins)
 
-    def _read(self) -> None:
+    def _read_pins(self) -> None:
         try:
             state = self._path.stat()
         except FileNotFoundError:

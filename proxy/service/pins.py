@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
-from planner.catalog.domains import encoded
+from planner.catalog.domains import encode_value
 from planner.catalog.fault import Fault
 from planner.catalog.model import Catalog, SqlType, Value
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table
@@ -88,7 +88,7 @@ def pin(policy: Policy, source: PinSource, *, confirm: bool, now: datetime) -> P
     path = pins_path(policy)
     before = read_pins(path)
     schema = source_schema(policy, source)
-    after = _taken(policy, source, schema, before, now)
+    after = _take_pins(policy, source, schema, before, now)
     changes = differences(before, after)
     changed = [change for change in changes if change.kind == "changed"]
     if changed and not confirm:
@@ -107,27 +107,27 @@ def refresh(policy: Policy, table: str, *, now: datetime) -> str:
         hint = f'Write refresh = "explicit" into [tables.{table}].'
         raise policy.refuse(("tables", table), Fault("KH002", "is not refreshed explicitly", hint=hint))
     path = pins_path(policy)
-    write_pins(path, read_pins(path).refreshed(table, at=now.astimezone(UTC)))
+    write_pins(path, read_pins(path).refresh(table, at=now.astimezone(UTC)))
     return now.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
 
 
-def _taken(
+def _take_pins(
     policy: Policy,
     source: PinSource,
     schema: Mapping[str, tuple[SourceColumn, ...]],
     before: Pins,
     now: datetime,
 ) -> Pins:
-    tables = tuple(_copied(policy, name, source, schema[name]) for name in policy.public_tables)
+    tables = tuple(_copy_table(policy, name, source, schema[name]) for name in policy.public_tables)
     pins = replace(before, tables=tables)
     pins = replace(pins, domains=tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins)))
     for name, section in policy.private_tables.items():
         if section.refresh == "explicit" and name not in dict(pins.refreshes):
-            pins = pins.refreshed(name, at=now.astimezone(UTC))
+            pins = pins.refresh(name, at=now.astimezone(UTC))
     return pins
 
 
-def _copied(policy: Policy, name: str, source: PinSource, columns: tuple[SourceColumn, ...]) -> PinnedTable:
+def _copy_table(policy: Policy, name: str, source: PinSource, columns: tuple[SourceColumn, ...]) -> PinnedTable:
     place = ("tables", name, "public")
     text = relation(name, policy.tables[name], directory=policy.directory)
     if source.is_view(text):
@@ -177,7 +177,7 @@ def read_pins(path: Path) -> Pins:
     if not path.exists():
         return Pins()
     try:
-        pins = _decoded(json.loads(path.read_text(encoding="utf-8")))
+        pins = _decode_pins(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, KeyholeError, Fault):
         pins = None
     if pins is None:
@@ -189,14 +189,14 @@ def write_pins(path: Path, pins: Pins) -> None:
     """Write the pin file, whole or not at all."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     with temporary.open("w", encoding="utf-8") as file:
-        json.dump(_encoded(pins), file, indent=1, ensure_ascii=False)
+        json.dump(_encode_pins(pins), file, indent=1, ensure_ascii=False)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
 
 
-def _encoded(pins: Pins) -> dict[str, object]:
+def _encode_pins(pins: Pins) -> dict[str, object]:
     domains: dict[str, dict[str, object]] = {}
     for domain in pins.domains:
         domains.setdefault(domain.table, {})[domain.column] = {"count": domain.count, "digest": domain.digest}
@@ -206,7 +206,7 @@ def _encoded(pins: Pins) -> dict[str, object]:
             table.name: {
                 "digest": table.digest,
                 "columns": [[column.name, column.declared, column.nullable] for column in table.columns],
-                "rows": [[None if value is None else encoded(value) for value in row] for row in table.rows],
+                "rows": [[None if value is None else encode_value(value) for value in row] for row in table.rows],
             }
             for table in pins.tables
         },
@@ -215,7 +215,7 @@ def _encoded(pins: Pins) -> dict[str, object]:
     }
 
 
-def _decoded(written: Mapping[str, Any]) -> Pins | None:
+def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
     tables = tuple(_decoded_table(name, table) for name, table in written["tables"].items())
     edited = any(table.digest != written["tables"][table.name]["digest"] for table in tables)
     if edited or written["format"] != _FORMAT:

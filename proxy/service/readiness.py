@@ -37,7 +37,7 @@ class Readiness:
         self._look: asyncio.Task[None] | None = None
         self._told: tuple[str, ...] = ()
 
-    async def missing(self) -> tuple[str, ...]:
+    async def find_missing(self) -> tuple[str, ...]:
         """The parts that are not there, or that have not answered within `LATE_S`; none when Keyhole can answer."""
         now = time.monotonic()
         if self._look is None or (self._look.done() and now - self._looked_at >= FRESH_S):

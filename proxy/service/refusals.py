@@ -37,7 +37,7 @@ def ledger_unreadable(error: LedgerError) -> KeyholeError:
     )
 
 
-def superseded() -> KeyholeError:
+def superseded_error() -> KeyholeError:
     """What is told where an earlier policy's tables are asked about."""
     return KeyholeError(
         "KH411",

@@ -23,7 +23,7 @@ from proxy.service.accounts import limits
 from proxy.service.column_dependencies import dependencies
 from proxy.service.data_versions import Versions
 from proxy.service.pins import pinned_catalog, pins_path
-from proxy.service.refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded
+from proxy.service.refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded_error
 from proxy.sources.failures import SourceFailures
 from proxy.sources.shared import SharedSource
 
@@ -107,7 +107,7 @@ class Service:
         They share the source where both policies name it alike: an engine in this process opens its file once. What
         failed in the source before counts on. Raises KH003 to KH010.
         """
-        source = self._shared.following(policy)
+        source = self._shared.following_source(policy)
         try:
             return self._on(source, policy, telemetry=self.telemetry, failures=self.failures)
         except BaseException:
@@ -133,7 +133,7 @@ class Service:
             try:
                 holding.enter_context(self._usage.using())
             except GivenUp:
-                raise superseded() from None
+                raise superseded_error() from None
             yield self
 
     def close(self) -> None:
@@ -162,7 +162,7 @@ class Service:
         """The source's `turn`, which says what it raises; how many wait for one is counted. Raises KH411 too."""
         with self.telemetry.turn(self.source.turn(analyst=analyst, timeout_ms=timeout_ms)):
             if self._usage.is_given_up:
-                raise superseded()
+                raise superseded_error()
             yield
 
     def analyst(self, name: str | None) -> Analyst:

@@ -130,11 +130,11 @@ class ClientStatements:
         """Forget those that the shadow has not kept. Raises ShadowFailed."""
         self._savepoints.keep({one.name for one in await self._exchange.all_held()})
 
-    def prepared(self, name: str | bytes) -> None:
+    def note_prepare(self, name: str | bytes) -> None:
         """PREPARE is about to give a question this name."""
         self._prepared.add(name)
 
-    def replaced(self, name: bytes, parts: tuple[StatementPart, ...]) -> None:
+    def note_replaced(self, name: bytes, parts: tuple[StatementPart, ...]) -> None:
         """The client has given a name to what is not for Keyhole, though it may be a PREPARE that it has yet to run."""
         self.forget(name)
         self._prepared.discard(name)

@@ -43,7 +43,7 @@ class ClientText:
         answers = self._relay.answers
         known = answers.told if self._learned_at[0] != answers.readies else self._learned_at[1]
         if answers.executed != known and not answers.skipping:
-            self.learn(await self._exchange.encoding())
+            self.learn(await self._exchange.read_encoding())
             await self._exchange.step_back()
 
     @property
@@ -54,7 +54,7 @@ class ClientText:
             raise unsupported_encoding(self.encoding)
         return found
 
-    async def read(self, sql: bytes) -> str:
+    async def decode_statement(self, sql: bytes) -> str:
         """A statement of the client. Raises KH100, KH404."""
         if sql.isascii():
             return sql.decode("ascii")

@@ -17,7 +17,7 @@ def refusal(error: KeyholeError, *, codec: codecs.CodecInfo, severity: str = "ER
     ]
     optional = [(b"D", error.detail), (b"H", error.hint), (b"P", error.position and str(error.position))]
     fields += [(letter, text) for letter, text in optional if text]
-    return Report("E", tuple((letter, _encoded(text, codec)) for letter, text in fields)).encode()
+    return Report("E", tuple((letter, _encode_text(text, codec)) for letter, text in fields)).encode()
 
 
 def violation(error: ProtocolViolation) -> bytes:
@@ -34,9 +34,9 @@ def fatal(message: str, *, sqlstate: str) -> bytes:
 
 def notice(sentence: str, *, codec: codecs.CodecInfo) -> bytes:
     """A NoticeResponse."""
-    fields = (b"S", b"NOTICE"), (b"V", b"NOTICE"), (b"C", b"00000"), (b"M", _encoded(sentence, codec))
+    fields = (b"S", b"NOTICE"), (b"V", b"NOTICE"), (b"C", b"00000"), (b"M", _encode_text(sentence, codec))
     return Report("N", fields).encode()
 
 
-def _encoded(text: str, codec: codecs.CodecInfo) -> bytes:
+def _encode_text(text: str, codec: codecs.CodecInfo) -> bytes:
     return codec.encode(text.replace("\0", ""), "replace")[0]

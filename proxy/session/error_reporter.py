@@ -35,5 +35,5 @@ class ErrorReporter:
                     self._session.client.write(frame.raw)
                     return
         self._exchange.fail()
-        self._session.telemetry.refused(error.code, face=Face.POSTGRESQL, analyst=self._session.analyst)
+        self._session.telemetry.count_refusal(error.code, face=Face.POSTGRESQL, analyst=self._session.analyst)
         self._session.client.write(refusal(error, codec=codec(self._session.text.encoding) or codecs.lookup("utf-8")))

@@ -15,7 +15,7 @@ from proxy.session.core import SessionCore
 from proxy.session.questions import How
 from proxy.shadow.answers import Ending, Expected
 from proxy.shadow.exchange import OWN_NAMES, STAND_IN
-from proxy.shadow.findings import READ_BY, ShadowFailed, described
+from proxy.shadow.findings import READ_BY, ShadowFailed, read_described
 from proxy.shadow.parameter import all_mean_the_same
 from proxy.wire.frontend import Bind, Close, Execute, FrontendMessage, Parse, Query, Sync
 from proxy.wire.server import Received
@@ -73,7 +73,7 @@ class ExtendedProtocol:
             await self._core.reporter.tell(error, message.sql)
             raise ShadowFailed from None
         only = parts[0] if len(parts) == 1 else None
-        is_question = only is not None and await self._core.questions.meant(only)
+        is_question = only is not None and await self._core.questions.is_meant(only)
         if only is not None and only.executing is not None and self._held.may_be_question(only.executing.name):
             await self._exchange.step_back()
         if only is None or not is_question:
@@ -81,13 +81,13 @@ class ExtendedProtocol:
             if name != UNNAMED and (name in self._held.statements or self._held.may_be_prepared(name)):
                 # succeeds only if the shadow has lost the old one, by DEALLOCATE or DISCARD
                 await self._exchange.settle()
-            self._held.replaced(name, parts)
+            self._held.note_replaced(name, parts)
             return
         self._core.pass_on(received)
         expected = self._exchange.describe(b"S", message.statement)
         await self._exchange.settle()
-        like = described(expected)
-        text = await self._text.read(message.sql)
+        like = read_described(expected)
+        text = await self._text.decode_statement(message.sql)
         # DECLARE gives no rows, and can be bound itself: PostgreSQL checks its privileges when it runs
         stand_in, stand_in_text = message.statement, text
         if like.rows is not None:
@@ -128,7 +128,7 @@ class ExtendedProtocol:
             return None
         answers = self._relay.answers
         if answers.executed != answers.told:
-            return await self._exchange.reading()
+            return await self._exchange.read_settings()
         return tuple(self._relay.parameters.get(name.encode(), b"") for name in READ_BY)
 
     async def _prepared_in_sql(self, sent: bytes, name: bytes) -> Statement | None:
@@ -138,14 +138,14 @@ class ExtendedProtocol:
         await self._exchange.settle()
         if self._relay.answers.failed:
             return None  # nothing can be looked up, and the shadow says what is wrong
-        found = await self._exchange.held(sent)
+        found = await self._exchange.find_kept(sent)
         await self._exchange.step_back()
         question = None if found is None else self._core.questions.inside(found)
         if found is None or found.name != name or question is None:
             return None
         expected = self._exchange.describe(b"S", sent)
         await self._exchange.settle()
-        like = described(expected)
+        like = read_described(expected)
         # its portal keeps what it needs of the stand-in, so the next may have the same name
         stand_in = self._text.decode(await self._exchange.stand_in(STAND_IN, like))
         part = StatementPart(question, offset=0, intercepted=True)

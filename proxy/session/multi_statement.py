@@ -11,7 +11,7 @@ from proxy.session.parts import SessionParts
 from proxy.session.questions import How, Questions
 from proxy.shadow.answers import DESCRIPTION, ERROR, NOTHING, ROWS, Ending, Expected
 from proxy.shadow.exchange import PART
-from proxy.shadow.findings import ShadowFailed, described
+from proxy.shadow.findings import ShadowFailed, read_described
 from proxy.wire.frontend import Bind, Describe, Execute, Query, Sync
 
 _SYNC = Sync().encode()
@@ -42,7 +42,7 @@ class Script:
             return True
         if self._relay.answers.status == b"E":
             return True  # nothing can be looked up before the ROLLBACK that the text may begin with
-        if any([await self._questions.meant(part) for part in parts]):
+        if any([await self._questions.is_meant(part) for part in parts]):
             return True
         if not in_batch:
             self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
@@ -66,7 +66,7 @@ class Script:
                 await self._text.refresh()  # an earlier statement may have changed the encoding
             if _takes_parameters(part):
                 await self._run_in_vain(part)
-            if await self._questions.meant(part):
+            if await self._questions.is_meant(part):
                 await self._ask_at_once(part, How.TOGETHER if several else How.ALONE)
             else:
                 self._run_part(part)
@@ -98,7 +98,7 @@ class Script:
         expected = self._exchange.describe(b"S", PART)
         await self._exchange.settle()
         bound = Bind(PART, PART, (), (), ())
-        portal = Portal(Statement(part, part.text, described(expected), PART, part.text), bound)
+        portal = Portal(Statement(part, part.text, read_described(expected), PART, part.text), bound)
         await self._questions.answer(portal, Execute(PART, 0), how=how)
         self._exchange.close(b"P", PART)
 

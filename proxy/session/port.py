@@ -22,10 +22,10 @@ class Asker(Protocol):
     def settings(self) -> Mapping[str, str]:
         """The `keyhole.*` settings and their defaults, as text."""
 
-    def read(self, sql: str) -> tuple[StatementPart, ...]:
+    def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
         """Split and classify; positions of refusals count in `sql`. Fast, pure, called on the event loop."""
 
-    def held(self, sql: str, *, in_sql: bool) -> str | None:
+    def find_question(self, sql: str, *, in_sql: bool) -> str | None:
         """What Keyhole answers of a statement that the shadow holds, as a statement; None if the shadow does. Pure.
 
         `in_sql`: it was prepared by PREPARE, which is part of the text."""

@@ -24,7 +24,7 @@ from proxy.session.refusals import (
     wrong_number_of_parameters,
 )
 from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
-from proxy.shadow.findings import Kept, SessionState, described
+from proxy.shadow.findings import Kept, SessionState, read_described
 from proxy.wire.frontend import Execute, Sync
 
 _SYNC = Sync().encode()
@@ -80,7 +80,7 @@ class Questions:
         bound_to = portal.statement.stand_in_text
         first = portal.statement.part
         if portal.statement.part.executing is not None:
-            portal = await self._given(portal, portal.statement.part.executing)
+            portal = await self._bind_arguments(portal, portal.statement.part.executing)
         like = portal.statement.described
         if not in_query:
             self._exchange.describe(b"P", name)  # insists that the portal still exists
@@ -101,7 +101,7 @@ class Questions:
             self._try(first)
         _insist_unchanged(portal, state)
         parameters = {} if value_answer is None else self._exchange.values(value_answer, like.types, text)
-        prepared, released = await self._released(portal, state, parameters, withdrawn=withdrawn)
+        prepared, released = await self._release(portal, state, parameters, withdrawn=withdrawn)
         if state.wants_notices:
             self._client.write(b"".join(notice(sentence, codec=text) for sentence in released.notices))
         if in_query and like.rows is not None:
@@ -112,7 +112,7 @@ class Questions:
             raise unwritable_answer(self._text.encoding) from None
         return prepared
 
-    async def _released(
+    async def _release(
         self, portal: Portal, state: SessionState, parameters: Mapping[int, Value | None], *, withdrawn: Event
     ) -> tuple[Prepared, ReleasedArrays]:
         """Plan, prepare in the shadow, and only then release."""
@@ -127,14 +127,14 @@ class Questions:
             return prepared, await self._work.run(partial(self._asker.release, prepared, withdrawn=withdrawn))
         except KeyholeError as error:
             if portal.executed:
-                raise error.unplaced() from None
-            raise error.moved(offset=part.offset) from None
+                raise error.drop_position() from None
+            raise error.shift_position(offset=part.offset) from None
 
     def _try(self, part: StatementPart) -> None:
         for sql in part.beforehand:
             self._exchange.run(self._text.encode(sql), offset=part.offset)
 
-    async def meant(self, part: StatementPart) -> bool:
+    async def is_meant(self, part: StatementPart) -> bool:
         """Whether Keyhole answers a statement; for EXECUTE, what the shadow holds under the name tells."""
         if part.executing is None:
             return part.intercepted
@@ -147,7 +147,7 @@ class Questions:
         await self._exchange.settle()
         if not executing.name.isascii():
             await self._text.refresh()
-        found = await self._exchange.held(self._text.encode(executing.name))
+        found = await self._exchange.find_kept(self._text.encode(executing.name))
         if found is None:
             return None
         question = self.inside(found)
@@ -156,9 +156,9 @@ class Questions:
 
     def inside(self, kept: Kept) -> str | None:
         """The question in a prepared statement of the shadow."""
-        return self._asker.held(kept.text, in_sql=kept.in_sql)
+        return self._asker.find_question(kept.text, in_sql=kept.in_sql)
 
-    async def _given(self, portal: Portal, executing: Executing) -> Portal:
+    async def _bind_arguments(self, portal: Portal, executing: Executing) -> Portal:
         """An EXECUTE as the question that it names, bound to its arguments."""
         found = await self._question_of(executing)
         if found is None:
@@ -166,7 +166,7 @@ class Questions:
         name, question = found
         expected = self._exchange.describe(b"S", name)
         await self._exchange.settle()
-        types = described(expected).types
+        types = read_described(expected).types
         if types and executing.count != len(types):
             part = portal.statement.part
             # as it stands it fails, by the very error that PostgreSQL has for it

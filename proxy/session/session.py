@@ -50,10 +50,10 @@ class Session:
         try:
             await self._dispatch(received)
         except ShadowFailed:
-            self._parts.connection.failed()
+            self._parts.connection.fail_batch()
         except KeyholeError as error:
             await self._core.reporter.tell(error)
-            self._parts.connection.failed()
+            self._parts.connection.fail_batch()
         finally:
             self._handling = False
             self._handled_at = asyncio.get_running_loop().time()

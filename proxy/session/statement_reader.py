@@ -36,27 +36,27 @@ class StatementReader:
 
     async def parts(self, sql: bytes) -> tuple[StatementPart, ...]:
         """The statements of a text. What PREPARE or EXECUTE names is noted. Raises KeyholeError."""
-        text = await self._text.read(sql)
+        text = await self._text.decode_statement(sql)
         if len(sql) > _LONG_BYTES:
             beside = self._readers if len(sql) > VERY_LONG_BYTES else self._work
-            parts, longest = await beside.run(partial(self._read, text))
+            parts, longest = await beside.run(partial(self._read_alone, text))
         else:
             parts, longest = self._at_once(text)
         self.longest_ms = max(self.longest_ms, longest)
         for part in parts:
             if part.prepares is not None:
-                self._held.prepared(part.prepares)
+                self._held.note_prepare(part.prepares)
             if part.executing is not None:
                 self._held.check_execute(part.executing.name, position=part.offset + 1)
         return parts
 
-    def _read(self, text: str) -> tuple[tuple[StatementPart, ...], float]:
+    def _read_alone(self, text: str) -> tuple[tuple[StatementPart, ...], float]:
         with alone(text, analyst=self._analyst):
-            return self._asker.read(text), longest_ms(text)
+            return self._asker.read_statements(text), longest_ms(text)
 
     def _at_once(self, text: str) -> tuple[tuple[StatementPart, ...], float]:
         try:
-            return self._read(text)
+            return self._read_alone(text)
         except KeyholeError:
             raise
         except Exception as error:

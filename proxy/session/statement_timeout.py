@@ -30,10 +30,12 @@ def longest_ms(text: str) -> float:
     if SETTING not in text.lower():  # names cannot be written otherwise: those with escapes are refused
         return 0.0
     found = tokens(text)
-    return max((_assigned(found, at) for at, token in enumerate(found) if token.value.lower() == SETTING), default=0.0)
+    return max(
+        (_assigned_value(found, at) for at, token in enumerate(found) if token.value.lower() == SETTING), default=0.0
+    )
 
 
-def _assigned(found: tuple[Token, ...], at: int) -> float:
+def _assigned_value(found: tuple[Token, ...], at: int) -> float:
     """What the name at that place is set to; 0 where it is only named, or goes back to what the login said."""
     following = found[at + 1 : at + 4]
     if not following:

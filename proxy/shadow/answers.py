@@ -130,7 +130,7 @@ class Answers:
         if frame.kind in _ALWAYS or not self._queue:
             return frame.raw
         current = self._queue[0]
-        shown = self._shown(current, frame)
+        shown = self._show_frame(current, frame)
         if frame.kind == ord("C") and frame.payload.startswith(_FORGET):
             self.forgotten += 1
         if frame.kind == ord("C") and current.ending is Ending.EXECUTE and frame.kind in current.shown:
@@ -154,13 +154,13 @@ class Answers:
                 self.told = self.executed
         return shown
 
-    def _shown(self, current: Expected, frame: Frame) -> bytes:
+    def _show_frame(self, current: Expected, frame: Frame) -> bytes:
         if frame.kind not in current.shown:
             current.kept.append(frame)
             return b""
         if frame.kind == ord("E"):
             self._description = b""
-            return frame.raw if current.offset == 0 else _moved(frame, current.offset)
+            return frame.raw if current.offset == 0 else _shift_error(frame, current.offset)
         if frame.kind == ord("T") and current.late:
             self._description = frame.raw
             return b""
@@ -182,7 +182,7 @@ class Answers:
         self.skipping = not self._queue
 
 
-def _moved(frame: Frame, offset: int | None) -> bytes:
+def _shift_error(frame: Frame, offset: int | None) -> bytes:
     """The error with its position counted in a longer text, or without one."""
     report = backend.decode(frame)
     if not isinstance(report, Report):

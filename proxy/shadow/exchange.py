@@ -19,10 +19,10 @@ from proxy.shadow.findings import (
     Kept,
     SessionState,
     ShadowFailed,
-    described,
     is_utc,
-    kept,
     read_by,
+    read_described,
+    read_kept,
     row,
     rows_of,
 )
@@ -91,16 +91,16 @@ class Exchange:
 
     def parse(self, statement: bytes, sql: bytes, types: tuple[int, ...] = (), *, offset: int | None = None) -> None:
         """Prepare a statement, first closing what had its name."""
-        self._hidden(Close(b"S", statement).encode(), Ending.CLOSE)
-        self._hidden(Parse(statement, sql, types).encode(), Ending.PARSE, offset=offset)
+        self._send_hidden(Close(b"S", statement).encode(), Ending.CLOSE)
+        self._send_hidden(Parse(statement, sql, types).encode(), Ending.PARSE, offset=offset)
 
     def bind(self, message: Bind, *, offset: int | None = None) -> None:
         """Make a portal."""
-        self._hidden(message.encode(), Ending.BIND, offset=offset)
+        self._send_hidden(message.encode(), Ending.BIND, offset=offset)
 
     def close(self, what: bytes, name: bytes) -> None:
         """Forget a statement or a portal, of the client or of Keyhole."""
-        self._hidden(Close(what, name).encode(), Ending.CLOSE)
+        self._send_hidden(Close(what, name).encode(), Ending.CLOSE)
 
     def enter_block(self) -> None:
         """Make what follows part of an implicit transaction, as every statement of a text of several is.
@@ -115,7 +115,7 @@ class Exchange:
         self.parse(REHEARSAL, sql, offset=offset)
         self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()))
 
-    async def encoding(self) -> str:
+    async def read_encoding(self) -> str:
         """The client's encoding now; it takes no snapshot, so that isolation levels can still be set."""
         self.parse(ENCODING, b"SHOW client_encoding")
         answer = self._run(Bind(ENCODING, ENCODING, (), (), ()))
@@ -147,11 +147,11 @@ class Exchange:
         self.parse(NAMES, _ALL_HELD_SQL)
         answer = self._run(Bind(NAMES, NAMES, (), (), _HELD_FORMATS))
         await self.settle()
-        return tuple(map(kept, rows_of(answer)))
+        return tuple(map(read_kept, rows_of(answer)))
 
     def describe(self, what: bytes, name: bytes) -> Expected:
-        """Ask what a statement or portal is; after `settle`, `described` reads it."""
-        return self._hidden(Describe(what, name).encode(), Ending.DESCRIBE)
+        """Ask what a statement or portal is; after `settle`, `read_described` reads it."""
+        return self._send_hidden(Describe(what, name).encode(), Ending.DESCRIBE)
 
     def read_state(self, portal: bytes) -> Expected:
         """Ask for the session's settings, and what a portal runs; after `settle`, `state` reads them, and
@@ -164,12 +164,12 @@ class Exchange:
         self.parse(VALUES, values_sql(len(types)).encode(), types)
         return self._run(Bind(VALUES, VALUES, bound.formats, bound.values, ()))
 
-    async def held(self, name: bytes) -> Kept | None:
+    async def find_kept(self, name: bytes) -> Kept | None:
         """The statement that EXECUTE finds under a name; None if there is none."""
         self.parse(HELD, _HELD_SQL, (_TEXT,))
         answer = self._run(Bind(HELD, HELD, (), (name,), _HELD_FORMATS))
         await self.settle()
-        return None if answer.find("D") is None else kept(row(answer))
+        return None if answer.find("D") is None else read_kept(row(answer))
 
     async def arguments(self, given: bytes, types: tuple[int, ...], *, given_at: int) -> tuple[bytes | None, ...]:
         """What EXECUTE's arguments are, in binary, by PostgreSQL's own rules for them. Raises ShadowFailed.
@@ -225,7 +225,7 @@ class Exchange:
         self.parse(OUTER, sql, types + (TEXT_ARRAY,) * arrays)
         expected = self.describe(b"S", OUTER)
         await self.settle()
-        if described(expected).signature != like.signature:
+        if read_described(expected).signature != like.signature:
             raise KeyholeError(
                 "KH106",
                 "a whole row of a question cannot be returned",
@@ -239,8 +239,8 @@ class Exchange:
         """
         self.bind_outer(REHEARSAL, bound, ((),) * arrays, codec=codec)
         if statements:
-            self._hidden(Execute(REHEARSAL, 0).encode(), Ending.EXECUTE)
-        self._hidden(Close(b"P", REHEARSAL).encode(), Ending.CLOSE)
+            self._send_hidden(Execute(REHEARSAL, 0).encode(), Ending.EXECUTE)
+        self._send_hidden(Close(b"P", REHEARSAL).encode(), Ending.CLOSE)
         await self.settle()
         for sql in statements:
             self.parse(REHEARSAL, sql)
@@ -258,7 +258,7 @@ class Exchange:
         """Put the prepared statement with its keys under the client's portal name, in the client's formats."""
         formats = tuple(bound.format_of(index) for index in range(len(bound.values))) + (1,) * len(arrays)
         values = bound.values + tuple(text_array(array, codec) for array in arrays)
-        self._hidden(Close(b"P", portal).encode(), Ending.CLOSE)
+        self._send_hidden(Close(b"P", portal).encode(), Ending.CLOSE)
         self.bind(Bind(portal, OUTER, formats, values, bound.result_formats))
 
     def fail(self, text: bytes = b"Keyhole refuses the statement") -> Expected:
@@ -289,7 +289,7 @@ class Exchange:
         """The client's encoding as `read_state` brought it."""
         return (row(expected)[-2] or b"").decode("ascii")
 
-    async def reading(self) -> tuple[bytes, ...]:
+    async def read_settings(self) -> tuple[bytes, ...]:
         """By which settings PostgreSQL reads parameters in text now, in the order of `READ_BY`."""
         columns = ", ".join(f"pg_catalog.current_setting('{name}')" for name in READ_BY)
         self.parse(READING, f"SELECT {columns}".encode())
@@ -304,13 +304,13 @@ class Exchange:
         return {number: value(text, oid) for number, (text, oid) in enumerate(zip(texts, types, strict=True), start=1)}
 
     def _run(self, bound: Bind, *, offset: int | None = None) -> Expected:
-        self._hidden(Close(b"P", bound.portal).encode(), Ending.CLOSE)
+        self._send_hidden(Close(b"P", bound.portal).encode(), Ending.CLOSE)
         self.bind(bound)
-        expected = self._hidden(Execute(bound.portal, 0).encode(), Ending.EXECUTE, offset=offset)
-        self._hidden(Close(b"P", bound.portal).encode(), Ending.CLOSE)
+        expected = self._send_hidden(Execute(bound.portal, 0).encode(), Ending.EXECUTE, offset=offset)
+        self._send_hidden(Close(b"P", bound.portal).encode(), Ending.CLOSE)
         return expected
 
-    def _hidden(self, raw: bytes, ending: Ending, *, offset: int | None = None) -> Expected:
+    def _send_hidden(self, raw: bytes, ending: Ending, *, offset: int | None = None) -> Expected:
         expected = Expected(ending, shown=ERROR, offset=offset)
         self._relay.send(raw, expected)
         return expected

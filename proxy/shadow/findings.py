@@ -49,7 +49,7 @@ class SessionState:
     read_by: tuple[bytes, ...]
 
 
-def described(expected: Expected) -> Described:
+def read_described(expected: Expected) -> Described:
     """What `Exchange.describe` brought."""
     types: tuple[int, ...] = ()
     rows: RowDescription | None = None
@@ -67,7 +67,7 @@ def read_by(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
     return tuple(value or b"" for value in found[-len(READ_BY) :])
 
 
-def kept(found: tuple[bytes | None, ...]) -> Kept:
+def read_kept(found: tuple[bytes | None, ...]) -> Kept:
     """A row about a prepared statement."""
     name, text, in_sql = found
     return Kept(name=name or b"", text=(text or b"").decode("utf-8", "replace"), in_sql=in_sql == b"t")
@@ -89,7 +89,7 @@ def rows_of(expected: Expected) -> list[tuple[bytes | None, ...]]:
         if frame.kind == ord("D"):
             reader = FrameReader(limit_bytes=1 << 30, merges_rows=False)
             reader.feed(frame.raw)
-            while (single := reader.typed()) is not None:
+            while (single := reader.read_typed()) is not None:
                 message = backend.decode(single)
                 if isinstance(message, DataRow):
                     found.append(message.values)

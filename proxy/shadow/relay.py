@@ -116,7 +116,7 @@ class Relay:
 
     async def pump(self) -> None:
         """Bring answers back until the shadow ends the connection. Raises ConnectionError when the client is gone."""
-        self._link.listen(arrived=self._arrived, ended=self._over)
+        self._link.listen(arrived=self._on_arrival, ended=self._over)
         try:
             while not self._link.is_over:
                 await self._attention.wait()
@@ -181,7 +181,7 @@ class Relay:
             self._link.transport.write(bytes(self._gathered))
             self._gathered.clear()
 
-    def _arrived(self) -> None:
+    def _on_arrival(self) -> None:
         self._forward()
         if self._client.transport.is_closing() or self.unread_bytes > self._high_water_bytes:
             self._link.transport.pause_reading()

@@ -68,7 +68,9 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
             connection.execute(statement)
         for public in catalog.public_tables:
             _fill(connection, public)
-        connection.execute(sql.SQL("COMMENT ON FUNCTION {} () IS {}").format(_dotted(UNANSWERED), sql.Literal(stamp)))
+        connection.execute(
+            sql.SQL("COMMENT ON FUNCTION {} () IS {}").format(_dotted_identifier(UNANSWERED), sql.Literal(stamp))
+        )
     return True
 
 
@@ -115,7 +117,7 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
     yield sql.SQL(
         "CREATE FUNCTION {} () RETURNS SETOF integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
         "RAISE EXCEPTION 'KH103: this portal''s question was not answered' USING ERRCODE = '42501'; END $$"
-    ).format(_dotted(UNANSWERED))
+    ).format(_dotted_identifier(UNANSWERED))
     yield from _virtual_relations()
     yield from _median()
     for stored in catalog.stored_questions:
@@ -141,7 +143,7 @@ def _virtual_relations() -> Iterator[sql.Composed]:
         "CREATE FUNCTION {} (relation text) RETURNS SETOF integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
         "RAISE EXCEPTION 'KH103: \"%\" is answered by its full name alone', relation USING ERRCODE = '42501', "
         "HINT = 'Write " + VIRTUAL_SCHEMA + ".' || relation || '.'; END $$"
-    ).format(_dotted(_UNQUALIFIED))
+    ).format(_dotted_identifier(_UNQUALIFIED))
     for relation in VIRTUAL_RELATIONS:
         columns = sql.SQL(", ").join(
             sql.SQL("NULL::{} AS {}").format(sql.SQL(declared), sql.Identifier(name))
@@ -149,13 +151,13 @@ def _virtual_relations() -> Iterator[sql.Composed]:
         )
         name = sql.Identifier(VIRTUAL_SCHEMA, relation.name)
         yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS SELECT {} FROM {}({})").format(
-            name, columns, _dotted(_UNQUALIFIED), sql.Literal(relation.name)
+            name, columns, _dotted_identifier(_UNQUALIFIED), sql.Literal(relation.name)
         )
         yield sql.SQL("COMMENT ON VIEW {} IS {}").format(name, sql.Literal(relation.comment))
         yield _grant("SELECT", VIRTUAL_SCHEMA, relation.name)
 
 
-def _dotted(name: str) -> sql.Identifier:
+def _dotted_identifier(name: str) -> sql.Identifier:
     return sql.Identifier(*name.split("."))
 
 

@@ -15,7 +15,7 @@ Groups: TypeAlias = Sequence[Any] | npt.NDArray[Any]
 _ORDINAL = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP})
 
 
-def aligned(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace) -> Integers:
+def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace) -> Integers:
     """The functionals by key: groups outside the key space are dropped, keys without a group are 0.
 
     Parameters:

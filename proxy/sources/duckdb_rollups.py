@@ -8,7 +8,7 @@ import duckdb
 
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
-from proxy.sources.rollups import RollupTooLarge, limited
+from proxy.sources.rollups import RollupTooLarge, limit_rows
 
 DATABASE = "keyhole_rollups"
 
@@ -36,7 +36,7 @@ class DuckDBStore:
         self._interrupt = cursor.interrupt
         timer.start()
         try:
-            cursor.execute(f"CREATE TABLE {relation} AS\n{limited(rollup, self._most_rows)}")
+            cursor.execute(f"CREATE TABLE {relation} AS\n{limit_rows(rollup, self._most_rows)}")
             rows = cursor.execute(f"SELECT count(*) > {self._most_rows} FROM {relation}").fetchone()
             if rows == (True,):
                 cursor.execute(f"DROP TABLE {relation}")

@@ -19,9 +19,9 @@ from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
 from planner.values.sql_literals import identifier, text
-from proxy.sources.alignment import aligned
+from proxy.sources.alignment import align_groups
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
-from proxy.sources.protocol import Row, TrueAggregates, answered, described
+from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
 from proxy.sources.refusals import duckdb_unopened
 from proxy.sources.rollups import MOST_ROWS, Rollups
@@ -89,7 +89,7 @@ class DuckDBSource:
         rollups: int = 0,
         rollup_rows: int = MOST_ROWS,
     ) -> None:
-        self._connection = _opened(database, directories=directories, settings=settings)
+        self._connection = _open_connection(database, directories=directories, settings=settings)
         self._rollups = Rollups(DuckDBStore(self._connection, most_rows=rollup_rows), most=rollups)
 
     def relations(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class DuckDBSource:
                 "SELECT table_schema, table_name FROM information_schema.tables "
                 "WHERE table_catalog = current_database() ORDER BY 1, 2"
             ).fetchall()
-        return tuple(_named(schema, name) for schema, name in rows)
+        return tuple(_qualified_name(schema, name) for schema, name in rows)
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """A relation's columns by PostgreSQL's type names. Raises KH006."""
@@ -108,9 +108,10 @@ class DuckDBSource:
             with self._cursor() as cursor:
                 return cursor.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
 
-        rows = described(query, relation=relation)
+        rows = hide_shape_failures(query, relation=relation)
         return tuple(
-            SourceColumn(name=name, declared=_declared(kind), nullable=null != "NO") for name, kind, null, *_ in rows
+            SourceColumn(name=name, declared=_declared_type(kind), nullable=null != "NO")
+            for name, kind, null, *_ in rows
         )
 
     def is_view(self, relation: str) -> bool:
@@ -138,14 +139,16 @@ class DuckDBSource:
     ) -> TrueAggregates:
         """The true aggregates of a question. Raises KH501."""
 
-        def read(sql: str, left_ms: int) -> TrueAggregates:
+        def read_aggregates(sql: str, left_ms: int) -> TrueAggregates:
             with self._cursor() as cursor, _interrupted(cursor.interrupt, timeout_ms=left_ms):
                 found = cursor.execute(sql).fetchnumpy()
             groups = [found[f"k{i}"] for i in range(len(keys.columns))]
             sums = [found[f"f{i}"] for i in range(functionals)]
-            return TrueAggregates(aligned(groups, sums, keys))
+            return TrueAggregates(align_groups(groups, sums, keys))
 
-        return answered(lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read))
+        return hide_failures(
+            lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read_aggregates)
+        )
 
     def rollups(self) -> Mapping[str, int]:
         """How many rollups there are, by state."""
@@ -180,7 +183,7 @@ def _interrupted(interrupt: Callable[[], None], *, timeout_ms: int) -> Iterator[
         timer.cancel()
 
 
-def _opened(
+def _open_connection(
     database: Path | None, *, directories: tuple[Path, ...], settings: Mapping[str, str]
 ) -> duckdb.DuckDBPyConnection:
     allowed = ", ".join(text(str(directory.resolve())) for directory in directories)
@@ -200,7 +203,7 @@ def _opened(
     return connection
 
 
-def _declared(kind: str) -> str:
+def _declared_type(kind: str) -> str:
     if kind.startswith("DECIMAL"):
         return kind.replace("DECIMAL", "numeric")
     if kind.startswith("ENUM"):
@@ -208,7 +211,7 @@ def _declared(kind: str) -> str:
     return _TYPES.get(kind, kind.lower())
 
 
-def _named(schema: str, name: str) -> str:
+def _qualified_name(schema: str, name: str) -> str:
     return identifier(name) if schema == "main" else f"{identifier(schema)}.{identifier(name)}"
 
 

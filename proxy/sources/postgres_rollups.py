@@ -14,7 +14,7 @@ import psycopg
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
 from proxy.sources.connecting import OPENING_S, SourceConnection
-from proxy.sources.rollups import Busy, RollupTooLarge, limited
+from proxy.sources.rollups import Busy, RollupTooLarge, limit_rows
 
 _PREFIX = "keyhole_rollup"
 _SESSION = """
@@ -64,7 +64,7 @@ class PostgresStore:
                 relation = self._name()
                 kind = "TEMPORARY" if self._scratch is None else "UNLOGGED"
                 # the text is Keyhole's own: identifiers quoted, constants typed, no parameters
-                made = f"CREATE {kind} TABLE {relation} AS\n{limited(rollup, self._most_rows)}"
+                made = f"CREATE {kind} TABLE {relation} AS\n{limit_rows(rollup, self._most_rows)}"
                 if _run(connection, made) > self._most_rows:
                     raise RollupTooLarge  # which rolls the table back
                 _run(connection, f"CREATE INDEX ON {relation} ({identifier(rollup.indexed)})")

@@ -13,10 +13,10 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
 from proxy.concurrency.fair_queue import Turns
-from proxy.sources.alignment import aligned
+from proxy.sources.alignment import align_groups
 from proxy.sources.connecting import OPENING_S, SourceConnection, not_reached, reach
 from proxy.sources.postgres_rollups import PostgresStore
-from proxy.sources.protocol import Row, TrueAggregates, answered, described
+from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import public_rows
 from proxy.sources.refusals import unreachable
 from proxy.sources.rollups import MOST_ROWS, Rollups
@@ -144,7 +144,7 @@ class PostgresSource:
             with self._owners() as connection:
                 return connection.execute(_SCHEMA, (relation,)).fetchall()
 
-        rows = described(query, relation=relation)
+        rows = hide_shape_failures(query, relation=relation)
         return tuple(SourceColumn(*row) for row in rows)
 
     def is_view(self, relation: str) -> bool:
@@ -155,7 +155,7 @@ class PostgresSource:
                 row = connection.execute(_KIND, (relation,)).fetchone()
                 return row is not None and bool(row[0])
 
-        return described(query, relation=relation)
+        return hide_shape_failures(query, relation=relation)
 
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of a public table, sorted by all columns. Raises KH006, and KH008 when nothing answers."""
@@ -186,15 +186,17 @@ class PostgresSource:
     ) -> TrueAggregates:
         """The true aggregates of a question. Raises KH501."""
 
-        def read(sql: str, left_ms: int) -> TrueAggregates:
+        def read_aggregates(sql: str, left_ms: int) -> TrueAggregates:
             own = self._store.temporary and sql is not rewritten.sql
             with self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection:
                 rows = _run(connection, sql)
             columns = list(zip(*rows, strict=True)) or [()] * (len(keys.columns) + functionals)
             split = len(keys.columns)
-            return TrueAggregates(aligned(columns[:split], columns[split : split + functionals], keys))
+            return TrueAggregates(align_groups(columns[:split], columns[split : split + functionals], keys))
 
-        return answered(lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read))
+        return hide_failures(
+            lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read_aggregates)
+        )
 
     @contextmanager
     def _timed(self, timeout_ms: int) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:

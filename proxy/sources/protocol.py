@@ -80,7 +80,7 @@ class Source(Protocol):
         """Release the connections."""
 
 
-def answered(query: Callable[[], _Result]) -> _Result:
+def hide_failures(query: Callable[[], _Result]) -> _Result:
     """The query's result; any failure becomes the same KH501, which carries neither cause nor context.
 
     Raises:
@@ -94,7 +94,7 @@ def answered(query: Callable[[], _Result]) -> _Result:
     raise failure
 
 
-def described(query: Callable[[], _Result], *, relation: str) -> _Result:
+def hide_shape_failures(query: Callable[[], _Result], *, relation: str) -> _Result:
     """The result of a query about a relation's shape; any failure of the engine becomes KH006.
 
     Raises:

@@ -7,7 +7,7 @@ from planner.catalog.model import SqlType
 from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
 from planner.values.sql_literals import identifier
-from proxy.sources.protocol import Row, as_value, described
+from proxy.sources.protocol import Row, as_value, hide_shape_failures
 from proxy.sources.refusals import uncopyable_value, unreadable_rows
 
 UNCOPYABLE: Mapping[SqlType, str] = {
@@ -34,11 +34,11 @@ def public_rows(
     """
     listed = ", ".join(identifier(column) for column in columns)
     order = ", ".join(str(i + 1) for i in range(len(columns)))
-    described(lambda: run(f"SELECT {listed} FROM {relation} LIMIT 0"), relation=relation)
+    hide_shape_failures(lambda: run(f"SELECT {listed} FROM {relation} LIMIT 0"), relation=relation)
     kinds = {column.name: sql_type(column.declared) for column in schema}
     checks = {column: uncopyable[kinds[column]] for column in columns if kinds.get(column) in uncopyable}
 
-    def found() -> tuple[list[tuple[Any, ...]], str | None]:
+    def fetch() -> tuple[list[tuple[Any, ...]], str | None]:
         if checks:
             asked = ", ".join(f"bool_or({check.format(identifier(column))})" for column, check in checks.items())
             for column, has_one in zip(checks, run(f"SELECT {asked} FROM {relation}")[0], strict=True):
@@ -46,13 +46,13 @@ def public_rows(
                     return [], column
         return run(f"SELECT {listed} FROM {relation} ORDER BY {order}"), None
 
-    rows, column = _read(found, relation=relation)
+    rows, column = _read_rows(fetch, relation=relation)
     if column is not None:
         raise uncopyable_value(relation, column)
     return tuple(tuple(as_value(value) for value in row) for row in rows)
 
 
-def _read(
+def _read_rows(
     found: Callable[[], tuple[list[tuple[Any, ...]], str | None]], *, relation: str
 ) -> tuple[list[tuple[Any, ...]], str | None]:
     try:

@@ -84,7 +84,7 @@ class Rollups:
         kept = self._ready(rollup, version)
         if kept is not None:
             with suppress(Exception):
-                return self._read(kept, rollup, timeout_ms=timeout_ms, read=read)
+                return self._read_rolled(kept, rollup, timeout_ms=timeout_ms, read=read)
         left_ms = int((deadline - time.monotonic()) * 1000)
         result = read(rewritten.sql, max(left_ms, _SHORTEST_MS))
         self._want(rollup, version, timeout_ms=timeout_ms)
@@ -116,7 +116,9 @@ class Rollups:
         with suppress(Exception):
             self._store.close()
 
-    def _read(self, kept: _Kept, rollup: Rollup, *, timeout_ms: int, read: Callable[[str, int], _Result]) -> _Result:
+    def _read_rolled(
+        self, kept: _Kept, rollup: Rollup, *, timeout_ms: int, read: Callable[[str, int], _Result]
+    ) -> _Result:
         try:
             return read(f"WITH rolled AS NOT MATERIALIZED (SELECT * FROM {kept.relation}),\n{rollup.sql}", timeout_ms)
         except Busy:
@@ -181,6 +183,6 @@ class Rollups:
             self._last = self._worker.submit(work)
 
 
-def limited(rollup: Rollup, most_rows: int) -> str:
+def limit_rows(rollup: Rollup, most_rows: int) -> str:
     """The rollup's rows, or one more than may be kept."""
     return f"{rollup.build}\nLIMIT {most_rows + 1}"

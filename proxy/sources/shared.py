@@ -41,7 +41,7 @@ class SharedSource:
         """Whether a policy means this very source."""
         return same_source(policy, self._policy)
 
-    def following(self, policy: Policy) -> "SharedSource":
+    def following_source(self, policy: Policy) -> "SharedSource":
         """The source of a policy that follows: one that is open already, of whichever policy before, or another."""
         for known in tuple(self._all_open):
             if known.is_of(policy) and known._join():

@@ -201,13 +201,13 @@ def _field(cursor: Cursor) -> Field:
 
 
 def _report(kind: str) -> Callable[[Cursor], Report]:
-    def read(cursor: Cursor) -> Report:
+    def read_report(cursor: Cursor) -> Report:
         fields: list[tuple[bytes, bytes]] = []
         while (letter := cursor.take(1)) != b"\0":
             fields.append((letter, cursor.string()))
         return Report(kind=kind, fields=tuple(fields))
 
-    return read
+    return read_report
 
 
 def _signal(kind: str) -> Callable[[Cursor], Signal]:

@@ -47,13 +47,13 @@ class ClientConnection:
 
     def log_in(self) -> bool:
         """Take what has come; whether the login is over, by success (`OPEN`) or refusal (`CLOSED`)."""
-        while self.state is ClientState.LOGIN and (received := self._reader.typed(_LOGIN)) is not None:
+        while self.state is ClientState.LOGIN and (received := self._reader.read_typed(_LOGIN)) is not None:
             self._step(backend.decode(received))
         return self.state is not ClientState.LOGIN
 
     def next_frame(self) -> Frame | None:
         """The next frame, a run of rows being one."""
-        return self._reader.typed()
+        return self._reader.read_typed()
 
     def _step(self, message: BackendMessage) -> None:
         match message:

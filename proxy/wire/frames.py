@@ -69,7 +69,7 @@ class FrameReader:
         available = len(self._buffer) - self._start
         return available >= 5 and available > UINT32.unpack_from(self._buffer, self._start + 1)[0]
 
-    def untyped(self) -> bytes | None:
+    def read_untyped(self) -> bytes | None:
         """The payload of the next packet without a type byte (startup, cancel, encryption requests), if complete."""
         if self.buffered < 4:
             return None
@@ -82,7 +82,7 @@ class FrameReader:
         self._start += length
         return payload
 
-    def typed(self, allowed: Container[int] | None = None) -> Frame | None:
+    def read_typed(self, allowed: Container[int] | None = None) -> Frame | None:
         """The next frame, if complete. A type that is not `allowed` is refused before its payload is awaited."""
         buffer, begin = self._buffer, self._start
         if len(buffer) == begin:

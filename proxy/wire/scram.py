@@ -55,10 +55,10 @@ class Verifier:
         """One that nobody's password fits, the same for the same user as long as `secret` stays; with other iterations
         another one, as where a password is set anew."""
 
-        def derived(purpose: bytes) -> bytes:
+        def derive(purpose: bytes) -> bytes:
             return hmac_digest(secret, purpose + b"\0%d\0" % iterations + user.encode(), "sha256")
 
-        return Verifier(iterations, derived(b"salt")[:_SALT_BYTES], derived(b"stored key"), derived(b"server key"))
+        return Verifier(iterations, derive(b"salt")[:_SALT_BYTES], derive(b"stored key"), derive(b"server key"))
 
     def __str__(self) -> str:
         salt, stored, server = (b64encode(part).decode() for part in (self.salt, self.stored_key, self.server_key))
@@ -68,7 +68,7 @@ class Verifier:
 def verifier(password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> str:
     """The verifier of a password, as PostgreSQL stores it. `salt` is random unless given."""
     salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
-    salted = pbkdf2_hmac("sha256", _normalised(password), salt, iterations)
+    salted = pbkdf2_hmac("sha256", _normalise_password(password), salt, iterations)
     stored_key = sha256(hmac_digest(salted, b"Client Key", "sha256")).digest()
     return str(Verifier(iterations, salt, stored_key, hmac_digest(salted, b"Server Key", "sha256")))
 
@@ -97,7 +97,7 @@ class ScramServer:
         text = _ascii_or_utf8(client_first)
         binding, _, rest = text.partition(",")
         identity, _, bare = rest.partition(",")
-        self._bound = self._binding(binding, mechanism=mechanism)
+        self._bound = self._expected_binding(binding, mechanism=mechanism)
         if identity:
             raise ProtocolViolation("client uses authorization identity, but it is not supported", sqlstate="0A000")
         attributes = bare.split(",")
@@ -139,7 +139,7 @@ class ScramServer:
             raise AuthenticationFailed
         return b"v=" + b64encode(server_signature)
 
-    def _binding(self, flag: str, *, mechanism: str) -> bytes:
+    def _expected_binding(self, flag: str, *, mechanism: str) -> bytes:
         """What the client's proof must be bound to besides the header that begins with `flag`."""
         if mechanism not in self.mechanisms:
             raise ProtocolViolation("client selected an invalid SASL authentication mechanism")
@@ -165,7 +165,7 @@ def _ascii_or_utf8(message: bytes) -> str:
         raise ProtocolViolation("malformed SCRAM message") from None
 
 
-def _normalised(password: str) -> bytes:
+def _normalise_password(password: str) -> bytes:
     """SASLprep (RFC 4013); a password it forbids is taken as it is, as PostgreSQL and libpq do."""
     try:
         return _saslprep(password).encode()

@@ -90,7 +90,7 @@ class ServerConnection:
                 return self._first()
             while (state := self.state) is not ConnectionState.OPENING and state is not ConnectionState.CLOSED:
                 following = TRANSITIONS[state]
-                received = self._reader.typed(following)
+                received = self._reader.read_typed(following)
                 if received is None:
                     return None
                 self.state = following[received.kind]
@@ -101,7 +101,7 @@ class ServerConnection:
             raise
         return None
 
-    def encrypting(self) -> None:
+    def start_encryption(self) -> None:
         """What comes next comes through TLS. Raises ProtocolViolation if anything came before it in the clear."""
         if self.state is not ConnectionState.STARTUP:
             raise RuntimeError(f"cannot begin TLS in {self.state.name}")
@@ -110,7 +110,7 @@ class ServerConnection:
             raise ProtocolViolation("received unencrypted data after an encryption request")
         self._encryption_asked = {True, False}
 
-    def authenticated(self) -> None:
+    def accept_login(self) -> None:
         """The credentials were right; nothing is read until `ready`."""
         self._move(ConnectionState.AUTHENTICATING, ConnectionState.OPENING)
 
@@ -119,7 +119,7 @@ class ServerConnection:
         self._move(ConnectionState.OPENING, ConnectionState.IDLE)
         self._reader.limit_bytes = MESSAGE_LIMIT_BYTES
 
-    def failed(self) -> None:
+    def fail_batch(self) -> None:
         """An error was sent. Inside a batch of the extended protocol everything up to Sync is dropped."""
         if self.state is ConnectionState.EXTENDED:
             self.state = ConnectionState.SKIPPING
@@ -129,7 +129,7 @@ class ServerConnection:
         self.state = ConnectionState.CLOSED
 
     def _first(self) -> Received | None:
-        payload = self._reader.untyped()
+        payload = self._reader.read_untyped()
         if payload is None:
             return None
         message = frontend.decode_untyped(payload)

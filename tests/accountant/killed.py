@@ -83,11 +83,11 @@ def prepared(ledger: Ledger, verb: str) -> Callable[[], object]:
             return partial(owner.settle, opened[0].id, untouched=verb == "settle untouched", by="owner", why="died")
         case "read":
             asked = charge(NANO, analyst="bob", question="q2", shared=False)
-            return partial(ledger.read, asked, CAPS, spent=per_key([NANO] * 3), answer=b"FR", reading=states)
+            return partial(ledger.charge_reading, asked, CAPS, spent=per_key([NANO] * 3), answer=b"FR", reading=states)
         case "read a stored answer":
             stored = ledger.find_answer("q1", "v1", analyst="bob")
             assert stored is not None
-            return partial(ledger.charge_reader, stored.reading("bob"), CAPS, answer=stored)
+            return partial(ledger.charge_reader, stored.charge_of_reading("bob"), CAPS, answer=stored)
         case "open a window":
             return partial(owner.open_window, by="owner", why="a new year")
         case "prune":

@@ -155,7 +155,7 @@ def test_a_stored_answer_costs_its_reader_and_spares_everybody_else(ledger: Ledg
     stored = ledger.find_answer("q1", "v1", analyst="bob")
     assert stored is not None
     assert not stored.held
-    reading = stored.reading("bob")
+    reading = stored.charge_of_reading("bob")
     assert reading == charge(2 * NANO, unit="customer_id", unit_epsilon_nano=6 * NANO, analyst="bob", shared=False)
     caps = limits(4 * NANO, analyst_per_predicate=2 * NANO, analyst_per_unit=6 * NANO)
     with pytest.raises(OverBudget):
@@ -198,7 +198,7 @@ def test_a_reader_pays_per_key_when_the_answer_did(ledger: Ledger) -> None:
     ledger.commit(ledger.reserve(question, limits()), Spent.per_key(losses, unit_epsilon_nano=0), b"UK")
     stored = ledger.find_answer("q1", "v1", analyst="bob")
     assert stored is not None
-    ledger.charge_reader(stored.reading("bob"), limits(), answer=stored)
+    ledger.charge_reader(stored.charge_of_reading("bob"), limits(), answer=stored)
     assert ledger.balances(limits(), analyst="bob").families[0].spent_nano == tuple(losses)
 
 
@@ -364,11 +364,11 @@ def test_migrations_run_once_and_a_newer_schema_is_refused(ledger_url: str) -> N
 
 
 def test_an_unknown_event_is_refused_rather_than_skipped(tmp_path: Path) -> None:
-    from accountant.events.events import chained, check_chain, event_of
+    from accountant.events.events import chain_record, check_chain, event_of
 
     foreign = [("Reserved", '{"v":3}'), ("Granted", '{"v":1}'), ("Moved", '{"v":1}'), ("Committed", "[]")]
     for kind, payload in (*foreign, ("Reserved", "{}"), ("Settled", '{"v":2}')):
-        record = chained(
+        record = chain_record(
             number=1, kind=kind, reservation="r", at="2011-01-01T00:00:00+00:00", payload=payload,
             spent_keys=None, previous_hash="0" * 64,
         )  # fmt: skip

@@ -213,7 +213,7 @@ class LedgerMachine(RuleBasedStateMachine):
         caps = replace(self.model.caps, analyst_per_predicate_nano=own_cap)
         fits = self.model.left(asked, own_cap).admits(asked)
         try:
-            reservation = self.ledgers[which].read(asked, caps, spent=spent, answer=answer, reading=reading)
+            reservation = self.ledgers[which].charge_reading(asked, caps, spent=spent, answer=answer, reading=reading)
         except OverBudget:
             assert not fits
             return
@@ -239,7 +239,7 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         original = self.model.paid[expected]
         asked = replace(original.charge, analyst=analyst, shared=False, continuing=None)
-        assert (stored.answer, stored.reading(analyst)) == (self.model.answers[expected], asked)
+        assert (stored.answer, stored.charge_of_reading(analyst)) == (self.model.answers[expected], asked)
         assert stored.held == ((analyst, version) in self.model.held)
         caps = replace(self.model.caps, analyst_per_predicate_nano=own_cap)
         fits = self.model.left(asked, own_cap).admits(asked)

@@ -14,7 +14,7 @@ from planner.errors import KeyholeError
 from planner.parser import lexer
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import pressed_out
-from proxy.pipeline.text_cache import SHORT_CHARACTERS, remembered
+from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
 from proxy.wire.backend import CommandComplete, Report
 from proxy.wire.frames import LOGIN_LIMIT_BYTES
 from proxy.wire.frontend import Flush, Query, Startup
@@ -171,7 +171,7 @@ def test_a_text_has_so_many_tokens_and_no_more(monkeypatch: pytest.MonkeyPatch) 
 def test_of_long_texts_only_the_last_are_remembered() -> None:
     asked: list[str] = []
 
-    @remembered(3)
+    @remember_texts(3)
     def length(text: str) -> int:
         asked.append(text)
         return len(text)

@@ -35,7 +35,7 @@ def conversation(pieces: list[bytes], *, believing: bool) -> list[FrontendMessag
                     and connection.state is ConnectionState.AUTHENTICATING
                     and isinstance(received.message, Credential)
                 ):
-                    connection.authenticated()
+                    connection.accept_login()
                     connection.ready()
     except ProtocolViolation as violation:
         assert connection.state is ConnectionState.CLOSED

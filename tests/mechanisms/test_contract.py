@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, evaluate, relaxed
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, evaluate, relax_formula
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE, TREE_NOTE
 from mechanisms.keyhole.one_shot import Keyhole, cheaper_alone
 from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
@@ -122,7 +122,7 @@ def check_contract(calibration: Calibration, *, misses: bool = True) -> None:
         for f in functionals
         for value in critical(by_functional[f])
     }
-    loose = relaxed(task.formula)
+    loose = relax_formula(task.formula)
     for values in itertools.product(*(critical(by_functional[f]) for f in functionals)):
         at = dict(zip(functionals, values, strict=True))
         true, still_false = exactly(task.formula, at), not exactly(loose, at)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, complement, cuts, evaluate, relaxed
+from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, complement, cuts, evaluate, relax_formula
 
 LITERALS = st.builds(
     Cut,
@@ -57,5 +57,5 @@ def test_a_complement_holds_elsewhere_and_a_relaxed_formula_holds_where_it_did(f
     truth = evaluate(formula, holds, keys=keys)
     np.testing.assert_array_equal(evaluate(complement(formula), holds, keys=keys), ~truth)
     assert complement(complement(formula)) == formula
-    assert (evaluate(relaxed(formula), holds, keys=keys) >= truth).all()
-    assert all(literal.tolerance == 0 for literal in cuts(relaxed(formula)))
+    assert (evaluate(relax_formula(formula), holds, keys=keys) >= truth).all()
+    assert all(literal.tolerance == 0 for literal in cuts(relax_formula(formula)))

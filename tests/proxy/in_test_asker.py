@@ -8,7 +8,7 @@ from planner.catalog.model import Catalog, Value
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.scope.embedded import Embedded
-from planner.statements.classify import classify, held, split
+from planner.statements.classify import classify, classify_prepared, split
 from planner.statements.settings import SETTINGS, accuracy
 from proxy.pipeline.answering import read_part
 from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
@@ -39,18 +39,18 @@ class FixedAsker:
     def settings(self) -> Mapping[str, str]:
         return {setting.name: setting.default(self.catalog.defaults) for setting in SETTINGS}
 
-    def read(self, sql: str) -> tuple[StatementPart, ...]:
+    def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
         parts = []
         for part in split(sql):
             try:
                 statement = classify(part.text, self.catalog)
             except KeyholeError as error:
-                raise error.moved(offset=part.offset) from None
+                raise error.shift_position(offset=part.offset) from None
             parts.append(read_part(part.text, part.offset, statement))
         return tuple(parts)
 
-    def held(self, sql: str, *, in_sql: bool) -> str | None:
-        return held(sql, self.catalog, in_sql=in_sql)
+    def find_question(self, sql: str, *, in_sql: bool) -> str | None:
+        return classify_prepared(sql, self.catalog, in_sql=in_sql)
 
     def prepare(self, request: Request) -> Prepared:
         assert isinstance(request.utc, bool)

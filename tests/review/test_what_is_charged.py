@@ -14,7 +14,7 @@ from planner.question.plan import Plan
 from proxy.cli.check import check
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explained
+from proxy.pipeline.answering import explain_question
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.service.accounts import column_of
 from proxy.service.service import Service
@@ -91,8 +91,8 @@ def test_a_question_without_groups_is_answered_for_nothing(service: Service, key
     assert answer.keys.keys == ()
     assert answer.plan.worst_case_epsilon == 0
     assert service.balances(None).unit_spent_nano == 0
-    assert explained(service, _asked(service, sql), form="text")
-    assert explained(service, _asked(service, sql), form="json")
+    assert explain_question(service, _asked(service, sql), form="text")
+    assert explain_question(service, _asked(service, sql), form="json")
 
 
 def test_the_order_of_the_keys_does_not_choose(service: Service) -> None:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from planner.catalog.fault import Fault, Faults
 from planner.errors import KeyholeError
 from planner.policy.sections import PolicyDocument
-from planner.policy.stored_questions import numbered
+from planner.policy.stored_questions import number_parameters
 
 FILES = {".parquet": "read_parquet", ".csv": "read_csv"}  # relations that are files, and how DuckDB reads them
 NAME_PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
@@ -52,7 +52,7 @@ def _find_parameter_faults(policy: PolicyDocument) -> Faults:
                 fault = Fault("KH002", "is not a number", hint="Write a finite default.")
                 yield ("views", name, "parameters", parameter), fault
         try:
-            numbered(view.sql, view.parameters)
+            number_parameters(view.sql, view.parameters)
         except Fault as fault:
             yield ("views", name, "sql"), fault
         except KeyholeError as error:

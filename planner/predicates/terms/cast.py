@@ -33,20 +33,20 @@ def cast_term(node: exp.Cast, inner: ColumnTerm | None, within: RowScope) -> Col
         case SqlType.INTEGER if kind in _WIDTHS and integer_limit(column.declared).bit_length() <= _WIDTHS[kind]:
             return inner
         case SqlType.INTEGER | SqlType.NUMERIC if kind == "DECIMAL":
-            return replace(inner, compare=_retyped(inner, "DECIMAL"))
+            return replace(inner, compare=_retype(inner, "DECIMAL"))
         case SqlType.INTEGER if kind == "DOUBLE" and integer_limit(column.declared).bit_length() < _EXACT_DOUBLE:
             return replace(inner, compare=_as_doubles(inner), exact=False, plain=False)
         case SqlType.DOUBLE if kind == "DOUBLE":
             return plain_term(replace(column, declared="double precision"))
         case SqlType.DATE | SqlType.TIMESTAMP if kind == "TIMESTAMP":
-            return replace(inner, compare=_retyped(inner, "TIMESTAMP"))
+            return replace(inner, compare=_retype(inner, "TIMESTAMP"))
         case SqlType.TIMESTAMP if kind == "DATE":
             return truncated_term(node.this, inner, "day", within, of_dates=True)
         case _:
             return None
 
 
-def _retyped(inner: ColumnTerm, kind: str) -> Comparing:
+def _retype(inner: ColumnTerm, kind: str) -> Comparing:
     """A comparison whose quoted constants are of another type than the column."""
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:

@@ -31,30 +31,30 @@ def coalesced_term(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], wi
     equal = inner.compare("=", default, arguments[1]).true
     if not isinstance(equal, Compare):
         return None
-    shown = _seen(equal, inner.column)
+    shown = _see_condition(equal, inner.column)
     assert isinstance(shown, Compare)
     null, standing = IsNull(inner.column.name), {inner.column.name: shown.value}
 
-    def patched(found: Truth) -> Truth:
-        if evaluate(_seen(found.true, inner.column), standing) is True:
+    def patch(found: Truth) -> Truth:
+        if evaluate(_see_condition(found.true, inner.column), standing) is True:
             true = any_of((found.true, null))
             return Truth(true, found.false, found.false, true)
         false = any_of((found.false, null))
         return Truth(found.true, false, false, found.true)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
-        return UNKNOWN if constant is None else patched(inner.compare(operator, constant, at))
+        return UNKNOWN if constant is None else patch(inner.compare(operator, constant, at))
 
     plain_like = inner.like
 
     def like(pattern: str, at: exp.Expr) -> Truth:
         assert plain_like is not None
-        return patched(plain_like(pattern, at))
+        return patch(plain_like(pattern, at))
 
     return ColumnTerm(inner.column, compare, like=None if plain_like is None else like)
 
 
-def _seen(condition: Condition, column: Column) -> Condition:
+def _see_condition(condition: Condition, column: Column) -> Condition:
     """The condition on one column as its type sees it."""
     return as_double(condition) if column.sql_type is SqlType.DOUBLE else condition
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.catalog.model import Column, SqlType
-from planner.predicates.column_comparison import compared
+from planner.predicates.column_comparison import compare_column
 from planner.question.condition import Like, Not
 from planner.question.three_valued import Truth, known_unless_null
 from planner.values.model import Constant
@@ -35,7 +35,7 @@ def plain_term(column: Column) -> ColumnTerm | None:
         return None
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
-        return compared(column, operator, constant, at)
+        return compare_column(column, operator, constant, at)
 
     def like(pattern: str, _: exp.Expr) -> Truth:
         found = Like(column.name, pattern)

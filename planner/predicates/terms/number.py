@@ -5,9 +5,9 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.model import SqlType
-from planner.parser.tree import written
+from planner.parser.tree import write_node
 from planner.predicates.column_comparison import is_real
-from planner.predicates.row_scope import combined
+from planner.predicates.row_scope import combine_truths
 from planner.predicates.terms.model import ColumnTerm
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
@@ -20,7 +20,7 @@ def _numeric(constant: Constant, inner: ColumnTerm, by: Number, at: exp.Expr) ->
     found = number(constant.text, at) if isinstance(constant, Untyped) else constant
     whole = inner.column.sql_type is SqlType.INTEGER and by.integral
     if not isinstance(found, Number) or (isinstance(constant, Untyped) and whole and not found.integral):
-        raise wrong(at, f"{written(at)[:80]} is not a number of the type that it is compared with")
+        raise wrong(at, f"{write_node(at)[:80]} is not a number of the type that it is compared with")
     return found
 
 
@@ -71,11 +71,11 @@ def absolute_term(inner: ColumnTerm | None) -> ColumnTerm | None:
         opposite = Number(-value.value, value.integral)
         if operator in ("=", "<>"):
             sides = [inner.compare("=", found, at) for found in dict.fromkeys((value, opposite))]
-            equal = combined(sides, conjunction=False)
+            equal = combine_truths(sides, conjunction=False)
             if value.value < 0:
                 equal = known_unless_null(inner.column.name, true=any_of(()), false=Not(IsNull(inner.column.name)))
-            return equal if operator == "=" else equal.negated()
+            return equal if operator == "=" else equal.negate()
         sides = [inner.compare(operator, value, at), inner.compare(FLIPPED[operator], opposite, at)]
-        return combined(sides, conjunction=operator in ("<", "<="))
+        return combine_truths(sides, conjunction=operator in ("<", "<="))
 
     return ColumnTerm(inner.column, compare)

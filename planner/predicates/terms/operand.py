@@ -11,7 +11,7 @@ from sqlglot import exp
 from planner.catalog.model import SqlType
 from planner.parser.tree import bare
 from planner.predicates.infinite_times import written_term
-from planner.predicates.refusals import no_term, subquery_inside, unlisted
+from planner.predicates.refusals import no_term, subquery_inside, unlisted_refusal
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.cast import cast_term
 from planner.predicates.terms.coalesce import coalesced_term, without_nulls
@@ -19,7 +19,7 @@ from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.number import absolute_term, moved_term, scaled_term
 from planner.predicates.terms.text import text_term
 from planner.predicates.terms.time import extracted_term, later_term, truncated_term
-from planner.scope.names import referenced
+from planner.scope.names import find_column
 from planner.values.datetimes import step_name
 from planner.values.model import Number, Untyped, number
 
@@ -31,16 +31,18 @@ def operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
         return found
     if node.find(exp.Query):
         raise subquery_inside(node)
-    column = referenced(node, within.scope)
+    column = find_column(node, within.scope)
     if column is not None:
-        raise unlisted(node, f'column "{column.name}" has type {column.declared}, which row conditions cannot use')
+        raise unlisted_refusal(
+            node, f'column "{column.name}" has type {column.declared}, which row conditions cannot use'
+        )
     raise no_term(node)
 
 
 def term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
     """The term that an expression is; None if it is none. Raises KH201 for unknown names, KH205, KH212."""
     node = bare(node)
-    column = referenced(node, within.scope)
+    column = find_column(node, within.scope)
     if column is not None:
         return written_term(column, node, within.scope)
     match node:

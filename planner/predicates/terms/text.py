@@ -5,9 +5,9 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.model import Column, SqlType
-from planner.parser.tree import written
-from planner.predicates.letter_case import escaped, lowered_spellings
-from planner.predicates.refusals import unlisted
+from planner.parser.tree import write_node
+from planner.predicates.letter_case import escape_pattern, lowered_spellings
+from planner.predicates.refusals import unlisted_refusal
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.model import ColumnTerm, Comparing, LikePattern
 from planner.question.condition import Compare, IsNull, Like, Not, Within, all_of, any_of
@@ -23,7 +23,7 @@ def text_term(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> Col
         return None
     column = inner.column
     if isinstance(node, exp.Lower):
-        return ColumnTerm(column, _lowered(column, node), like=_lowered_like(column))
+        return ColumnTerm(column, _compare_lowered(column, node), like=_lowered_like(column))
     length = _length(node, within)
     if length is None:
         return None
@@ -37,9 +37,11 @@ def text_term(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> Col
         if len(text) > length:
             equal = known_unless_null(column.name, true=any_of(()), false=Not(IsNull(column.name)))
         else:
-            found = Like(column.name, f"%{escaped(text)}" if isinstance(node, exp.Right) else f"{escaped(text)}%")
+            found = Like(
+                column.name, f"%{escape_pattern(text)}" if isinstance(node, exp.Right) else f"{escape_pattern(text)}%"
+            )
             equal = known_unless_null(column.name, true=found, false=Not(found))
-        return equal if operator == "=" else equal.negated()
+        return equal if operator == "=" else equal.negate()
 
     return ColumnTerm(column, compare)
 
@@ -62,13 +64,13 @@ def _compared_text(operator: str, constant: Constant, at: exp.Expr) -> str | Non
         return None
     text = text_of(constant)
     if text is None or "\x00" in text:
-        raise wrong(at, f"{written(at)[:80]} is not text")
+        raise wrong(at, f"{write_node(at)[:80]} is not text")
     if operator not in ("=", "<>"):
-        raise unlisted(at, "the order of texts depends on a collation", hint="Use =, <>, IN or LIKE.")
+        raise unlisted_refusal(at, "the order of texts depends on a collation", hint="Use =, <>, IN or LIKE.")
     return text
 
 
-def _lowered(column: Column, node: exp.Expr) -> Comparing:
+def _compare_lowered(column: Column, node: exp.Expr) -> Comparing:
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         text = _compared_text(operator, constant, at)
         if text is None:
@@ -76,7 +78,7 @@ def _lowered(column: Column, node: exp.Expr) -> Comparing:
         spelled = ["".join(parts(found)[i] or "" for i in range(len(text))) for found in
                    lowered_spellings(list(text), node)]  # fmt: skip
         equal = one_of(column, spelled)
-        return equal if operator == "=" else equal.negated()
+        return equal if operator == "=" else equal.negate()
 
     return compare
 

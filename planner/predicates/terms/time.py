@@ -6,14 +6,14 @@ from math import floor
 from sqlglot import exp
 
 from planner.catalog.model import Column, SqlType
-from planner.parser.tree import bare, written
-from planner.predicates.column_comparison import compared
-from planner.predicates.refusals import unlisted
-from planner.predicates.row_scope import RowScope, combined
+from planner.parser.tree import bare, write_node
+from planner.predicates.column_comparison import compare_column
+from planner.predicates.refusals import unlisted_refusal
+from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.model import ColumnTerm
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.values.datetimes import STEPS, date_out_of_range, instant, midnight, moment, shifted, truncate_to_unit
+from planner.values.datetimes import STEPS, date_out_of_range, instant, midnight, moment, shift_moment, truncate_to_unit
 from planner.values.model import Constant, Number, Span, Untyped, number, wrong
 
 
@@ -27,22 +27,22 @@ def _moment(constant: Constant, at: exp.Expr) -> datetime | None:
         case date():
             return midnight(constant)
         case _:
-            raise wrong(at, f"{written(at)[:80]} is not a date or timestamp")
+            raise wrong(at, f"{write_node(at)[:80]} is not a date or timestamp")
 
 
-def _stepped(
+def _compare_step(
     column: Column, operator: str, start: datetime, following: datetime, at: exp.Expr, *, whole: bool
 ) -> Truth:
     """A step function of a time: `start` to `following` is the step that holds the constant, which is it if `whole`."""
     if operator in ("=", "<>"):
         if whole:
-            sides = (compared(column, ">=", start, at), compared(column, "<", following, at))
-            equal = combined(sides, conjunction=True)
+            sides = (compare_column(column, ">=", start, at), compare_column(column, "<", following, at))
+            equal = combine_truths(sides, conjunction=True)
         else:
             equal = known_unless_null(column.name, true=any_of(()), false=Not(IsNull(column.name)))
-        return equal if operator == "=" else equal.negated()
+        return equal if operator == "=" else equal.negate()
     edge = start if whole and operator in (">=", "<") else following
-    return compared(column, ">=" if operator in (">", ">=") else "<", edge, at)
+    return compare_column(column, ">=" if operator in (">", ">=") else "<", edge, at)
 
 
 def _times(node: exp.Expr, inner: ColumnTerm | None) -> tuple[Column, bool] | None:
@@ -65,11 +65,11 @@ def truncated_term(
     column, local = found
     local = local or of_dates
     if not local and not within.given.utc:
-        raise unlisted(
+        raise unlisted_refusal(
             node,
             f'date_trunc of the date "{column.name}" is a timestamp with time zone',
             detail="What it is compared with depends on the session's TimeZone, which is not UTC here.",
-            hint=f"Write date_trunc('{unit}', {written(node)}::timestamp), or SET TimeZone TO 'UTC' first.",
+            hint=f"Write date_trunc('{unit}', {write_node(node)}::timestamp), or SET TimeZone TO 'UTC' first.",
         )
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
@@ -79,14 +79,14 @@ def truncated_term(
         if of_dates and isinstance(constant, Untyped):
             value = midnight(value.date())
         start = truncate_to_unit(value, unit)
-        return _stepped(column, operator, start, _next(start, STEPS[unit], at), at, whole=start == value)
+        return _compare_step(column, operator, start, _next(start, STEPS[unit], at), at, whole=start == value)
 
     return ColumnTerm(column, compare)
 
 
 def _next(start: datetime, step: Span, at: exp.Expr) -> datetime:
     try:
-        return shifted(start, step, 1)
+        return shift_moment(start, step, 1)
     except (ValueError, OverflowError):
         raise date_out_of_range(at) from None
 
@@ -109,17 +109,17 @@ def extracted_term(node: exp.Extract, inner: ColumnTerm | None, within: RowScope
             return UNKNOWN
         value = number(constant.text, at) if isinstance(constant, Untyped) else constant
         if not isinstance(value, Number):
-            raise wrong(at, f"{written(at)[:80]} is not a number")
+            raise wrong(at, f"{write_node(at)[:80]} is not a number")
         below = floor(value.value)
         if part == "year":
             if not 2 <= below <= 9998:
-                raise wrong(at, f"the year {written(at)[:80]} is out of range")
+                raise wrong(at, f"the year {write_node(at)[:80]} is out of range")
             start, step = datetime(below, 1, 1), STEPS["year"]
         else:
             if abs(below) > _FARTHEST_SECONDS or below != value.value:
-                raise wrong(at, f"{written(at)[:80]} is no whole number of seconds between 1698 and 2242")
+                raise wrong(at, f"{write_node(at)[:80]} is no whole number of seconds between 1698 and 2242")
             start, step = _EPOCH + timedelta(seconds=below), _MICROSECOND
-        return _stepped(column, operator, start, _next(start, step, at), at, whole=below == value.value)
+        return _compare_step(column, operator, start, _next(start, step, at), at, whole=below == value.value)
 
     return ColumnTerm(column, compare)
 
@@ -143,7 +143,7 @@ def later_term(inner: ColumnTerm, by: Constant, sign: int) -> ColumnTerm | None:
         if of_dates and isinstance(constant, Untyped):
             value = midnight(value.date())
         try:
-            return compared(inner.column, operator, shifted(value, apart, -sign), at)
+            return compare_column(inner.column, operator, shift_moment(value, apart, -sign), at)
         except (ValueError, OverflowError):
             raise date_out_of_range(at) from None
 

@@ -156,12 +156,12 @@ def test_reading_a_path_charges_the_reader_alone_and_stores_an_answer(ledger: Le
     spent = per_key([NANO, NANO, 0])
     caps = limits(2 * NANO, analyst_per_predicate=2 * NANO)
     with pytest.raises(LedgerMisuse):
-        ledger.read(replace(asked, shared=True), caps, spent=spent, answer=b"FR", reading=(state,))
+        ledger.charge_reading(replace(asked, shared=True), caps, spent=spent, answer=b"FR", reading=(state,))
     with pytest.raises(PathTaken):
-        ledger.read(asked, caps, spent=spent, answer=b"FR", reading=(replace(state, identity="count"),))
+        ledger.charge_reading(asked, caps, spent=spent, answer=b"FR", reading=(replace(state, identity="count"),))
     with pytest.raises(OverBudget):
-        ledger.read(asked, limits(analyst_per_predicate=NANO), spent=spent, answer=b"FR", reading=(state,))
-    ledger.read(asked, caps, spent=spent, answer=b"FR", reading=(state,))
+        ledger.charge_reading(asked, limits(analyst_per_predicate=NANO), spent=spent, answer=b"FR", reading=(state,))
+    ledger.charge_reading(asked, caps, spent=spent, answer=b"FR", reading=(state,))
     assert ledger.find_paths(PATHS, "v1")["sum of amount"].questions == 2
     assert spent_on(ledger, caps) == (NANO,) * 3
     assert spent_on(ledger, caps, "bob") == (NANO, NANO, 0)
@@ -170,7 +170,7 @@ def test_reading_a_path_charges_the_reader_alone_and_stores_an_answer(ledger: Le
     assert (stored.answer, stored.held) == (b"FR", True)
     hers = ledger.find_answer("q2", "v1", analyst="ann")
     assert hers is not None
-    ledger.charge_reader(hers.reading("ann"), limits(), answer=hers)
+    ledger.charge_reader(hers.charge_of_reading("ann"), limits(), answer=hers)
     assert spent_on(ledger, caps, "ann") == (2 * NANO, 2 * NANO, NANO)
     assert spent_on(ledger, caps) == (NANO,) * 3
     assert ledger.verify() == 6
@@ -180,9 +180,9 @@ def test_values_can_be_read_while_another_question_continues_the_path(ledger: Le
     state = drawn(ledger, losses=[NANO] * 3)
     reservation = ledger.reserve(sharper(state), limits(20 * NANO))
     asked = charge(NANO, question="q3", analyst="eve", shared=False)
-    ledger.read(asked, limits(), spent=all_of(asked), answer=b"FR", reading=(state,))
+    ledger.charge_reading(asked, limits(), spent=all_of(asked), answer=b"FR", reading=(state,))
     ledger.commit(reservation, per_key([3 * NANO] * 3, fresh=[2 * NANO] * 3), None, paths=PATHS)
-    ledger.read(replace(asked, question="q4"), limits(), spent=all_of(asked), answer=b"FR", reading=(state,))
+    ledger.charge_reading(replace(asked, question="q4"), limits(), spent=all_of(asked), answer=b"FR", reading=(state,))
     assert ledger.verify() == 8
 
 

@@ -164,19 +164,19 @@ def test_nobody_has_keys_without_end(ledger: Ledger, monkeypatch: pytest.MonkeyP
 
 def test_only_who_paid_or_read_is_given_a_stored_answer(ledger: Ledger) -> None:
     reservation = ledger.reserve(CHARGE, LIMITS)
-    assert ledger.idempotency.stored(reservation.id, analyst="ada") is None
+    assert ledger.idempotency.find_answer(reservation.id, analyst="ada") is None
     ledger.commit(reservation, Spent.uniform(500, unit_epsilon_nano=0), b"answer")
-    ada = ledger.idempotency.stored(reservation.id, analyst="ada")
+    ada = ledger.idempotency.find_answer(reservation.id, analyst="ada")
     assert ada is not None
     assert ada.answer == b"answer"
-    assert ledger.idempotency.stored(reservation.id, analyst="bob") is None
-    assert ledger.idempotency.stored("0" * 32, analyst="ada") is None
+    assert ledger.idempotency.find_answer(reservation.id, analyst="bob") is None
+    assert ledger.idempotency.find_answer("0" * 32, analyst="ada") is None
     found = ledger.find_answer("question", "v1", analyst="bob")
     assert found is not None
     attempt = ledger.idempotency.begin("bob", "k", request="r", lease=LEASE, keep=KEEP)
     assert isinstance(attempt, Attempt)
-    ledger.charge_reader(found.reading("bob"), LIMITS, answer=found, attempt=attempt)
-    assert ledger.idempotency.stored(reservation.id, analyst="bob") is not None
+    ledger.charge_reader(found.charge_of_reading("bob"), LIMITS, answer=found, attempt=attempt)
+    assert ledger.idempotency.find_answer(reservation.id, analyst="bob") is not None
     read = ledger.idempotency.begin("bob", "k", request="r", lease=LEASE, keep=KEEP)
     assert isinstance(read, Earlier)
     assert (read.state, read.answer) == (AttemptState.ANSWERED, reservation.id)

@@ -103,7 +103,7 @@ def test_what_is_read_of_noise_paths_is_read_once(ledger: Ledger, other: Ledger)
     asked = charge(NANO, question="q2", analyst="bob", shared=False)
 
     def read(one: Ledger) -> None:
-        one.read(asked, limits(), spent=all_of(asked), answer=b"FR", reading=(state,), once_within=WITHIN)
+        one.charge_reading(asked, limits(), spent=all_of(asked), answer=b"FR", reading=(state,), once_within=WITHIN)
 
     read(ledger)
     with pytest.raises(Repeated):
@@ -166,12 +166,12 @@ def test_a_reader_who_came_to_hold_another_answer_is_told_that_one_and_not_charg
     assert (found.answer, found.held) == (b"hers", False)
     ledger.commit(own, all_of(own.charge), b"his")
     with pytest.raises(Repeated):
-        ledger.charge_reader(found.reading("bob"), limits(), answer=found)
+        ledger.charge_reader(found.charge_of_reading("bob"), limits(), answer=found)
     assert ledger.verify() == 4
     again = ledger.find_answer("q1", "v1", analyst="bob", once_within=WITHIN)
     assert again is not None
     assert (again.answer, again.held) == (b"his", True)
-    assert ledger.charge_reader(again.reading("bob"), limits(), answer=again) is None
+    assert ledger.charge_reader(again.charge_of_reading("bob"), limits(), answer=again) is None
 
 
 def test_a_reader_with_an_own_run_under_way_waits_for_its_answer_and_is_not_charged(
@@ -189,14 +189,14 @@ def test_a_reader_with_an_own_run_under_way_waits_for_its_answer_and_is_not_char
         with pytest.raises(Repeated):
             one.find_answer("q1", "v1", analyst="bob", once_within=WITHIN)
         with pytest.raises(Repeated):
-            one.charge_reader(found.reading("bob"), limits(), answer=found, once_within=WITHIN)
+            one.charge_reader(found.charge_of_reading("bob"), limits(), answer=found, once_within=WITHIN)
         assert one.find_answer("q1", "v1", analyst="ann", once_within=WITHIN) is not None
         assert one.find_answer("q1", "v1", analyst="eve", once_within=WITHIN) is not None
     assert other.verify() == 5
     with suppress(ZeroDivisionError), ledger.at_work(own):
         raise ZeroDivisionError
     assert ledger.find_answer("q1", "v1", analyst="bob", once_within=WITHIN) == found
-    assert ledger.charge_reader(found.reading("bob"), limits(), answer=found, once_within=WITHIN) is not None
+    assert ledger.charge_reader(found.charge_of_reading("bob"), limits(), answer=found, once_within=WITHIN) is not None
 
 
 def test_of_many_at_once_one_reserves(ledger_url: str) -> None:

@@ -142,11 +142,11 @@ def test_a_stored_answer_is_read_by_others_only_once_its_question_is_approved(le
     stored = ledger.find_answer("q1", "v1", analyst="bob")
     assert stored is not None
     with pytest.raises(NotApproved):
-        ledger.charge_reader(stored.reading("bob"), since, answer=stored)
-    assert ledger.charge_reader(stored.reading("ann"), since, answer=stored) is None
+        ledger.charge_reader(stored.charge_of_reading("bob"), since, answer=stored)
+    assert ledger.charge_reader(stored.charge_of_reading("ann"), since, answer=stored) is None
     assert ledger.verify() == 2
     ledger.owner.approve("q1", **BY)
-    assert ledger.charge_reader(stored.reading("bob"), since, answer=stored) is not None
+    assert ledger.charge_reader(stored.charge_of_reading("bob"), since, answer=stored) is not None
 
 
 def test_a_window_lets_balances_start_anew_but_for_what_is_open(ledger_url: str) -> None:
@@ -256,7 +256,7 @@ def test_history_and_export_list_everything(ledger: Ledger) -> None:
     ledger.commit(second, per_key([NANO, 0, 0], fresh=[2, 0, 1]), None)
     stored = ledger.find_answer("q1", "v1", analyst="bob")
     assert stored is not None
-    ledger.charge_reader(stored.reading("bob"), caps, answer=stored)
+    ledger.charge_reader(stored.charge_of_reading("bob"), caps, answer=stored)
     dead = ledger.reserve(charge(NANO), caps)
     ledger.owner.settle(dead.id, untouched=False, by="owner", why="killed")
     ledger.owner.grant(grant(BalanceScope.PER_UNIT), **BY)

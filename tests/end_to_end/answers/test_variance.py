@@ -98,7 +98,7 @@ def true_keys(having: str, table: Table, keys: tuple[str, ...], judges: Engines)
 
 
 def literal_holds(values: Integers, relaxed: bool, cut: Cut) -> Booleans:
-    return (cut.relaxed() if relaxed else cut).holds(values[cut.functional])
+    return (cut.relax() if relaxed else cut).holds(values[cut.functional])
 
 
 def returned_by(question: Question, judges: Engines, *, relaxed: bool) -> Iterator[set[Key]]:

@@ -22,7 +22,7 @@ from proxy.pipeline import claim as charging
 from proxy.pipeline import ledger_verbs as spending
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explained, explained_document
+from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.pipeline.virtual_rows import virtual_rows
 from proxy.service.service import Service
@@ -57,7 +57,7 @@ class Room:
         return pipeline.answer(self.service, pipeline.prepare(self.service, asked), asked)
 
     def explain(self, sql: str, who: str = "ada", **settings: str) -> tuple[str, ...]:
-        return explained(self.service, self.asked(sql, who, **settings), form="text")
+        return explain_question(self.service, self.asked(sql, who, **settings), form="text")
 
     @property
     def last(self) -> AskedQuestion:
@@ -322,8 +322,8 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         asked = here.asked(BUSY.format(1000), tolerance="2%")
         plan = pipeline.prepare(here.service, asked)
         claim = charging.claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
-        memory = reuse.remembered(here.service, claim)
-        paid = spending.reserve(here.service, claim, reuse.laid(claim, memory, wanted=True))
+        memory = reuse.recall_paths(here.service, claim)
+        paid = spending.reserve(here.service, claim, reuse.on_earlier_noise(claim, memory, wanted=True))
         assert paid.on_paths is not None
         with (
             pytest.raises(KeyholeError, match="data version changed"),
@@ -335,7 +335,7 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         assert here.ask(BUSY.format(1000), tolerance="1%").noise is None
         assert here.last.charge.continuing is None
         # whoever did not notice in time draws noise of its own, too
-        late = spending.reserve(here.service, claim, reuse.laid(claim, memory, wanted=True))
+        late = spending.reserve(here.service, claim, reuse.on_earlier_noise(claim, memory, wanted=True))
         assert late.on_paths is None
         here.service.ledger.verify()
 
@@ -348,12 +348,12 @@ def test_what_is_known_settles_nothing_for_a_question_that_would_else_draw_anew(
         asked = here.asked(BUSY.format(1001))
         plan = pipeline.prepare(here.service, asked)
         claim = charging.claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
-        memory = reuse.remembered(here.service, claim)
-        on_paths = reuse.laid(claim, memory, wanted=True)
+        memory = reuse.recall_paths(here.service, claim)
+        on_paths = reuse.on_earlier_noise(claim, memory, wanted=True)
         assert on_paths is not None
         assert on_paths.free
         assert not on_paths.told
-        assert reuse.told(on_paths, noise=here.service.noise) is None
+        assert reuse.answer_from_known(on_paths, noise=here.service.noise) is None
         assert settle(on_paths.continuation, noise=here.service.noise) is not None
         here.service.ledger.reserve(on_paths.claim.charge, on_paths.claim.limits)
         answer = here.ask(BUSY.format(1002))
@@ -421,11 +421,11 @@ def test_nothing_of_anothers_outcomes_shows_where_analysts_have_caps(tmp_path: P
                 claim = charging.claim(
                     plan, here.service.catalog, asked=asked, version=here.service.version(plan.question.table)
                 )
-                memory = reuse.remembered(here.service, claim)
-                found = reuse.laid(claim, memory, wanted=True)
+                memory = reuse.recall_paths(here.service, claim)
+                found = reuse.on_earlier_noise(claim, memory, wanted=True)
                 assert found is not None
                 view.append((found.everybody, found.claim.charge.own_amounts, found.earlier, found.continues))
-                assert reuse.told(found, noise=here.service.noise) is None
+                assert reuse.answer_from_known(found, noise=here.service.noise) is None
             seen.append(view)
     assert hers[0] != hers[1]
     assert seen[0] == seen[1]
@@ -470,8 +470,8 @@ def test_what_a_question_meets_does_not_follow_from_the_noise(tmp_path: Path) ->
                 plan = pipeline.prepare(here.service, asked)
                 version = here.service.version(plan.question.table)
                 claim = charging.claim(plan, here.service.catalog, asked=asked, version=version)
-                memory = reuse.remembered(here.service, claim)
-                found = reuse.laid(claim, memory, wanted=True)
+                memory = reuse.recall_paths(here.service, claim)
+                found = reuse.on_earlier_noise(claim, memory, wanted=True)
                 if found is not None:
                     known.append(settle(found.continuation, noise=SeededNoise(seed)) is not None)
                     seen.append((found.continues, found.told, found.free, found.claim.plan.worst_case_epsilon))
@@ -502,7 +502,7 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
             plan = pipeline.prepare(here.service, asked)
             version = here.last.charge.family.version
             claim = charging.claim(plan, here.service.catalog, asked=asked, version=version)
-            found = reuse.laid(claim, reuse.remembered(here.service, claim), wanted=True)
+            found = reuse.on_earlier_noise(claim, reuse.recall_paths(here.service, claim), wanted=True)
             assert found is not None
             assert found.continues
             settled.add(settle(found.continuation, noise=SeededNoise(seed)) is not None)

@@ -22,12 +22,12 @@ from mechanisms.audit.auditor import (
     audit_mechanism,
     audit_reuse,
     audit_tasks,
+    claim_always,
     critical_neighbours,
-    released,
 )
 from mechanisms.audit.events import Transcripts, epsilon_from_below
 from mechanisms.formula import Booleans, Cut, Integers
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continued
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continue_on
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.noise.gradual_release import release_chain
 from mechanisms.protocol import Mechanism
@@ -66,8 +66,8 @@ def streams(
     first, second = pair
     return Neighbours(
         description=f"{first} and {second}",
-        first=released(draw_from(first), epsilon=epsilon),
-        second=released(draw_from(second), epsilon=epsilon),
+        first=claim_always(draw_from(first), epsilon=epsilon),
+        second=claim_always(draw_from(second), epsilon=epsilon),
     )
 
 
@@ -153,8 +153,8 @@ def test_an_understated_loss_ex_post_is_flagged() -> None:
 def refinement(draw_from: Callable[[int], Callable[[int], Integers]]) -> AuditReport:
     pair = Neighbours(
         description="values 0 and 1",
-        first=released(draw_from(0), epsilon=1.0),
-        second=released(draw_from(1), epsilon=1.0),
+        first=claim_always(draw_from(0), epsilon=1.0),
+        second=claim_always(draw_from(1), epsilon=1.0),
     )
     return audit("refinement", [pair], samples=SAMPLES)
 
@@ -199,7 +199,7 @@ def test_two_refinements_of_one_value_are_flagged(twice: bool) -> None:
         def draw(samples: int) -> Transcripts:
             aggregates = np.full((1, samples), value, dtype=np.int64)
             first = Keyhole().decide(coarse, aggregates, noise=noise)
-            question = continued(fine, first.paths)
+            question = continue_on(fine, first.paths)
             assert question is not None
             later = [carry_on(question, aggregates, noise=noise) for _ in range(1 + twice)]
             paths = [path for outcome in later for path in outcome.paths if path is not None]
@@ -365,7 +365,7 @@ def test_parts_of_sensitivities(understated: bool) -> None:
             drawn = [noise.discrete_laplace(rate=test.rate, size=samples) for test in calibration.tests]
             return np.stack([value + one for value, one in zip(values, drawn, strict=True)], axis=1)
 
-        return released(draw, epsilon=calibration.worst_case_epsilon)
+        return claim_always(draw, epsilon=calibration.worst_case_epsilon)
 
     pair = Neighbours(description="one row", first=release((20, 30)), second=release((24, 31)))
     assert audit("parts", [pair], samples=SAMPLES).flagged == understated

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, MOST_RATES, Continuation, carry_on, continued, settle
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, MOST_RATES, Continuation, carry_on, continue_on, settle
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import DecisionTask, FunctionalTest, Mechanism, NoisePath, Outcome
@@ -57,7 +57,7 @@ def alike(*values: int, keys: int = KEYS) -> Integers:
 
 
 def laid(mechanism: Mechanism, task: DecisionTask, paths: tuple[NoisePath | None, ...]) -> Continuation:
-    found = continued(mechanism.calibrate(task), paths)
+    found = continue_on(mechanism.calibrate(task), paths)
     assert found is not None
     return found
 
@@ -220,7 +220,7 @@ def test_paths_only_grow_at_the_top(first: str, questions: list[tuple[str, int, 
         mechanism = MECHANISMS[name]
         task = task_of(count(cut, tolerance, above=above), fnr=share, fpr=share)
         assert path is not None
-        question = continued(mechanism.calibrate(task), (path,))
+        question = continue_on(mechanism.calibrate(task), (path,))
         if question is None:
             continue
         assert question.calibration.fnr is not None
@@ -275,7 +275,7 @@ def test_any_questions_on_one_path_keep_their_bounds(seed: int) -> None:
             fpr=chosen.choice((0.4, 0.05, 1e-6)),
         )
         mechanism = chosen.choice((PROGRESSIVE, KEYHOLE))
-        question = continued(mechanism.calibrate(task), paths)
+        question = continue_on(mechanism.calibrate(task), paths)
         if question is None:
             outcome = mechanism.decide(mechanism.calibrate(task), values, noise=SeededNoise(turn))
         else:
@@ -461,27 +461,27 @@ def test_noise_on_block_indices_leaves_no_path() -> None:
     assert calibration.tests[0].block > 1
     outcome = PROGRESSIVE.decide(calibration, alike(100, keys=5), noise=SeededNoise(1))
     assert outcome.paths == (None,)
-    assert continued(calibration, outcome.paths) is None
+    assert continue_on(calibration, outcome.paths) is None
 
 
 def test_long_paths_grow_no_longer() -> None:
     rates = tuple(Fraction(level, 1 << 20) for level in range(1, MOST_RATES + 1))
     path = NoisePath(rates=rates, values=np.zeros((MOST_RATES, 1), dtype=np.int64), reached=np.zeros(1, dtype=np.int8))
-    assert continued(PROGRESSIVE.calibrate(task_of(count())), (path,)) is None
-    assert continued(PROGRESSIVE.calibrate(task_of(count(tolerance=500_000))), (path,)) is not None
+    assert continue_on(PROGRESSIVE.calibrate(task_of(count())), (path,)) is None
+    assert continue_on(PROGRESSIVE.calibrate(task_of(count(tolerance=500_000))), (path,)) is not None
 
 
 def test_other_mechanisms_are_not_continued() -> None:
     before = asked(PROGRESSIVE, task_of(count()), alike(100, keys=5), seed=1)
     assert Tslm.name not in CONTINUABLE
-    assert continued(Tslm().calibrate(task_of(count())), before.paths) is None
+    assert continue_on(Tslm().calibrate(task_of(count())), before.paths) is None
 
 
 def test_paths_are_of_the_questions_keys() -> None:
     calibration = PROGRESSIVE.calibrate(task_of(count()))
     before = asked(PROGRESSIVE, task_of(count()), alike(100, keys=5), seed=1)
     with pytest.raises(ValueError, match="one path or None for each functional"):
-        continued(calibration, (*before.paths, None))
+        continue_on(calibration, (*before.paths, None))
     with pytest.raises(ValueError, match="of the same keys"):
         carry_on(laid(PROGRESSIVE, task_of(count()), before.paths), alike(100, keys=6), noise=SeededNoise(1))
 

@@ -15,7 +15,7 @@ from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import DecisionTask, Unachievable
-from mechanisms.three_valued import mattering, settled
+from mechanisms.three_valued import find_undecided, settle_formula
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from tests.effort import examples
 from tests.seeded_noise import SeededNoise
@@ -255,8 +255,8 @@ def test_short_cuts_are_sound_on_every_tree(formula: Formula) -> None:
     """A settled answer is the answer of every completion; a functional that can change it is never left out."""
     for known, value, moving in every_state(formula):
         verdicts = {cut: np.array([verdict], dtype=np.int8) for cut, verdict in known.items()}
-        assert settled(formula, verdicts, keys=1)[0] in (value, 0)
-        asked = mattering(formula, verdicts, keys=1)
+        assert settle_formula(formula, verdicts, keys=1)[0] in (value, 0)
+        asked = find_undecided(formula, verdicts, keys=1)
         assert moving <= {functional for functional, matters in asked.items() if matters[0]}
 
 
@@ -282,6 +282,6 @@ def test_short_cuts_are_exact_on_disjunctions_of_conjunctions_and_their_duals(
         turned = AllOf(tuple(map(AnyOf, terms)))
     for known, value, moving in every_state(turned):
         verdicts = {cut: np.array([verdict], dtype=np.int8) for cut, verdict in known.items()}
-        assert settled(turned, verdicts, keys=1)[0] == value
-        asked = mattering(turned, verdicts, keys=1)
+        assert settle_formula(turned, verdicts, keys=1)[0] == value
+        asked = find_undecided(turned, verdicts, keys=1)
         assert moving == {functional for functional, matters in asked.items() if matters[0]}

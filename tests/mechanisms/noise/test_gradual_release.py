@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from mechanisms.certified import not_risen, unchanged
+from mechanisms.certified import chance_unchanged, not_risen
 from mechanisms.formula import Integers
 from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, system_noise
@@ -119,7 +119,7 @@ def test_certified_digits_agree_with_decimal_arithmetic() -> None:
             same = ((1 - a1) / (1 - a2)) ** 2 * a2 / a1
             stays = (1 - a1**2) / (1 - a1 * a2) * a2 / a1
             for bits in (8, 72, 136, 300):
-                assert unchanged(coarse=coarse, fine=fine).prefix(bits) == int(same * Decimal(2) ** bits)
+                assert chance_unchanged(coarse=coarse, fine=fine).prefix(bits) == int(same * Decimal(2) ** bits)
                 assert not_risen(coarse=coarse, fine=fine).prefix(bits) == int(stays * Decimal(2) ** bits)
 
 
@@ -231,7 +231,7 @@ def test_refinement_keeps_shapes_and_large_values() -> None:
 def test_chance_of_no_change_is_the_certified_one() -> None:
     """500,000 refinements of zero; false alarm 1e-8 per side."""
     coarse, fine = Fraction(1, 4), Fraction(1, 3)
-    stays = float(Fraction(unchanged(coarse=coarse, fine=fine).prefix(60), 1 << 60))
+    stays = float(Fraction(chance_unchanged(coarse=coarse, fine=fine).prefix(60), 1 << 60))
     expected = (stays + (1 - stays) * mass(0.25, 0)) * mass(1 / 3, 0) / mass(0.25, 0)
     finer = refine(np.zeros(500_000, dtype=np.int64), coarse=coarse, fine=fine, noise=system_noise())
     same = int((finer == 0).sum())

@@ -13,7 +13,7 @@ from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import DecisionTask, FunctionalTest, Knowledge, Mechanism, Unachievable
 from mechanisms.published.dppwlm import Dppwlm
 from mechanisms.published.expected_undecided import expected_undecided, undecided_chances, upper_tail_of_sum
-from mechanisms.published.looks import last_look, missed, wrong
+from mechanisms.published.looks import chance_missed, last_look, wrong
 from mechanisms.published.mim import (
     Mim,
     MimBaseline,
@@ -160,7 +160,7 @@ def test_decision_and_stopping_level_lose_no_more_than_the_level(distance: int) 
 
 def test_union_bounds_are_above_the_exact_rates() -> None:
     for distance in (1, 2, 5):
-        assert sum(reject for reject, _ in path_of(TIGHT, distance)) <= missed(TIGHT, distance) <= 0.05
+        assert sum(reject for reject, _ in path_of(TIGHT, distance)) <= chance_missed(TIGHT, distance) <= 0.05
     for distance in (-12, -20):
         assert sum(accept for _, accept in path_of(TIGHT, distance)) <= wrong(TIGHT, distance) <= 0.05
 
@@ -241,7 +241,7 @@ def test_the_published_schedule(sensitivity: int, tolerance: int) -> None:
     assert float(rates[0]) <= 1e-5 / sensitivity * 1.001
     factors = [float(fine / coarse) for coarse, fine in pairwise(rates)]
     assert factors == pytest.approx([factors[0]] * 3, rel=1e-6)
-    assert missed(test, 1) <= 0.05
+    assert chance_missed(test, 1) <= 0.05
     assert wrong(test, -tolerance) <= 0.05
 
 

@@ -13,7 +13,7 @@ from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import DecisionTask, Look, Unachievable
 from mechanisms.published.dppwlm import Dppwlm, DppwlmBounded, worst_rates
 from mechanisms.published.ppwlm import ppwlm_test, published_look
-from mechanisms.published.share_carryover import missing, returning, worst_of_any_rule
+from mechanisms.published.share_carryover import worst_of_any_rule, zones_of_misses, zones_of_returns
 from mechanisms.threshold.joint_loss import all_at_once
 from tests.effort import examples
 from tests.mechanisms.threshold.crossing_by_hand import worst_rule
@@ -31,7 +31,7 @@ def bound(levels: list[Fraction], *, share: float, fine_steps: int, cells: int, 
     def look_of(rate: Fraction, parts: int) -> Look:
         return published_look(rate, share=share * parts / len(levels))
 
-    zones = missing if tolerance is None else returning(tolerance)
+    zones = zones_of_misses if tolerance is None else zones_of_returns(tolerance)
     return worst_of_any_rule(levels, fine_steps=fine_steps, look_of=look_of, zones_of=zones, cells=cells)
 
 

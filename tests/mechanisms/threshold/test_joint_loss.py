@@ -14,7 +14,7 @@ from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.noise.discrete_laplace import mass
 from mechanisms.protocol import DecisionTask, Exposure, Mechanism
-from mechanisms.threshold.joint_loss import all_at_once, joint_loss, joint_losses, sets_at_once, undominated
+from mechanisms.threshold.joint_loss import all_at_once, drop_dominated, joint_loss, joint_losses, sets_at_once
 from tests.effort import examples
 from tests.seeded_noise import SeededNoise
 
@@ -40,7 +40,7 @@ def test_the_dearest_exposure() -> None:
 def test_leaving_out_what_others_cover_changes_no_loss(
     exposures: tuple[Exposure, ...], epsilons: list[Fraction]
 ) -> None:
-    kept = undominated(exposures)
+    kept = drop_dominated(exposures)
     assert set(kept) <= set(exposures)
     assert joint_loss(epsilons, kept) == joint_loss(epsilons, exposures)
     for one in kept:

@@ -20,13 +20,13 @@ from mechanisms.threshold.three_zone import (
     Schedule,
     affordable,
     calibrate_three_zone,
+    chance_missed,
     crossing_of,
     exact_acceptance,
     exact_at,
     exact_rejection,
     expected_rate,
     foresee_three_zone,
-    missed,
     wrong,
 )
 from tests.effort import examples
@@ -101,7 +101,7 @@ def test_closed_form_equals_forward_dynamic_programming(distance: int) -> None:
     oracle = run(ZONES, 0.4, distance)
     assert crossing.early_rejections(distance) == pytest.approx(oracle.false, rel=1e-9, abs=1e-15)
     assert crossing.early_acceptances(distance) == pytest.approx(oracle.true, rel=1e-9, abs=1e-15)
-    assert crossing.undecided(distance) == pytest.approx(oracle.undecided, rel=1e-9)
+    assert crossing.chances_undecided(distance) == pytest.approx(oracle.undecided, rel=1e-9)
     for value in (-60, -12, -3, 0, 9, 14, 40):
         below = oracle.last[distance + NOISES <= value].sum()
         assert crossing.last_at_most(value, distance) == pytest.approx(below, rel=1e-8, abs=1e-15)
@@ -192,14 +192,14 @@ def test_any_contract_is_met_by_nested_looks_at_a_bounded_surcharge(
     edge = -((tolerance + 1) // -test.block) - 1
     assert exact_rejection(test, 1) <= fnr
     assert exact_acceptance(test, -edge) <= fpr
-    assert missed(test, 1) <= fnr
+    assert chance_missed(test, 1) <= fnr
     assert wrong(test, -tolerance) <= fpr
     least = least_rate(tolerance=edge, fnr=fnr, fpr=fpr).rate
     assert float(test.rate) <= least * 1.1
     # further on either side is never worse, and the bounds used for intervals dominate the exact law
     for distance in (1, 2, 5, 40, 1000):
         steps = (distance - 1) // test.block + 1
-        assert exact_rejection(test, steps) <= missed(test, distance) * (1 + 1e-9) + 1e-300
+        assert exact_rejection(test, steps) <= chance_missed(test, distance) * (1 + 1e-9) + 1e-300
         assert exact_rejection(test, steps + 1) <= exact_rejection(test, steps) * (1 + 1e-9)
 
 
@@ -208,7 +208,7 @@ def test_bounds_are_convex_beyond_the_critical_distances_when_two_sided(toleranc
     test = calibrate_three_zone(
         sensitivity=1, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=False, two_sided=True
     )
-    falling = np.array([missed(test, distance) for distance in range(1, 200)])
+    falling = np.array([chance_missed(test, distance) for distance in range(1, 200)])
     rising = np.array([wrong(test, distance) for distance in range(-tolerance - 200, -tolerance + 1)])
     assert np.all(np.diff(falling, 2) >= -1e-15)
     assert np.all(np.diff(rising, 2) >= -1e-15)

@@ -90,7 +90,7 @@ def decided(question: Question, rows: list[Row], *, relaxed: bool = False) -> bo
     values = np.array([[total(functional, kept)] for functional in question.functionals], dtype=np.int64)
     held = evaluate_formula(
         question.formula,
-        lambda cut: (cut.relaxed() if relaxed else cut).holds(values[cut.functional]),
+        lambda cut: (cut.relax() if relaxed else cut).holds(values[cut.functional]),
         keys=1,
     )
     return bool(held[0])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bind.lookup_columns import MOST_ROWS, looked_up, stored
+from planner.bind.lookup_columns import MOST_ROWS, looked_up, store_conditions
 from planner.bind.question import ask
 from planner.catalog.model import Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
@@ -177,7 +177,7 @@ def test_a_condition_on_the_private_column_holds_where_the_one_on_public_columns
         made = looked_up(name, PLACES, column, key="name", base=table.column("country"), table=table)
         table = replace(table, columns=(*table.columns, made))
     asked = questions.question(questions.above(0, 10, 1), questions.count(table=table), table=table, where=condition)
-    found = stored(asked).where
+    found = store_conditions(asked).where
     assert columns(found) <= {"country", "customer_id"}
     for base, customer in product(_BASES, (1, 7, None)):
         row: dict[str, Value | None] = {"country": base, "customer_id": customer}

@@ -234,8 +234,8 @@ def test_a_joined_version_is_that_of_all_tables() -> None:
     explicit = joined_on_unit((STAYS, replace(PATIENTS, refresh="explicit")))
     with pytest.raises(KeyholeError, match="KH007"):
         data_version(explicit, now=now, pins=Pins())
-    one = data_version(explicit, now=now, pins=Pins().refreshed("patients", at=now))
-    assert one != data_version(explicit, now=now, pins=Pins().refreshed("patients", at=later))
+    one = data_version(explicit, now=now, pins=Pins().refresh("patients", at=now))
+    assert one != data_version(explicit, now=now, pins=Pins().refresh("patients", at=later))
 
 
 def test_a_unit_column_is_a_key_where_its_values_are_declared_once() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mechanisms.formula import cuts
 from planner.explain.formula_svg import formula_svg
 from planner.explain.formula_tree import IDLE, Branch, Kind, trees
-from planner.explain.literal_labels import lettered
+from planner.explain.literal_labels import letter_literals
 from tests.effort import examples
 from tests.planner.explain.test_render import KPI, LARGE, NEGATED, REDUNDANT, planned
 from tests.worlds.questions import CLIPPED, ROWS
@@ -36,7 +36,7 @@ def test_every_literal_stands_in_the_trees() -> None:
         (_, typed), (_, evaluated) = trees(made)
         assert len([node for node in typed.walk() if not node.children]) == len(list(cuts(made.asked.formula)))
         paid = {node.text for node in evaluated.walk() if not node.children}
-        assert paid == {f"{one.letter}  {one.text}" for one in lettered(made)}
+        assert paid == {f"{one.letter}  {one.text}" for one in letter_literals(made)}
 
 
 def test_a_constant_is_a_tree_of_one_node() -> None:

@@ -56,7 +56,7 @@ def test_without_a_shadow_it_is_a_question_by_itself() -> None:
     ):
         question = bare_question(f"  {sql};", retail())
         at = question.text.index("GROUP BY")
-        placed = question.placed(KeyholeError("KH205", "", position=question.offset + at + 1))
+        placed = question.place_error(KeyholeError("KH205", "", position=question.offset + at + 1))
         assert placed.position == 2 + sql.index("GROUP BY") + 1
 
 
@@ -125,7 +125,7 @@ def test_changes_of_one_span_are_refused() -> None:
     twice = (Edit.of(0, 3, "a"), Edit.of(2, 5, "b"))
     assert not apart(twice)
     with pytest.raises(KeyholeError, match="KH106"):
-        Origin("abcdef").edited(twice, rule="twice")
+        Origin("abcdef").edit(twice, rule="twice")
 
 
 @pytest.mark.parametrize("levels", [3, 8, 20, 45])

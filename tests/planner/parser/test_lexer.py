@@ -63,7 +63,7 @@ def test_tokens_after_edits_are_those_of_the_whole_text(seed: int) -> None:
         changes = [Edit.of(a, b if b - a < 30 else a, drawn.choice(_NEW + _MORE)) for a, b in spans]
         if not apart(changes):
             continue
-        edited = Origin(sql).edited(changes, rule="some")
+        edited = Origin(sql).edit(changes, rule="some")
         start, _, origin = edited.kept[-1]
         past = start + before[-1].end - origin
         assert _after_edits(edited, before) == _all_at_once(edited.text, start=before[0].start, past=past)

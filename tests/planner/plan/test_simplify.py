@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, evaluate
 from planner.explain.literal_labels import literal_of
 from planner.plan.minimise import MOST_THRESHOLDS, minimise
-from planner.plan.simplify import folded
+from planner.plan.simplify import simplify
 from tests.effort import examples
 from tests.worlds.questions import above, below
 
@@ -49,15 +49,15 @@ def nodes(formula: Formula) -> list[Formula]:
 @given(formula=FORMULAS)
 @examples(300)
 def test_the_folded_formula_is_the_same_function(formula: Formula) -> None:
-    assert truth(folded(formula)) == truth(formula)
+    assert truth(simplify(formula)) == truth(formula)
 
 
 @given(formula=FORMULAS)
 @examples(200)
 def test_only_typed_literals_are_left_each_with_its_smallest_tolerance_and_no_more_often(formula: Formula) -> None:
-    typed, left = ([literal_of(cut) for cut in cuts(part)] for part in (formula, folded(formula)))
+    typed, left = ([literal_of(cut) for cut in cuts(part)] for part in (formula, simplify(formula)))
     assert all(left.count(literal) <= typed.count(literal) for literal in left)
-    for cut in cuts(folded(formula)):
+    for cut in cuts(simplify(formula)):
         same = [
             one.tolerance
             for one in cuts(formula)
@@ -69,7 +69,7 @@ def test_only_typed_literals_are_left_each_with_its_smallest_tolerance_and_no_mo
 @given(formula=FORMULAS)
 @examples(200)
 def test_and_and_or_alternate_and_no_constant_is_left_inside(formula: Formula) -> None:
-    result = folded(formula)
+    result = simplify(formula)
     for node in nodes(result):
         if isinstance(node, Cut) or (node is result and node in (TRUE, FALSE)):
             continue
@@ -83,29 +83,29 @@ def test_and_and_or_alternate_and_no_constant_is_left_inside(formula: Formula) -
 @given(formula=FORMULAS)
 @examples(100)
 def test_folding_again_changes_nothing(formula: Formula) -> None:
-    assert folded(folded(formula)) == folded(formula)
+    assert simplify(simplify(formula)) == simplify(formula)
 
 
 def test_ordered_thresholds_tautologies_and_contradictions_of_sixty_four_literals() -> None:
     rising = tuple(above(0, cut, 1) for cut in range(64))
-    assert folded(AllOf(rising)) == above(0, 63, 1)
-    assert folded(AnyOf(rising)) == above(0, 0, 1)
-    assert folded(AllOf((*rising, below(0, 63, 1)))) == FALSE
-    assert folded(AnyOf((*rising, below(0, 0, 1)))) == TRUE
+    assert simplify(AllOf(rising)) == above(0, 63, 1)
+    assert simplify(AnyOf(rising)) == above(0, 0, 1)
+    assert simplify(AllOf((*rising, below(0, 63, 1)))) == FALSE
+    assert simplify(AnyOf((*rising, below(0, 0, 1)))) == TRUE
     deep = AnyOf(tuple(AllOf((above(1, cut, 0), below(0, cut, 0), above(0, cut, 0))) for cut in range(21)))
-    assert folded(deep) == FALSE
+    assert simplify(deep) == FALSE
     assert minimise(deep).exact
 
 
 def test_a_literal_settles_what_hangs_below_its_siblings() -> None:
     inner = AnyOf((above(0, 3, 1), AllOf((above(1, 2, 1), below(0, 9, 1)))))
-    assert folded(AllOf((above(0, 5, 1), inner))) == above(0, 5, 1)
-    assert folded(AllOf((above(0, 10, 1), AnyOf((below(0, 9, 1), above(1, 2, 1)))))) == AllOf(
+    assert simplify(AllOf((above(0, 5, 1), inner))) == above(0, 5, 1)
+    assert simplify(AllOf((above(0, 10, 1), AnyOf((below(0, 9, 1), above(1, 2, 1)))))) == AllOf(
         (above(0, 10, 1), above(1, 2, 1))
     )
-    assert folded(AnyOf((above(0, 5, 1), AllOf((above(0, 7, 1), above(1, 1, 1)))))) == above(0, 5, 1)
+    assert simplify(AnyOf((above(0, 5, 1), AllOf((above(0, 7, 1), above(1, 1, 1)))))) == above(0, 5, 1)
     absorbed = AnyOf((AllOf((above(0, 5, 1), above(1, 1, 1))), AllOf((above(0, 5, 1), above(1, 1, 1), above(2, 1, 1)))))
-    assert folded(absorbed) == AllOf((above(0, 5, 1), above(1, 1, 1)))
+    assert simplify(absorbed) == AllOf((above(0, 5, 1), above(1, 1, 1)))
 
 
 def test_a_large_formula_that_folds_into_few_thresholds_is_minimised_exactly() -> None:

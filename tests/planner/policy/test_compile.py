@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog.derived_columns import DATE_PARTS, possible
-from planner.catalog.domains import counted, domain_digest, listed
+from planner.catalog.domains import count_values, domain_digest, list_values
 from planner.catalog.fault import Fault
 from planner.catalog.model import Derivation, RowCap, SqlType
 from planner.catalog.pins import Pins
@@ -195,7 +195,7 @@ def test_declared_types_map_to_the_few_that_are_computed(declared: str, kind: Sq
 def test_a_range_of_months_counts_every_step_month_once(start: date, months: int, step: int) -> None:
     index = start.year * 12 + start.month - 1 + months
     stop = date(index // 12, index % 12 + 1, 1)
-    domain = counted(start, stop, f"{step} months", SqlType.DATE)
+    domain = count_values(start, stop, f"{step} months", SqlType.DATE)
     assert len(domain) == months // step + 1
     assert domain[0] == start
     assert len(set(domain)) == len(domain)
@@ -224,11 +224,11 @@ def test_what_truncation_gives_is_possible_and_nothing_else(moment: datetime, pa
 
 
 def test_integer_and_time_ranges_include_both_ends() -> None:
-    assert counted(1, 10, 3, SqlType.INTEGER) == (1, 4, 7, 10)
-    assert counted("2026-01-01", "2026-01-01 02:00", "1 hour", SqlType.TIMESTAMP) == tuple(
+    assert count_values(1, 10, 3, SqlType.INTEGER) == (1, 4, 7, 10)
+    assert count_values("2026-01-01", "2026-01-01 02:00", "1 hour", SqlType.TIMESTAMP) == tuple(
         datetime(2026, 1, 1, hour) for hour in range(3)
     )
-    assert counted("2026-01-05", "2026-01-20", "1 week", SqlType.DATE) == (
+    assert count_values("2026-01-05", "2026-01-20", "1 week", SqlType.DATE) == (
         date(2026, 1, 5),
         date(2026, 1, 12),
         date(2026, 1, 19),
@@ -249,7 +249,7 @@ def test_integer_and_time_ranges_include_both_ends() -> None:
 )
 def test_impossible_ranges_are_refused(first: object, last: object, step: object, kind: SqlType) -> None:
     with pytest.raises(Fault):
-        counted(first, last, step, kind)
+        count_values(first, last, step, kind)
 
 
 @given(
@@ -261,7 +261,7 @@ def test_impossible_ranges_are_refused(first: object, last: object, step: object
     )
 )
 def test_a_domain_digest_tells_lists_apart(values: list[str]) -> None:
-    digest = domain_digest(listed(values, SqlType.TEXT), SqlType.TEXT)
+    digest = domain_digest(list_values(values, SqlType.TEXT), SqlType.TEXT)
     assert digest == domain_digest(tuple(values), SqlType.TEXT)
     assert digest != domain_digest((*values, ""), SqlType.TEXT)
     if len(values) > 1:

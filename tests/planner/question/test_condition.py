@@ -29,9 +29,9 @@ from planner.question.condition import (
     evaluate,
     truth_of,
 )
-from planner.question.condition_text import MOST_SPELLED, canonical, spelled
+from planner.question.condition_text import MOST_SPELLED, canonical, spell_condition
 from planner.question.disjoint import disjoint
-from planner.values.like import like, like_prefix, unfinished
+from planner.values.like import is_unfinished, like, like_prefix
 
 _NUMBERS = st.integers(0, 3)
 _TEXTS = st.sampled_from(["", "a", "ab", "b", "a%", "_"])
@@ -167,7 +167,7 @@ def test_joining_keeps_the_meaning(parts: list[Condition]) -> None:
     assert columns(And(tuple(parts))) >= columns(all_of(parts))
 
 
-@given(st.text(alphabet="ab%_\\", max_size=6).filter(lambda pattern: not unfinished(pattern)))
+@given(st.text(alphabet="ab%_\\", max_size=6).filter(lambda pattern: not is_unfinished(pattern)))
 def test_a_match_begins_with_its_pattern_s_prefix(pattern: str) -> None:
     for text in ("", "a", "ab", "%", "_a", "\\", "abab"):
         if like(text, pattern):
@@ -274,9 +274,9 @@ def test_long_lists_are_told_apart_by_their_digest(many: int) -> None:
         Within("n", tuple(Decimal(value) + Decimal("0.5") for value in values)),
     ]
     assert len({text, *map(canonical, others)}) == 1 + len(others)
-    assert (text == spelled(Within("n", values))) == (many <= MOST_SPELLED)
+    assert (text == spell_condition(Within("n", values))) == (many <= MOST_SPELLED)
     assert many <= MOST_SPELLED or len(text) < 200
-    assert spelled(Within("n", values)).count(",") == many - 1
+    assert spell_condition(Within("n", values)).count(",") == many - 1
 
 
 def test_each_column_is_taken_as_a_double_or_exactly() -> None:

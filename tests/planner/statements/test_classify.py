@@ -88,7 +88,7 @@ def test_a_position_counts_in_the_whole_text() -> None:
     second = split(sql)[1]
     with pytest.raises(KeyholeError) as error:
         classify(second.text, retail())
-    moved = error.value.moved(offset=second.offset)
+    moved = error.value.shift_position(offset=second.offset)
     assert moved.position is not None
     assert sql[moved.position - 1 :].startswith("count(*)")
 

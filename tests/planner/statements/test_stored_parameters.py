@@ -11,13 +11,13 @@ from planner.catalog.fault import Fault
 from planner.catalog.model import Catalog, StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
 from planner.plan.identity import fingerprint
-from planner.policy.stored_questions import numbered
+from planner.policy.stored_questions import number_parameters
 from planner.question.model import Question
 from planner.scope.embedded import Embedded
 from planner.statements import stored_parameters
 from planner.statements.classify import SetKeyhole, classify
 from planner.statements.settings import accuracy
-from planner.statements.stored_parameters import check, given, settings_of, with_defaults
+from planner.statements.stored_parameters import check, read_parameters, settings_of, with_defaults
 from tests.planner.asked import TODAY, asking
 from tests.worlds.retail import retail
 
@@ -39,14 +39,14 @@ def _catalog(sql: str = SQL, defaults: dict[str, Value] | None = None) -> Catalo
     defaults = DEFAULTS if defaults is None else defaults
     parameters = tuple(StoredParameter(name, value) for name, value in defaults.items())
     return replace(
-        retail(), stored_questions=(StoredQuestion("crowded", numbered(sql, defaults), parameters=parameters),)
+        retail(), stored_questions=(StoredQuestion("crowded", number_parameters(sql, defaults), parameters=parameters),)
     )
 
 
 def _question(**settings: str) -> Question:
     catalog = _catalog()
     (question,) = asking("SELECT * FROM crowded", catalog).questions
-    values = given(question, {f"keyhole.param.crowded.{name}": value for name, value in settings.items()})
+    values = read_parameters(question, {f"keyhole.param.crowded.{name}": value for name, value in settings.items()})
     return ask(question, catalog, accuracy=accuracy({}, catalog.defaults), parameters=values, today=TODAY)
 
 
@@ -143,12 +143,12 @@ def test_the_shadow_sees_the_defaults() -> None:
 )
 def test_undeclared_and_unused_names_are_faults(sql: str, names: list[str]) -> None:
     with pytest.raises(Fault):
-        numbered(sql, names)
+        number_parameters(sql, names)
 
 
 def test_strings_comments_and_casts_hold_no_parameters() -> None:
     sql = "SELECT ':a' AS \":a\", x::a /* :a */ -- :a\n, $$:a$$, y > :a"
-    assert numbered(sql, ["a"]) == sql.replace("> :a", "> $1")
+    assert number_parameters(sql, ["a"]) == sql.replace("> :a", "> $1")
 
 
 def test_a_parameter_outside_where_and_having_is_refused() -> None:
@@ -161,4 +161,4 @@ def test_the_client_s_own_parameters_are_not_the_owner_s() -> None:
     statement = asking("SELECT * FROM crowded WHERE ward > $1", _catalog())
     (question,) = statement.questions
     assert isinstance(question, Embedded)
-    assert dict(given(question, {})) == dict(enumerate(DEFAULTS.values(), start=1))
+    assert dict(read_parameters(question, {})) == dict(enumerate(DEFAULTS.values(), start=1))

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.predicates.letter_case import spellings
-from planner.predicates.refusals import unlisted
+from planner.predicates.refusals import unlisted_refusal
 from planner.values.array_literals import members
 from planner.values.expressions import fold
 from planner.values.like import like, parts
@@ -134,4 +134,4 @@ def test_spellings_are_what_every_collation_matches(postgres_url: str) -> None:
 def test_patterns_on_which_collations_differ_are_refused(pattern: str) -> None:
     with pytest.raises(KeyholeError) as raised:
         spellings(parts(pattern), _NODE)
-    assert raised.value.code == unlisted(_NODE, "").code
+    assert raised.value.code == unlisted_refusal(_NODE, "").code

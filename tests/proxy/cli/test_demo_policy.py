@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deploy.demo.build import COUNTRIES, HERE, install
-from mechanisms.formula import evaluate, relaxed
+from mechanisms.formula import evaluate, relax_formula
 from planner.bind.question import ask
 from planner.catalog.model import Catalog
 from planner.catalog.pins import Pins, pinned_table
@@ -90,7 +90,9 @@ def test_each_question_tells_groups_apart(catalog: Catalog, source: Source, inde
     found = source.aggregates(asked.rewritten, keys, functionals=len(asked.question.functionals), timeout_ms=60_000)
     formula = asked.minimised.formula
     inside = evaluate(formula, lambda cut: cut.holds(found.values[cut.functional]), keys=keys.size)
-    near = evaluate(relaxed(formula), lambda cut: cut.holds(found.values[cut.functional]), keys=keys.size) & ~inside
+    near = (
+        evaluate(relax_formula(formula), lambda cut: cut.holds(found.values[cut.functional]), keys=keys.size) & ~inside
+    )
     assert np.count_nonzero(inside) >= 3
     assert np.count_nonzero(~inside & ~near) >= 3
     assert np.count_nonzero(near) <= keys.size // 4

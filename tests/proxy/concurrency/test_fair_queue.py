@@ -41,7 +41,7 @@ class Lines(RuleBasedStateMachine):
         return (self.places + 1) // 2
 
     def admit(self) -> None:
-        for one in self.line.admitted():
+        for one in self.line.admit():
             self.waiting.remove(one)
             without_place = {analyst for analyst, _ in self.waiting} - {analyst for analyst, _ in self.at_work}
             self.at_work.append(one)

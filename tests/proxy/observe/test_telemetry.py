@@ -222,7 +222,7 @@ def test_many_who_ask_at_once_look_once(monkeypatch: pytest.MonkeyPatch) -> None
     ready = looked(parts, monkeypatch, fresh_s=3600)
 
     async def ask() -> list[tuple[str, ...]]:
-        return [*await asyncio.gather(*(ready.missing() for _ in range(50))), await ready.missing()]
+        return [*await asyncio.gather(*(ready.find_missing() for _ in range(50))), await ready.find_missing()]
 
     monkeypatch.setattr("proxy.service.readiness.LATE_S", 60)
     assert set(asyncio.run(ask())) == {()}
@@ -235,11 +235,11 @@ def test_what_is_gone_or_does_not_answer_is_missing_until_it_is_back(monkeypatch
 
     async def ask() -> tuple[str, ...]:
         monkeypatch.setattr("proxy.service.readiness.LATE_S", 60)
-        return await ready.missing()
+        return await ready.find_missing()
 
     async def ask_in_a_hurry() -> tuple[tuple[str, ...], tuple[str, ...]]:
         parts.hold.clear()
-        first, second = await ready.missing(), await ready.missing()
+        first, second = await ready.find_missing(), await ready.find_missing()
         parts.hold.set()
         return first, second
 

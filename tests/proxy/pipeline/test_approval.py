@@ -15,7 +15,7 @@ from planner.policy.rules.document import warnings
 from proxy.cli import check as checking
 from proxy.cli import main as cli
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explained, explained_document
+from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.service.service import Service
 from tests.worlds.wards import install
@@ -245,7 +245,7 @@ def test_explain_tells_what_the_refusal_would_and_nothing_once_it_is_approved(
         analyst=service.analyst("ada"),
         today=datetime.now(UTC).date(),
     )
-    lines = "\n".join(explained(service, asked, form="text"))
+    lines = "\n".join(explain_question(service, asked, form="text"))
     document = explained_document(service, asked)
     told = refused(ask, "KH308", 90)
     identity = document["question_id"]
@@ -259,7 +259,7 @@ def test_explain_tells_what_the_refusal_would_and_nothing_once_it_is_approved(
     }
     run("approve", str(identity), "--policy", str(path), "--why", "seen", "--by", "kim")
     assert explained_document(service, asked)["waits_for_approval"] is None
-    assert "Approval" not in "\n".join(explained(service, asked, form="text"))
+    assert "Approval" not in "\n".join(explain_question(service, asked, form="text"))
 
 
 def test_explain_says_that_a_stored_answer_waits_unless_its_analyst_has_it(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from planner.policy.file import Policy
 from proxy.process.addresses import Sockets, sockets
 from proxy.process.reload import NotTaken
-from proxy.process.supervisor import Supervisor, _made
+from proxy.process.supervisor import Supervisor, _make_generation
 from proxy.process.worker_messages import Failed, Ready, Shown, Stop, Task
 from proxy.process.worker_process import WorkerProcess
 from proxy.security.mock_users import Strangers
@@ -50,9 +50,9 @@ async def test_a_worker_that_cannot_start_has_no_vote(policy: Policy, accepting:
     async with asyncio.timeout(PATIENCE_S):
         assert isinstance(await worker.ready, Failed)
         while not worker._pipe.closed:
-            assert await worker.opened(replace(shown, number=2)) is None
-        assert await worker.opened(replace(shown, number=3)) is None
-        assert await worker.ended() == 1
+            assert await worker.open_generation(replace(shown, number=2)) is None
+        assert await worker.open_generation(replace(shown, number=3)) is None
+        assert await worker.wait_for_end() == 1
     assert worker.uses == set()
 
 
@@ -72,7 +72,7 @@ async def test_what_is_taken_runs_although_all_workers_die_meanwhile(policy: Pol
         )
         try:
             supervisor._start(0)
-            following = _made(2, policy, catalog, workers=1)
+            following = _make_generation(2, policy, catalog, workers=1)
             async with asyncio.timeout(PATIENCE_S):
                 await supervisor._take(following)
                 if supervisor._closing:
@@ -108,17 +108,17 @@ async def test_a_worker_that_stands_still_keeps_nobody_from_reloading(policy: Po
                 process = worker._process.pid
                 assert process is not None
                 os.kill(process, signal.SIGSTOP)
-                refused = _made(2, policy, replace(catalog, digest="of other pins"), workers=1)
+                refused = _make_generation(2, policy, replace(catalog, digest="of other pins"), workers=1)
                 with pytest.raises(NotTaken) as late:
                     await supervisor._take(refused)
                 assert "in time" in str(late.value.why)
                 os.kill(process, signal.SIGCONT)
                 supervisor._vote_s = PATIENCE_S
-                await supervisor._take(following := _made(3, policy, catalog, workers=1))
+                await supervisor._take(following := _make_generation(3, policy, catalog, workers=1))
                 assert supervisor._newest is following
                 assert 3 in worker.uses
                 worker.tell(Stop())
-                assert await worker.ended() == 0
+                assert await worker.wait_for_end() == 0
                 if supervisor._closing:
                     await asyncio.wait(supervisor._closing)
         finally:

@@ -19,7 +19,7 @@ from accountant.model import NANO, Cells, Charge, Family, Spent
 from accountant.reports.report import FamilyBalance
 from proxy.cli import check as checking
 from proxy.cli import main as cli
-from proxy.report.heat_map import NEVER, NEVER_FILL, STEPS, HeatMap, fill, heat_maps, legend, printed
+from proxy.report.heat_map import NEVER, NEVER_FILL, STEPS, HeatMap, fill, heat_maps, legend, print_maps
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.service.service import Service
 from tests.worlds.wards import install
@@ -99,7 +99,7 @@ def test_the_picture_is_well_formed_and_holds_every_number(made: list[HeatMap], 
 def test_a_terminal_shows_numbers_without_colours_and_obeys_nothing(whole: HeatMap, width: int) -> None:
     console = Console(width=width, no_color=True, markup=False, emoji=False, highlight=False, force_terminal=False)
     with console.capture() as captured:
-        console.print(*printed([whole], width=width, most_rows=20), sep="\n")
+        console.print(*print_maps([whole], width=width, most_rows=20), sep="\n")
     text = captured.get()
     assert "\x1b" not in text
     assert all(cell_len(line) <= width for line in text.splitlines() if line.startswith(("│", "┃")))
@@ -114,7 +114,7 @@ def test_a_terminal_shows_every_cell_that_is_left(whole: HeatMap, width: int) ->
     )
     console = Console(width=width, no_color=True, markup=False, emoji=False, highlight=False, force_terminal=False)
     with console.capture() as captured:
-        console.print(*printed([plain], width=width, most_rows=5), sep="\n")
+        console.print(*print_maps([plain], width=width, most_rows=5), sep="\n")
     body = [line.split("│")[1:-1] for line in captured.get().splitlines() if line.startswith("│")]
     shown = plain.at_most(rows=5, columns=(width - 28) // 7)
     assert [cells[0].strip() for cells in body] == list(shown.rows)

@@ -61,7 +61,7 @@ def policy(tmp_path: Path) -> Policy:
 
 def test_a_reading_counts_every_window_every_open_reservation_and_each_analyst(policy: Policy) -> None:
     with Ledger.open(f"sqlite:///{policy.directory}/x.db", clock=lambda: datetime(2026, 3, 1, tzinfo=UTC)) as ledger:
-        empty = odometer.read(policy, ledger)
+        empty = odometer.read_odometer(policy, ledger)
         assert list(empty.lines()) == ["No question has spent anything: nothing was told about anybody."]
         half = Spent.uniform(NANO // 2, unit_epsilon_nano=0)
         ledger.commit(ledger.reserve(charge(1, table="visits", unit="row"), LIMITS), half, None)
@@ -70,7 +70,7 @@ def test_a_reading_counts_every_window_every_open_reservation_and_each_analyst(p
         ledger.commit(ledger.reserve(charge(3, table="visits", unit="row", key="B"), LIMITS), half, None)
         ledger.reserve(charge(4, table="stays", unit="person,month"), LIMITS)
         ledger.release(ledger.reserve(charge(5, table="stays", unit="person,month"), LIMITS))
-        reading = odometer.read(policy, ledger)
+        reading = odometer.read_odometer(policy, ledger)
     assert (reading.windows, reading.questions, reading.open_reservations) == (2, 4, 1)
     assert {(table.table, table.epsilon) for table in reading.tables} == {("visits", 1.0), ("stays", 1.0)}
     assert reading.unit_epsilon == 3.0

@@ -24,7 +24,7 @@ from proxy.cli import check as checking
 from proxy.observe.telemetry import Telemetry
 from proxy.rest import strict_json as rest_json
 from proxy.rest.app import create_app
-from proxy.rest.gate import Gate, authenticated
+from proxy.rest.gate import Gate, authenticate
 from proxy.rest.rate_limit import RateLimit
 from proxy.security.networks import network
 from proxy.service.service import Service
@@ -138,8 +138,8 @@ def test_an_address_is_what_one_host_is_given(one: str, other: str, same: bool) 
 @pytest.mark.parametrize("token", ["", "wrong", "right ", "RIGHT", sha256(b"right").hexdigest()])
 def test_only_the_token_itself_is_the_token(token: str) -> None:
     with pytest.raises(KeyholeError, match="KH401"):
-        authenticated(ANALYSTS, token)
-    assert authenticated(ANALYSTS, "right").name == "ada"
+        authenticate(ANALYSTS, token)
+    assert authenticate(ANALYSTS, "right").name == "ada"
 
 
 def test_too_many_requests_are_told_when_to_come_again(service: Service) -> None:
@@ -226,18 +226,18 @@ def test_what_is_json_is_read_as_json(value: Any) -> None:
             body = json.dumps(value, ensure_ascii=escaped).encode()
         except UnicodeEncodeError:
             continue
-        assert rest_json.read(body) == value
+        assert rest_json.read_json(body) == value
 
 
 @given(st.integers(1, 100))
 def test_brackets_in_texts_are_no_depth(depth: int) -> None:
-    assert rest_json.read(json.dumps(['"' + "[{" * depth + '\\"']).encode())
+    assert rest_json.read_json(json.dumps(['"' + "[{" * depth + '\\"']).encode())
     nested = b"[" * depth + b"]" * depth
     if depth <= rest_json.MOST_DEPTH:
-        rest_json.read(nested)
+        rest_json.read_json(nested)
     else:
         with pytest.raises(KeyholeError, match="deeper"):
-            rest_json.read(nested)
+            rest_json.read_json(nested)
 
 
 @pytest.mark.parametrize("letter", ["ＳＥＬＥＣＴ", "SELECT\u200b", "S\u0405LECT", "SELECT\u202e", "SEL\u00adECT"])

@@ -294,7 +294,7 @@ def test_one_certificate_is_for_both_unless_a_proxy_speaks_tls_for_rest(
     async def serve(service: Service) -> int:
         with sockets(host="127.0.0.1", port=0, rest_port=0) as accepting:
             async with (
-                Generations(Generation.lent(service, shadow)) as generations,
+                Generations(Generation.lend(service, shadow)) as generations,
                 running(generations, accepting=accepting, tls=tls_in(directory, *more), rest=RestSection()) as up,
                 httpx.AsyncClient(verify=client_context(directory), trust_env=False, timeout=PATIENCE_S) as client,
             ):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, SqlType, Value
-from proxy.sources.alignment import aligned
+from proxy.sources.alignment import align_groups
 
 _DOMAINS: dict[str, tuple[SqlType, tuple[Any, ...]]] = {
     "text": (SqlType.TEXT, ("b", "a", "", "ü")),
@@ -34,7 +34,7 @@ def test_every_group_lands_on_its_key(data: st.DataObject) -> None:
     sums = data.draw(st.dictionaries(group, st.integers(-(2**62), 2**62)))
     found = [list(part) for part in zip(*sums, strict=True)] or [[] for _ in kinds]
     expected = [sums.get(keys.key(i), 0) for i in range(keys.size)]
-    assert aligned(found, [list(sums.values())], keys).tolist() == [expected]
+    assert align_groups(found, [list(sums.values())], keys).tolist() == [expected]
 
 
 @pytest.mark.parametrize("kind", ["datetime64[D]", "datetime64[us]", "datetime64[s]"])
@@ -42,4 +42,4 @@ def test_numpy_dates(kind: str) -> None:
     days = (date(2026, 1, 2), date(2025, 1, 1))
     keys = KeySpace(columns=(Column("day", SqlType.DATE, "date"),), values=(days,))
     found = np.array(["2025-01-01", "2030-01-01", "2026-01-02"], dtype=kind)
-    assert aligned([found], [np.array([1, 2, 3])], keys).tolist() == [[3, 1]]
+    assert align_groups([found], [np.array([1, 2, 3])], keys).tolist() == [[3, 1]]

@@ -14,7 +14,7 @@ from planner.functionals.functional import grid
 from planner.functionals.row_range import row_range
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within
 from planner.question.model import Accuracy, Functional, Measure, Question, Term
-from planner.question.range_inference import narrowed
+from planner.question.range_inference import narrow_range
 from tests.proxy.sources.worlds import TYPES, Engines, columns
 
 RAW: dict[str, list[Any]] = {
@@ -170,4 +170,4 @@ def test_narrowed_by_hand(
         refresh="static",
         seed="s",
     )
-    assert narrowed("x", steps, among=(condition,), table=table) == expected
+    assert narrow_range("x", steps, among=(condition,), table=table) == expected

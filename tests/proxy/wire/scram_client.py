@@ -5,7 +5,7 @@ from base64 import b64decode, b64encode
 from hashlib import pbkdf2_hmac, sha256
 from hmac import digest
 
-from proxy.wire.scram import _normalised
+from proxy.wire.scram import _normalise_password
 
 
 class ScramClient:
@@ -23,7 +23,7 @@ class ScramClient:
 
     def final(self, server_first: bytes) -> bytes:
         fields = dict(part.split("=", 1) for part in server_first.decode().split(","))
-        salted = pbkdf2_hmac("sha256", _normalised(self._password), b64decode(fields["s"]), int(fields["i"]))
+        salted = pbkdf2_hmac("sha256", _normalise_password(self._password), b64decode(fields["s"]), int(fields["i"]))
         client_key = digest(salted, b"Client Key", "sha256")
         without_proof = f"c={b64encode(self._header + self._channel).decode()},r={fields['r']}"
         message = f"{self._bare},{server_first.decode()},{without_proof}".encode()

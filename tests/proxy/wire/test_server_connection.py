@@ -44,7 +44,7 @@ def opened() -> ServerConnection:
     connection = ServerConnection()
     connection.receive(STARTUP.encode())
     assert messages(connection) == [STARTUP]
-    connection.authenticated()
+    connection.accept_login()
     connection.ready()
     return connection
 
@@ -55,7 +55,7 @@ def test_a_client_and_a_server_joined_in_memory_log_in_and_talk() -> None:
     first = server.next_message()
     assert first is not None
     assert first.message == Startup((3, 0), ((b"user", b"ada"), (b"database", b"retail")))
-    server.authenticated()
+    server.accept_login()
     client.receive(Authentication(AUTH_OK).encode() + ParameterStatus(b"server_version", b"18.4").encode())
     assert not client.log_in()
     client.receive(BackendKeyData(7, b"abcd").encode() + ReadyForQuery(b"I").encode())
@@ -103,7 +103,7 @@ def test_one_byte_at_a_time_makes_no_difference() -> None:
     feed(EncryptionRequest(gss=False).encode())
     feed(STARTUP.encode())
     feed(Credential(b"proof").encode())
-    connection.authenticated()
+    connection.accept_login()
     connection.ready()
     feed(b"".join(message.encode() for message in batch))
     assert found == [
@@ -120,7 +120,7 @@ def test_after_an_error_in_a_batch_everything_up_to_sync_is_dropped() -> None:
     connection = opened()
     connection.receive(Parse(b"a", b"x", ()).encode())
     assert messages(connection) == [Parse(b"a", b"x", ())]
-    connection.failed()
+    connection.fail_batch()
     skipped: tuple[FrontendMessage, ...] = (
         Bind(b"", b"a", (), (), ()),
         Execute(b"", 0),
@@ -136,7 +136,7 @@ def test_after_an_error_in_a_batch_everything_up_to_sync_is_dropped() -> None:
 
 def test_an_error_outside_a_batch_skips_nothing() -> None:
     connection = opened()
-    connection.failed()
+    connection.fail_batch()
     connection.receive(Query(b"SELECT 1").encode())
     assert messages(connection) == [Query(b"SELECT 1")]
 
@@ -189,7 +189,7 @@ def test_a_client_cannot_make_the_server_buffer_before_it_is_known() -> None:
     messages(connection)
     connection.receive(Credential(b"x").encode())
     messages(connection)
-    connection.authenticated()
+    connection.accept_login()
     with pytest.raises(ProtocolViolation):
         connection.receive(b"Q" * (3 * LOGIN_LIMIT_BYTES))
 
@@ -199,7 +199,7 @@ def test_nothing_is_read_between_authentication_and_readiness() -> None:
     connection.receive(STARTUP.encode() + Query(b"early").encode())
     first = connection.next_message()
     assert first is not None
-    connection.authenticated()
+    connection.accept_login()
     assert connection.next_message() is None
     connection.ready()
     assert messages(connection) == [Query(b"early")]
@@ -225,7 +225,7 @@ def test_what_came_in_the_clear_is_not_taken_into_tls() -> None:
     connection = ServerConnection()
     connection.receive(STARTUP.encode()[:3])
     with pytest.raises(ProtocolViolation):
-        connection.encrypting()
+        connection.start_encryption()
     assert connection.state is ConnectionState.CLOSED
 
 
@@ -234,7 +234,7 @@ def test_inside_tls_encryption_cannot_be_asked_for(gss: bool) -> None:
     connection = ServerConnection()
     connection.receive(EncryptionRequest(gss=False).encode())
     assert messages(connection) == [EncryptionRequest(gss=False)]
-    connection.encrypting()
+    connection.start_encryption()
     connection.receive(EncryptionRequest(gss=gss).encode())
     with pytest.raises(ProtocolViolation):
         messages(connection)
