@@ -51,7 +51,7 @@ class BoundedScan:
         steps = self._totals(rows) if cap is None else [*self._cap_rows(rows, cap), *self._totals_of_capped(cap)]
         return [*steps, *self._choose_groups()] if self.bounding.chooses else steps
 
-    def left(self) -> list[str]:
+    def remaining_tests(self) -> list[str]:
         """What has yet to be asked of one row per unit and key."""
         tests = group_tests(self.row, self.question)
         if not self.bounding.chooses:
@@ -75,7 +75,7 @@ class BoundedScan:
             *select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),
             f"FROM {self.relation}",
             *(f"LEFT JOIN {name} USING ({', '.join(keys)})" for name, _ in differing),
-            *where(self.left(), comment="of the public keys"),
+            *where(self.remaining_tests(), comment="of the public keys"),
             group_by(len(keys)),
         ]
 

@@ -91,7 +91,7 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
     needs = tuple(FunctionalSql.of(row, f, where=ALWAYS, among=inner.where) for f in inner.functionals)
     bounded = BoundedScan(inner, row, Bounding(row, question.keys), needs)
     steps = bounded.steps()
-    kept = [*bounded.left(), f"t{len(needs) - 1} IS NOT NULL"]
+    kept = [*bounded.remaining_tests(), f"t{len(needs) - 1} IS NOT NULL"]
     source = [f"FROM {bounded.relation}", *where(kept, comment="of the public keys, with rows that count")]
     lines = [
         "WITH",

@@ -267,3 +267,21 @@ def test_no_two_classes_have_one_name() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(shown(path))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+PARTICIPLE = re.compile(r"_*(?!embed$|feed$|need$|seed$|exceed$|proceed$|string$|bring$|nothing$)[a-z]+(?:ed|ing)")
+NO_CALLS = {"property", "cached_property", "contextmanager", "asynccontextmanager"}  # `with reading(...)` reads well
+
+
+@pytest.mark.parametrize("name", house.HOUSES)
+def test_a_function_is_a_verb_and_no_bare_participle(name: str) -> None:
+    """`mapped` is the one that stays: it is what every tree of a question calls it."""
+    found = []
+    for path in modules(ROOT / name):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and PARTICIPLE.fullmatch(node.name):
+                decorators = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
+                enters = node.returns is not None and "ContextManager" in ast.unparse(node.returns)
+                if not (decorators & NO_CALLS or enters or node.name == "mapped"):
+                    found.append(f"{shown(path)}: {node.name}")
+    assert not found
