@@ -7,23 +7,30 @@ from pathlib import Path
 
 # A line says that the shadow has been stopped; the pipe's end, that nobody is left to stop it. Nothing but that ends
 # the shell: a terminal or a service manager may signal every process at once, and the shadow is still needed then.
-# What is about to make the folder's files or to start the server is no server yet, and would do so without Keyhole.
+# What is about to make the folder's files or to start the server is no server yet, and would do so without Keyhole. A
+# process that has just been started has no arguments for a moment, so nobody is gone before three looks found nobody.
+# Who was started in the background of a script may ignore QUIT, and is killed after three seconds.
 _GUARD = """
 trap '' HUP INT TERM
 cd /
 read -r _ && exit 0
 tries=0
-while test -e "$2" && test "$tries" -lt 100; do
+quiet=0
+while test "$quiet" -lt 3 && test "$tries" -lt 100; do
     found=
+    signal=QUIT
+    test "$tries" -lt 30 || signal=KILL
     for one in $(grep -lsF -- "$1" /proc/[0-9]*/cmdline); do
         process=${one#/proc/}
         process=${process%/cmdline}
         read -r name <"/proc/$process/comm"
-        case $name in initdb | pg_ctl | postgres) kill -QUIT "$process" && found=yes ;; esac
+        case $name in initdb | pg_ctl | postgres) kill -"$signal" "$process" && found=yes ;; esac
     done
-    test -f "$1/postmaster.pid" && read -r server <"$1/postmaster.pid" && kill -QUIT "$server" && found=yes
+    test -f "$1/postmaster.pid" && read -r server <"$1/postmaster.pid" && kill -"$signal" "$server" && found=yes
     test "$found" || rm -rf -- "$2" || found=yes
-    test "$found" && sleep 0.1
+    quiet=$((quiet + 1))
+    test "$found" && quiet=0
+    sleep 0.1
     tries=$((tries + 1))
 done
 """

@@ -38,7 +38,8 @@ def _alive(process: int) -> bool:
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, None])
 def test_a_shadow_ends_however_its_keeper_ends(tmp_path_factory: pytest.TempPathFactory, ending: int | None) -> None:
-    folder = Path(os.path.realpath(tmp_path_factory.getbasetemp().parent.parent)) / f"keyhole-guard-{os.getpid()}"
+    above = Path(os.path.realpath(tmp_path_factory.getbasetemp().parent.parent))
+    folder = above / f"keyhole-guard-{os.getpid()}-{ending}"
     folder.mkdir(mode=0o711)
     with subprocess.Popen(
         (sys.executable, "-c", _KEEPER, str(folder)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -67,7 +68,7 @@ import subprocess, sys
 from pathlib import Path
 from proxy.shadow.guard import guarded
 directory = Path(sys.argv[1]) / "shadow"
-making = 'while true; do mkdir -p "$1/base"; sleep 0.01; done'
+making = 'trap "" QUIT; while true; do mkdir -p "$1/base"; sleep 0.01; done'
 with guarded(directory):
     maker = subprocess.Popen((str(directory.parent / "initdb"), "-c", making, "sh", str(directory)))
     print(maker.pid, flush=True)
