@@ -84,10 +84,10 @@ class Stopwatch:
                 (source, "_alive" if hasattr(source, "_alive") else "turn", "source ready?"),
                 (spending, "reserve", "reserve"),
                 (source, "aggregates", SOURCE),
-                (reuse, "remembered", "ledger: stored answer?"),
-                (reuse, "decided", "decide"),
+                (reuse, "recall_paths", "ledger: stored answer?"),
+                (reuse, "decide", "decide"),
                 (reuse, "left_paths", "commit"),
-                (charging, "spent", "commit"),
+                (charging, "spent_by", "commit"),
                 (spending, "commit", "commit"),
             ):
                 stack.enter_context(self._timed(owner, name, stage))
