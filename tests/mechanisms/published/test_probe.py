@@ -366,4 +366,4 @@ def test_the_auditor_passes_both_phases(mechanism: Mechanism, samples: int) -> N
 
 def test_the_auditor_would_notice_an_understated_loss() -> None:
     """Half of the loss of two phases, where the second decides between 19 and 20 almost surely."""
-    assert audited(Probe(gradual=True, most_epsilon=20.0), samples=8000, claimed=0.5).flagged
+    assert audited(Probe(gradual=True, most_epsilon=20.0), samples=rounds(8_000, quick=3_000), claimed=0.5).flagged
