@@ -43,23 +43,34 @@ UNREAD = {
     "SELECT country FROM sales GROUP BY country HAVING count(*) > 400 ORDER BY 1 FOR READ ONLY",
     "SELECT country FROM sales GROUP BY country HAVING count(*) > 8_000",
 }
-# What Keyhole reads more generously than PostgreSQL: a comma after a list's last member is nothing, and FILTER needs no
-# WHERE in its parentheses.
+# What Keyhole reads more generously than PostgreSQL: a comma after a list's last member is nothing, FILTER needs no
+# WHERE in its parentheses, a table may be called by a text, and extract's parts may stand behind one another.
 GENEROUS = (
     "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40,",
     "SELECT ward FROM visits GROUP BY ward, HAVING count(*) > 40",
     "SELECT * FROM (SELECT ward FROM visits GROUP BY ward, HAVING count(*) > 40) t",
     "SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (age > 65) > 40",
+    "SELECT ward FROM visits 'v' GROUP BY ward HAVING count(*) > 40",
+    "SELECT extract(hour, arrived) FROM visits GROUP BY extract(hour, arrived) HAVING count(*) > 40",
 )
 _COMMA_AT_THE_END = re.compile(r",\s*(\)|$|from\b|where\b|group\b|having\b|union\b|except\b|intersect\b|order\b)", re.I)
 _FILTER_ALONE = re.compile(r"(\bfilter\s*\()(?!\s*where\b)", re.I)
+_CALLED_BY_A_TEXT = re.compile(r"(\b(?:from|join)\s+\w+)(\s+as)?\s+'[^']*'", re.I)
+_STRICTLY = (
+    (_CALLED_BY_A_TEXT, r"\1"),
+    (_COMMA_AT_THE_END, r" \1"),
+    (_FILTER_ALONE, r"\1WHERE "),
+    (re.compile(r"\bextract\s*\(\s*(\w+)\s*,", re.I), r"extract(\1 FROM"),
+)
 _WHOLE = [sql for sql, _ in pairs("questions.sql")]
 _WORDS = sorted({word for name in ("questions.sql", "refused.sql") for sql, _ in pairs(name) for word in sql.split()})
 
 
 def strictly(sql: str) -> str:
     """The text as PostgreSQL wants what Keyhole reads more generously."""
-    return _FILTER_ALONE.sub(r"\1WHERE ", _COMMA_AT_THE_END.sub(r" \1", sql))
+    for generous, strict in _STRICTLY:
+        sql = generous.sub(strict, sql)
+    return sql
 
 
 def accepted(sql: str) -> bool:
