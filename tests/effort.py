@@ -5,6 +5,7 @@ looped over or sampled takes its size from here. `quick` draws the same cases in
 """
 
 import os
+from typing import Any
 
 from hypothesis import settings
 
@@ -26,9 +27,9 @@ def is_quick() -> bool:
     return settings.get_current_profile_name() == "quick"
 
 
-def examples(thorough: int, **others: object) -> settings:
+def examples(thorough: int, **others: Any) -> settings:
     """Return hypothesis's settings for a test of so many examples, fewer at `quick`."""
-    return settings(max_examples=rounds(thorough, quick=min(thorough, QUICK_EXAMPLES)), **others)  # type: ignore[arg-type]
+    return settings(max_examples=rounds(thorough, quick=min(thorough, QUICK_EXAMPLES)), **others)
 
 
 def rounds(thorough: int, *, quick: int) -> int:

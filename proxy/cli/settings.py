@@ -34,7 +34,7 @@ def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
         parameters += _options() if parameter.name == "given" else [parameter]
-    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    vars(run)["__signature__"] = signature.replace(parameters=parameters)  # what inspect and typer read
     return run
 
 
