@@ -24,7 +24,7 @@ STATEMENTS = (
         (2, false, -2, -1, -0.01, 1e300, -0.25, '', '', '0001-01-01', '1999-12-31 23:59:59',
          '00000000-0000-0000-0000-000000000000'),
         (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)""",
-    "CREATE TABLE wards (name text, beds integer)",
+    "CREATE TABLE wards (name text PRIMARY KEY, beds integer)",
     "INSERT INTO wards VALUES ('A', 40), ('B', 30), ('C', 3), ('D', NULL)",
     """CREATE TABLE visits (visit_id integer, ward text, floor integer, urgent boolean, day date, hour timestamp,
         age integer, cost numeric(10, 2), note text)""",
@@ -61,6 +61,7 @@ public = true
 
 [tables.visits]
 privacy_unit = "row"
+refresh = "static"
 comment = "one row per visit"
 
 [tables.visits.columns.ward]
@@ -147,12 +148,12 @@ TYPED: dict[str, tuple[object, ...]] = {
 """The answer about each key, in order."""
 
 AGGREGATE = "SELECT ward, count(*) FROM visits GROUP BY ward HAVING count(*) > 1000"
-REFUSED = "SELECT ward FROM visits"
+REFUSED = "SELECT age FROM visits"
 REFUSED_CODE = "42501"
 REFUSED_MESSAGE = 'KH103: the private table "visits" is used outside a question'
 REFUSED_DETAIL = "A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed."
 REFUSED_HINT = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;"
-REFUSED_POSITION = 18
+REFUSED_POSITION = 17
 GUARANTEE = "Guarantee: a group that truly qualifies is missed"
 
 

@@ -169,9 +169,10 @@ class Lock:
         me = [self._owner.info.backend_pid]
         eventually(lambda: self._watching.execute(query, me).fetchone() == (True,))
 
-    def release(self) -> None:
-        """Let everybody go on."""
-        self._owner.rollback()
+    def release(self, change: str = "SELECT 1") -> None:
+        """Let everybody go on, on data that a statement has changed."""
+        self._owner.execute(change.encode())
+        self._owner.commit()
 
     def close(self) -> None:
         self._owner.close()

@@ -1,37 +1,45 @@
-"""A Keyhole that runs as its owner would run it: `keyhole serve` in a process of its own."""
+"""A Keyhole that runs as its owner would run it: `keyhole serve` in a process of its own, with its log in a file."""
 
+import json
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import psycopg
 import sqlalchemy
+from prometheus_client.parser import text_string_to_metric_families
 
 from planner.policy.file import Policy
 from proxy.service.service import open_ledger
+from tests.effort import PATIENCE_S
 from tests.worlds.house import PASSWORD
 
 USER = "ada"
-ROOT = Path(__file__).parents[2]
-_COMMAND = "import sys; from proxy.cli.main import main; main(sys.argv[1:])"
-_ADDRESS = re.compile(r"postgresql://([\w.]+):(\d+)/(\w+), REST and docs (\S+)/docs")
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = (sys.executable, "-c", "from proxy.cli.main import main; main()")
+_STARTED = re.compile(r"endpoint postgresql://([\w.]+):(\d+)/(\w+), REST and docs (\S+)/docs, metrics on port (\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Served:
-    """Where a served policy is found."""
+    """A running Keyhole, where it listens, and how ada reaches it."""
 
     policy: Path
+    process: subprocess.Popen[str]
     host: str
     port: int
     database: str
     rest: str
+    operator: str
+    log: Path
 
     @property
     def address(self) -> dict[str, Any]:
@@ -71,25 +79,47 @@ class Served:
         finally:
             ledger.close()
 
+    def scrape(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+        """The metrics, by name and labels."""
+        return scraped(
+            httpx.get(f"{self.operator}/metrics", trust_env=False, timeout=PATIENCE_S).raise_for_status().text
+        )
+
+    def read_log(self) -> list[dict[str, Any]]:
+        """What was logged, each line as JSON."""
+        return [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
+
+
+def scraped(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    """Prometheus' text format as values by name and labels."""
+    found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
+    return found
+
 
 @contextmanager
-def serving(policy: Path) -> Iterator[Served]:
-    """`keyhole serve` on free ports until the block ends; it is asked to stop as a service manager asks."""
-    arguments = [sys.executable, "-c", _COMMAND, "serve", "--policy", str(policy), "--port", "0", "--rest-port", "0"]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert process.stdout is not None
+def served(policy: Path, *flags: str, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
+    """A Keyhole on free ports of loopback while the block runs; it is told to end with SIGTERM, and ends well."""
+    log = policy.with_name("log")
+    arguments = [*COMMAND, "serve", "--policy", str(policy), "--port=0", "--rest-port=0", "--metrics-port=0", *flags]
+    own = {**os.environ, **(environment or {})}
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT, env=own) as process,
+    ):
         try:
-            yield _served(policy, process.stdout)
+            assert process.stdout is not None
+            told = _STARTED.match(process.stdout.readline())
+            assert told is not None, log.read_text(encoding="utf-8")
+            host, port, database, rest, operator = told.groups()
+            yield Served(policy, process, host, int(port), database, rest, f"http://127.0.0.1:{operator}", log)
+            assert process.poll() in (None, 0)  # or it was told to end
         finally:
             process.terminate()
-            process.communicate()
-
-
-def _served(policy: Path, output: Iterator[str]) -> Served:
-    for line in output:
-        if found := _ADDRESS.search(line):
-            return Served(policy, host=found[1], port=int(found[2]), database=found[3], rest=found[4])
-    raise RuntimeError("keyhole serve ended before it said where it listens")
+            status = process.wait()
+        assert status == 0
 
 
 @contextmanager

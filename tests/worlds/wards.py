@@ -11,6 +11,19 @@ from proxy.wire import scram
 
 PASSWORD = "wisdom"
 TOKENS = {"ada": "ada-token", "bob": "bob-token"}
+# what every explained question has in its document
+EXPLAINED = {
+    "formula",
+    "minimised",
+    "prime_implicants",
+    "functionals",
+    "keys",
+    "mechanism",
+    "worst_case_epsilon",
+    "compared",
+    "sql",
+    "warnings",
+}
 QUESTION = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > {}"
 
 
@@ -40,6 +53,7 @@ statement_timeout_ms = 60000
 [tables.visits]
 relation = "visits.csv"
 privacy_unit = "row"
+refresh = "static"
 
 [tables.visits.columns.id]
 
