@@ -59,6 +59,8 @@ BOUNDED = (
 """The mechanisms that bound both error rates of every answer: what a policy allows unless it says otherwise."""
 LIMITED = frozenset({SparseVector.name, GeneralisedSparseVector.name})
 """The mechanisms that need, and alone use, `DecisionTask.most_positives`."""
+DENYING = frozenset({Probe().name, Probe(gradual=True).name, Probe(shares="equal").name, ProbeEnt.name})
+"""The mechanisms that may look and then stop without an answer."""
 INFORMED = frozenset({Mim.name, MimProgressive.name})
 """The mechanisms that use `DecisionTask.knowledge`."""
 

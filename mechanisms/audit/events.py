@@ -3,12 +3,11 @@
 Proof: docs/proofs/audit.md.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from mechanisms.formula import Integers
 from mechanisms.protocol import Epsilons
@@ -17,12 +16,18 @@ LEVELS = 4
 """How many events `bounds` measures in each direction."""
 
 _CUTS = 24  # events tried for each claim, by growing probability
+_MOST_CODES = 1 << 62  # codes of transcripts stay 64-bit integers
+_SPARSEST = 4  # counts kept for each draw at most, of values that need not occur: more room against a sort
+_LEAST_CLAIM = 1e-12  # stands for a claim of zero where others are compared with it
 _MOST_CLAIMS = 32  # of the claimed losses, spread evenly: each is another set of events to look at
 
 
 @dataclass(frozen=True, slots=True)
 class Transcripts:
-    """Draws of everything a subject reveals: `seen` has shape (samples, width), `claimed` the loss claimed by each."""
+    """Draws of everything a subject reveals: `seen` has shape (samples, width), `claimed` the loss claimed by each.
+
+    The claim is revealed with the rest, so that what is seen need not tell it.
+    """
 
     seen: Integers
     claimed: Epsilons
@@ -46,31 +51,36 @@ def bounds(
         error: the failure probability of each Clopper-Pearson bound.
     """
     half = len(fresh[0].claimed)
-    codes = _number_transcripts([draws.seen for draws in (*learned, *fresh)])
+    codes = _number_transcripts(
+        [np.column_stack((draws.seen, draws.claimed.view(np.int64))) for draws in (*learned, *fresh)]
+    )
     claims = np.zeros(1 + max(int(code.max()) for code in codes))
     for code, draws in zip(codes, learned, strict=False):
         np.maximum.at(claims, code, draws.claimed)
     counts = [np.bincount(code, minlength=claims.size) for code in codes]
-    found = []
+    found: list[tuple[float, float]] = []
     for ours, theirs in ((0, 1), (1, 0)):
-        for event in _choose_events(counts[ours], counts[theirs], claims, error=error):
-            hits, rival_hits = (int(counts[2 + side][event.members].sum()) for side in (ours, theirs))
-            found.append((epsilon_from_below(hits, rival_hits, samples=half, error=error), event.claimed))
+        events = _choose_events(counts[ours], counts[theirs], claims, error=error)
+        hits, rival_hits = (
+            np.array([counts[2 + side][event.members].sum() for event in events]) for side in (ours, theirs)
+        )
+        lower = epsilon_from_below(hits, rival_hits, samples=half, error=error)
+        found += zip(lower.tolist(), (event.claimed for event in events), strict=True)
     return found
 
 
-def epsilon_from_below(hits: int, rival_hits: int, *, samples: int, error: float) -> float:
-    """`ln(P(E) / P'(E))` at least, with probability `1 - 2 error`, from an event's counts; never below zero.
+def epsilon_from_below(hits: Integers, rival_hits: Integers, *, samples: int, error: float) -> Epsilons:
+    """`ln(P(E) / P'(E))` at least, with probability `1 - 2 error`, from each event's counts; never below zero.
 
     Parameters:
-        hits, rival_hits: how many of `samples` draws from either database fell into the event.
+        hits, rival_hits: how many of `samples` draws from either database fell into the event; of one shape.
         error: the failure probability of each of the two Clopper-Pearson bounds.
     """
-    if hits == 0:
-        return 0.0
-    lower = float(stats.beta.ppf(error, hits, samples - hits + 1))
-    upper = float(stats.beta.isf(error, rival_hits + 1, samples - rival_hits)) if rival_hits < samples else 1.0
-    return max(0.0, math.log(lower / upper)) if lower > 0.0 else 0.0
+    lower, upper = np.zeros(hits.shape), np.ones(hits.shape)
+    some, most = hits > 0, rival_hits < samples
+    lower[some] = special.betaincinv(hits[some], samples - hits[some] + 1, error)
+    upper[most] = special.betainccinv(rival_hits[most] + 1, samples - rival_hits[most], error)
+    return np.log(np.maximum(1.0, lower / upper))
 
 
 def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error: float) -> list[_Event]:
@@ -84,19 +94,34 @@ def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error
         inside = order[claims[order] <= claim]
         hits, rivals = np.cumsum(counts[inside]), np.cumsum(rival[inside])
         candidates = np.unique(np.searchsorted(hits, hits[-1] * np.geomspace(1e-4, 1.0, _CUTS)))
-        bounds = [epsilon_from_below(int(hits[k]), int(rivals[k]), samples=samples, error=error) for k in candidates]
-        best = int(np.argmax(bounds))
+        lower = epsilon_from_below(hits[candidates], rivals[candidates], samples=samples, error=error)
+        best = int(np.argmax(lower))
         event = _Event(members=inside[: candidates[best] + 1], claimed=float(claim))
-        events.append((bounds[best] - float(claim), bounds[best], event))
-    events.sort(key=lambda found: found[:2], reverse=True)
-    return [event for _, _, event in events[:LEVELS]]
+        # by the part of the claim that it proves: differences would prefer what claims and proves nothing
+        events.append((lower[best] / max(claim, _LEAST_CLAIM), event))
+    events.sort(key=lambda found: found[0], reverse=True)
+    return [event for _, event in events[:LEVELS]]
 
 
 def _number_transcripts(draws: Sequence[Integers]) -> list[Integers]:
-    """Each transcript as one small number, the same for equal transcripts of all draws."""
+    """Each transcript, a row, as one small number, the same for equal transcripts of all draws.
+
+    Columns are written one after the other into one integer as long as it has room for them.
+    """
     every = np.concatenate(draws)
-    codes = np.zeros(len(every), dtype=np.int64)
+    codes, values = np.zeros(len(every), dtype=np.int64), 1
     for column in every.T:
-        values, places = np.unique(column, return_inverse=True)
-        _, codes = np.unique(codes * values.size + places, return_inverse=True)
-    return np.split(codes, np.cumsum([len(draw) for draw in draws])[:-1])
+        own, spread = _number_values(column)
+        if values * spread > _MOST_CODES:
+            codes, values = _number_values(codes)
+        codes, values = codes * spread + own, values * spread
+    return np.split(_number_values(codes)[0], np.cumsum([len(draw) for draw in draws])[:-1])
+
+
+def _number_values(column: Integers) -> tuple[Integers, int]:
+    """Each value as a number below the returned one, which is at most a few times as large as the column is long."""
+    low, high = int(column.min()), int(column.max())
+    if high - low < _SPARSEST * column.size:
+        return column - low, high - low + 1
+    distinct, places = np.unique(column, return_inverse=True)
+    return places, distinct.size

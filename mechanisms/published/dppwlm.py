@@ -57,6 +57,7 @@ NOTE = (
 _SLACK = 1e-3  # shrinks a little further than proportion says, so that the next attempt holds
 _MOST_REDUCTIONS = 12  # attempts; each is a whole computation of the worst choice of levels
 _MOST_VERTICES = 20_000  # of the entropy's polytope; beyond, its bracket is compared instead
+_MOST_AT_ONCE = 1 << 16  # chances of keys at candidate levels computed in one go: memory against calls
 _MOST_KEYS = 20_000  # larger questions are scaled down to so many for the bracket
 
 
@@ -231,7 +232,7 @@ class NextStep:
     fine_steps: int
     share: float | None = None
     plan: tuple[Fraction, ...] = ()
-    settled: dict[Fraction, int] = field(default_factory=dict)
+    settled: dict[float, int] = field(default_factory=dict)
     undecided: int = 0
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
@@ -240,9 +241,9 @@ class NextStep:
             return None
         if not self.plan:
             self.plan = (*(look.rate for look in self.test.looks), self.test.rate)
-            self.settled, self.undecided = {Fraction(0): self.keys - keys.size}, keys.size
+            self.settled, self.undecided = {0.0: self.keys - keys.size}, keys.size
             return self.test.looks[0]
-        self.settled[progress.level] = self.undecided - keys.size
+        self.settled[float(progress.level * self.sensitivity)] = self.undecided - keys.size
         self.undecided = keys.size
         step = self._next_step(progress, keys)
         self.plan = self.plan[step.parts :]
@@ -250,40 +251,45 @@ class NextStep:
 
     def _next_step(self, progress: Progress, keys: Integers) -> "_Step":
         """Algorithm 4: the step that leaves the greatest min-entropy; the later of equals, as printed."""
-        steps = self._steps()
+        steps = _steps(self.plan, sensitivity=self.sensitivity, fine_steps=self.fine_steps)
         if not steps:
-            return _Step(rate=self.plan[0], parts=1)
-        undecided = [round(self._still_undecided(progress, keys, step)) for step in steps]
-        return steps[_greatest([self._losses(step, left) for step, left in zip(steps, undecided, strict=True)])]
-
-    def _steps(self) -> list["_Step"]:
-        return [
-            _Step(rate=low + (high - low) * step / self.fine_steps, parts=interval + 1)
-            for interval, (low, high) in enumerate(pairwise(self.plan))
-            for step in range(1, self.fine_steps + 1)
+            return _step(self.plan[0], parts=1, sensitivity=self.sensitivity)
+        at_once = max(1, _MOST_AT_ONCE // keys.size)
+        undecided = [
+            round(left)
+            for start in range(0, len(steps), at_once)
+            for left in self._still_undecided(progress, keys, steps[start : start + at_once]).tolist()
+        ]
+        last = steps[-1].loss
+        return steps[
+            _greatest([self._losses(step.loss, last, left) for step, left in zip(steps, undecided, strict=True)])
         ]
 
-    def _still_undecided(self, progress: Progress, keys: Integers, step: "_Step") -> float:
+    def _still_undecided(self, progress: Progress, keys: Integers, steps: Sequence["_Step"]) -> Values:
         """Equation 5.9, over the literals that are open: a key stays with its functional while one of them is."""
-        shift = -math.log(2.0 * self._share * step.parts / self._looks) / float(step.rate)
-        chances: Values = np.zeros(keys.size)
+        shifts = np.array([self._shift(step) for step in steps])
+        rates = np.array([step.float_rate for step in steps])
+        chances: Values = np.zeros((len(steps), keys.size))
         for cut in progress.literals:
             threshold = cut.cut if cut.above else cut.cut + 1
             own = undecided_chances(
                 (progress.noisy[keys] - threshold).astype(np.float64),
-                shift=shift,
+                shift=shifts[:, np.newaxis],
                 previous_rate=float(progress.level),
-                next_rate=float(step.rate),
+                next_rate=rates[:, np.newaxis],
             )
             chances += np.where(progress.open(cut)[keys], own, 0.0)
-        return float(np.minimum(chances, 1.0).sum())
+        return np.asarray(np.minimum(chances, 1.0).sum(axis=1))
 
-    def _losses(self, step: "_Step", left: int) -> dict[float, int]:
+    def _shift(self, step: "_Step") -> float:
+        return -math.log(2.0 * self._share * step.parts / self._looks) / step.float_rate
+
+    def _losses(self, reached: float, last: float, left: int) -> dict[float, int]:
         """How many keys would have which loss if `left` of the undecided stayed so: E'."""
         levels = {**self.settled}
-        for rate, count in ((step.rate, self.undecided - left), (self.test.rate, left)):
-            levels[rate] = levels.get(rate, 0) + count
-        return {float(rate * self.sensitivity): count for rate, count in levels.items() if count}
+        for loss, count in ((reached, self.undecided - left), (last, left)):
+            levels[loss] = levels.get(loss, 0) + count
+        return {loss: count for loss, count in levels.items() if count}
 
     @property
     def _share(self) -> float:
@@ -300,10 +306,28 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A candidate level, and how many parts of beta it uses: those of the levels up to its interval's upper end."""
+    """A candidate level, how many parts of beta it uses (those of the levels up to its interval's upper end), and the
+    loss of a key that stops there."""
 
     rate: Fraction
+    float_rate: float
     parts: int
+    loss: float
+
+
+@lru_cache(maxsize=1 << 12)
+def _steps(plan: tuple[Fraction, ...], *, sensitivity: int, fine_steps: int) -> tuple[_Step, ...]:
+    """The candidates of a plan, the last level last."""
+    rates = (
+        (low + (high - low) * step / fine_steps, interval + 1)
+        for interval, (low, high) in enumerate(pairwise(plan))
+        for step in range(1, fine_steps + 1)
+    )
+    return tuple(_step(rate, parts=parts, sensitivity=sensitivity) for rate, parts in rates)
+
+
+def _step(rate: Fraction, *, parts: int, sensitivity: int) -> _Step:
+    return _Step(rate=rate, float_rate=float(rate), parts=parts, loss=float(rate * sensitivity))
 
 
 def _greatest(candidates: Sequence[dict[float, int]]) -> int:

@@ -28,25 +28,27 @@ def expected_undecided(distances: Values, *, shift: float, previous_rate: float,
     return float(chances.sum())
 
 
-def undecided_chances(distances: Values, *, shift: float, previous_rate: float, next_rate: float) -> Values:
+def undecided_chances(
+    distances: Values, *, shift: float | Values, previous_rate: float, next_rate: float | Values
+) -> Values:
     """Per key, `P(z + X + Y in [-shift, shift])` for independent Laplace X, Y of the two rates.
 
     Parameters:
         distances: the last noisy value less the threshold, `z`, shape (keys,).
-        shift: half the width of the undecided zone at the next look, >= 0.
-        previous_rate, next_rate: > 0, per unit of the functional.
+        shift: half the width of the undecided zone at the next look, >= 0; for several next looks, shape (looks, 1).
+        previous_rate, next_rate: > 0, per unit of the functional; the next rate of `shift`'s shape.
     """
     size = np.abs(distances)
-    above = upper_tail_of_sum(shift - size, first_rate=previous_rate, second_rate=next_rate)
-    below = upper_tail_of_sum(shift + size, first_rate=previous_rate, second_rate=next_rate)
-    return np.clip(1.0 - above - below, 0.0, 1.0)
+    edges = np.stack((shift - size, shift + size))
+    above, below = upper_tail_of_sum(edges, first_rate=previous_rate, second_rate=next_rate)
+    return np.asarray(np.clip(1.0 - above - below, 0.0, 1.0))
 
 
-def upper_tail_of_sum(bound: Values, *, first_rate: float, second_rate: float) -> Values:
+def upper_tail_of_sum(bound: Values, *, first_rate: float, second_rate: float | Values) -> Values:
     """`P(X + Y > bound)` for independent Laplace variables of the two rates."""
-    high, low = max(first_rate, second_rate), min(first_rate, second_rate)
+    high, low = np.maximum(first_rate, second_rate), np.minimum(first_rate, second_rate)
     size = np.abs(bound)
     gap = (high - low) * size
     mean = np.where(gap > 0.0, -np.expm1(-gap) / np.where(gap > 0.0, gap, 1.0), 1.0)
     tail = 0.5 * np.exp(-low * size) * (1.0 + low * low / (high + low) * size * mean)
-    return np.where(bound >= 0.0, tail, 1.0 - tail)
+    return np.asarray(np.where(bound >= 0.0, tail, 1.0 - tail))

@@ -121,7 +121,7 @@ class Probe:
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Phase one, the estimate, and phase two where needed; `aggregates` has shape (functionals, keys)."""
-        run = _Run(calibration, aggregates, noise, gradual=self._gradual, second=self._second(calibration.task))
+        run = _TwoPhaseRun(calibration, aggregates, noise, gradual=self._gradual, second=self._second(calibration.task))
         try:
             passed = run.answer()
         except Denied:
@@ -186,7 +186,7 @@ class _Node:
         return losses
 
 
-class _Run:
+class _TwoPhaseRun:
     """One question on its way: the occurrences that have run, and the running loss, as published a sum over them."""
 
     def __init__(

@@ -102,7 +102,7 @@ class ProbeEnt:
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Every occurrence look by look, in the order of the tree; `aggregates` has shape (functionals, keys)."""
         keys = aggregates.shape[1]
-        run = _Run(calibration, aggregates, noise, looks=self._looks, fine_steps=self._fine_steps)
+        run = _ProbeEntRun(calibration, aggregates, noise, looks=self._looks, fine_steps=self._fine_steps)
         try:
             passed = traverse(run.leaves, run.occurrence, keys=keys)
         except Denied:
@@ -110,7 +110,7 @@ class ProbeEnt:
         return Outcome(passed=passed, epsilon=run.losses())
 
 
-class _Run:
+class _ProbeEntRun:
     """One question on its way: what has run, what it cost, and how much of beta is left."""
 
     def __init__(

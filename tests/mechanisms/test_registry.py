@@ -10,7 +10,7 @@ from scipy import stats
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers
 from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import Calibration, DecisionTask, Unachievable
-from mechanisms.registry import BOUNDED, DEFAULT, MECHANISMS, compare
+from mechanisms.registry import BOUNDED, DEFAULT, DENYING, MECHANISMS, compare
 from mechanisms.threshold.joint_loss import all_at_once
 from mechanisms.threshold.one_shot import acceptance, rejection
 from tests.seeded_noise import SeededNoise
@@ -226,3 +226,8 @@ def test_those_that_keep_both_bounds_say_so_in_their_calibration() -> None:
             assert made.fpr <= task.fpr
             bounded.add(name)
     assert bounded == set(BOUNDED)
+
+
+def test_the_mechanisms_that_may_stop_are_those_whose_calibration_says_so() -> None:
+    task = task_of(count(0), 1)
+    assert {name for name, mechanism in MECHANISMS.items() if mechanism.calibrate(task).deniable} == DENYING

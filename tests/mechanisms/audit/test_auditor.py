@@ -13,30 +13,28 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.audit.auditor import (
-    AuditReport,
-    Neighbours,
-    Release,
-    audit,
+from mechanisms.audit.auditor import LEAST_PROVED, AuditReport, Neighbours, Release, audit, claim_always
+from mechanisms.audit.events import Transcripts, epsilon_from_below
+from mechanisms.audit.subjects import (
     audit_all,
     audit_mechanism,
     audit_reuse,
-    audit_tasks,
-    claim_always,
-    critical_neighbours,
+    cost_of_a_draw,
+    plan_audits,
 )
-from mechanisms.audit.events import Transcripts, epsilon_from_below
+from mechanisms.audit.worst_cases import audit_tasks, critical_neighbours, widen_tolerances
 from mechanisms.formula import Booleans, Cut, Integers
 from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continue_on
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.noise.gradual_release import release_chain
 from mechanisms.protocol import Mechanism
 from mechanisms.published.dppwlm import Dppwlm
+from mechanisms.published.probe import PHASES_RESERVED
 from mechanisms.published.sparse_vector import SparseVector, sparse_vector
 from mechanisms.published.tslm import Tslm
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import sets_at_once
-from tests.effort import rounds
+from tests.effort import is_quick, rounds
 from tests.mechanisms.audit.broken import (
     VARIANTS,
     TakenForApart,
@@ -134,7 +132,8 @@ def test_a_sparse_vector_with_a_quarter_too_little_noise_is_flagged(factor: Frac
 def test_whole_questions_to_a_sparse_vector(factor: Fraction) -> None:
     """10,000 questions from either database: half of the noise is found out; honest ones pass, false alarm 1e-6."""
     subject = UnderNoised(SparseVector(most_positives=1), factor=factor)
-    report = audit_mechanism(subject, audit_tasks()["one condition"], samples=160_000, noise=SeededNoise(36))
+    samples = 10_000 * cost_of_a_draw("svt")
+    report = audit_mechanism(subject, audit_tasks()["one condition"], samples=samples, noise=SeededNoise(36))
     assert report.flagged == (factor > 1)
     assert report.epsilon_lower > report.claimed_epsilon / 2
 
@@ -158,6 +157,23 @@ def refinement(draw_from: Callable[[int], Callable[[int], Integers]]) -> AuditRe
         second=claim_always(draw_from(1), epsilon=1.0),
     )
     return audit("refinement", [pair], samples=SAMPLES)
+
+
+def test_a_loss_that_is_overstated_now_and_then_hides_nothing() -> None:
+    """Every bit is shown as it is, for a claim of nothing nine times out of ten and of far more the tenth."""
+
+    def show(bit: int) -> Release:
+        drawn = np.random.default_rng(bit)
+
+        def release(samples: int) -> Transcripts:
+            claimed = np.where(drawn.random(samples) < 0.1, 50.0, 0.0)
+            return Transcripts(seen=np.full((samples, 1), bit), claimed=claimed)
+
+        return release
+
+    report = audit("shown", [Neighbours(description="bits", first=show(0), second=show(1))], samples=2_000)
+    assert report.flagged
+    assert report.claimed_epsilon == 0.0
 
 
 def test_refinement_with_fresh_noise_is_flagged() -> None:
@@ -230,23 +246,70 @@ def test_a_later_question_on_the_same_noise(name: str) -> None:
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_mechanism_passes(name: str) -> None:
-    """False alarm 1e-6 for each report: below 1e-4 for a hundred reports. DPPWLM, slow to draw, has its own test.
+    """False alarm 1e-6 for each report: below 1e-4 for a hundred reports.
 
-    At quick a sixth of the samples sees only greater faults; what is broken below is found at full size in both.
+    At full size every report also proves an eighth of its claim or more: it could have
+    failed. So it is at quick where keys are decided one by one; whole questions are drawn too seldom there, and what is
+    broken below is found at full size in both.
     """
-    slow = name.startswith("dppwlm")
-    samples = rounds(800, quick=160) if slow else rounds(30_000, quick=5_000)
-    reports = audit_all(samples=samples, noise=SeededNoise(28), mechanisms=[MECHANISMS[name]])
+    alone = cost_of_a_draw(name) == 1
+    samples = rounds(30_000, quick=5_000 if alone else 2_500)
+    reports = audit_all(samples=samples, noise=SeededNoise(28), mechanisms=[name])
     assert {report.subject.split(",")[0] for report in reports} == {name}
     assert [report.subject for report in reports if report.flagged] == []
+    if alone or not is_quick():
+        assert [report.subject for report in reports if not report.conclusive] == []
+
+
+def test_what_cannot_fail_is_not_conclusive() -> None:
+    """Four draws, half of them to choose events, refute no claim; two thousand refute a small one. False alarm 1e-6."""
+    task = audit_tasks()["one condition"]
+    few, many = (audit_mechanism(Tslm(), task, samples=samples, noise=SeededNoise(7)) for samples in (4, 4_000))
+    assert not few.conclusive
+    assert many.conclusive
+    assert many.epsilon_lower > LEAST_PROVED * many.claimed_epsilon
+
+
+def test_events_are_chosen_by_the_part_of_a_claim_that_they_prove() -> None:
+    """Half of the draws claim next to nothing, in a hundred steps, and show nothing; the other half show what they
+    claim. Events that prove nothing of little are nearer to their claims than those that prove most of much."""
+
+    def release(passing: float, seed: int) -> Release:
+        generator = np.random.default_rng(seed)
+
+        def draw(samples: int) -> Transcripts:
+            early = generator.random(samples) < 0.5
+            passed = ~early & (generator.random(samples) < passing)
+            little = generator.integers(1, 100, size=samples) * 1e-6
+            return Transcripts(
+                seen=passed.astype(np.int64)[:, np.newaxis], claimed=np.where(early, little, math.log(9))
+            )
+
+        return draw
+
+    pair = Neighbours(description="one and the other", first=release(0.9, 1), second=release(0.1, 2))
+    report = audit("early looks", [pair], samples=20_000)
+    assert not report.flagged
+    assert report.epsilon_lower > 0.8 * math.log(9)
+
+
+def test_questions_are_planned_for_every_mechanism() -> None:
+    planned = plan_audits()
+    assert {audit.mechanism for audit in planned} == set(MECHANISMS)
+    assert {audit.question for audit in planned} == set(audit_tasks())
+    assert {audit.mechanism for audit in planned if audit.continued} == set(CONTINUABLE)
+    assert all(audit.effort > 0 for audit in planned)
+    assert plan_audits(["svt"]) == tuple(audit for audit in planned if audit.mechanism == "svt")
 
 
 @pytest.mark.parametrize("understated", [False, True])
 def test_sums_that_rows_move_by_parts(understated: bool) -> None:
-    """Of three sums a row moves one by half and another in full, or the third alone; 100,000 draws of the answer. The
-    joint loss passes, false alarm 1e-6; the maximum of the three, which one row exceeds by half, is found out."""
+    """Of three sums a row moves one by half and another in full, or the third alone; 100,000 draws of the answer, at
+    quick 40,000. The joint loss passes, false alarm 1e-6; the maximum of the three, which one row exceeds by half, is
+    found out, at quick by a sixth of itself: more than ten of that margin's standard deviations."""
     subject: Mechanism = TakenForApart(Keyhole()) if understated else Keyhole()
-    report = audit_mechanism(subject, audit_tasks()["parts of sums"], samples=100_000, noise=SeededNoise(3))
+    samples = rounds(100_000, quick=40_000)
+    report = audit_mechanism(subject, audit_tasks()["parts of sums"], samples=samples, noise=SeededNoise(3))
     assert report.flagged == understated
 
 
@@ -256,7 +319,7 @@ def test_data_dependent_levels(understated: bool) -> None:
     Half of a loss not reported is found out; the honest mechanism (a third of the questions at quick) passes, false
     alarm 1e-6."""
     subject: Mechanism = UnderReported(Dppwlm()) if understated else Dppwlm()
-    samples = 30_000 if understated else rounds(30_000, quick=10_000)
+    samples = (1_875 if understated else rounds(1_875, quick=625)) * cost_of_a_draw("dppwlm")
     report = audit_mechanism(subject, audit_tasks()["one condition"], samples=samples, noise=SeededNoise(6))
     assert report.flagged == understated
 
@@ -285,11 +348,36 @@ def test_neighbours_differ_by_one_unit_in_functionals_moved_together() -> None:
             assert all(abs(before[f] - after[f]) <= task.sensitivities[f] for f in moved)
 
 
+def test_few_neighbours_are_those_on_which_the_answer_turns() -> None:
+    """A unit moves what makes an AND false, the others holding, and what makes an OR true, the others failing."""
+    tasks = audit_tasks()
+    for task in tasks.values():
+        few = list(critical_neighbours(task, depths=(0.5,), few=True))
+        assert {frozenset(pair) for pair in few} <= {
+            frozenset(pair) for pair in critical_neighbours(task, depths=(0.5,))
+        }
+    assert list(critical_neighbours(tasks["one condition"], depths=(0.5,), few=True)) == [((19,), (18,))]
+    either = list(critical_neighbours(tasks["either of two apart"], depths=(0.5,), few=True))
+    assert either == [((19, 35), (18, 35)), ((16, 32), (16, 33))]
+
+
+@pytest.mark.parametrize("question", audit_tasks())
+@pytest.mark.parametrize("name", ["keyhole", "ppwlm", "svt_generalised", "probe", "naive"])
+def test_tolerances_are_widened_until_a_claim_can_be_refuted(name: str, question: str) -> None:
+    mechanism, task = MECHANISMS[name], audit_tasks()[question]
+    phases = PHASES_RESERVED if name == "probe" else 1
+    for most in (1.0, 4.0):
+        widened = widen_tolerances(mechanism, task, most_epsilon=most)
+        assert mechanism.calibrate(widened).worst_case_epsilon <= most * phases
+    enough = mechanism.calibrate(task).worst_case_epsilon
+    assert widen_tolerances(mechanism, task, most_epsilon=enough) == task
+
+
 def test_the_bound_from_counts() -> None:
-    assert epsilon_from_below(0, 10, samples=100, error=1e-3) == 0.0
-    assert epsilon_from_below(50, 50, samples=100, error=1e-3) == 0.0
-    assert epsilon_from_below(100, 100, samples=100, error=1e-3) == 0.0
-    assert 1.5 < epsilon_from_below(100, 0, samples=100, error=1e-3) < 3.0
+    hits, rivals = np.array([0, 50, 100, 100]), np.array([10, 50, 100, 0])
+    lower = epsilon_from_below(hits, rivals, samples=100, error=1e-3)
+    assert lower[:3].tolist() == [0.0, 0.0, 0.0]
+    assert 1.5 < lower[3] < 3.0
     with pytest.raises(ValueError, match="a pair of databases"):
         audit("nothing", [], samples=10)
 
@@ -300,13 +388,9 @@ def test_the_bound_fails_no_oftener_than_its_two_errors(chance: float, rival: fl
     samples, error = 40, 0.01
     counts = np.arange(samples + 1)
     joint = np.outer(stats.binom.pmf(counts, samples, chance), stats.binom.pmf(counts, samples, rival))
-    failing = [
-        joint[hits, rivals]
-        for hits in counts
-        for rivals in counts
-        if epsilon_from_below(int(hits), int(rivals), samples=samples, error=error) > math.log(chance / rival) + 1e-12
-    ]
-    assert sum(failing) <= 2 * error
+    hits, rivals = np.meshgrid(counts, counts, indexing="ij")
+    lower = epsilon_from_below(hits, rivals, samples=samples, error=error)
+    assert joint[lower > math.log(chance / rival) + 1e-12].sum() <= 2 * error
 
 
 SMALL = 6

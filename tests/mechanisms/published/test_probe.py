@@ -12,6 +12,7 @@ from scipy import stats
 
 from mechanisms.audit.auditor import AuditReport, Neighbours, audit
 from mechanisms.audit.events import Transcripts
+from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate
 from mechanisms.protocol import DecisionTask, Mechanism, Outcome
 from mechanisms.published.probe import PHASES_RESERVED, Probe
@@ -247,7 +248,7 @@ def test_the_contract_at_the_worst_case(name: str, formula: str) -> None:
     task, values = task_of(tree, functionals), crowded(functionals=functionals)
     mechanism = VARIANTS[name]
     calibration = mechanism.calibrate(task)
-    noise = SeededNoise(sum(map(ord, name + formula)))
+    noise = NoiseAhead(SeededNoise(sum(map(ord, name + formula))))
     outcomes = [mechanism.decide(calibration, values, noise=noise) for _ in range(QUESTIONS)]
     answered = [outcome for outcome in outcomes if not outcome.denied]
     assert len(answered) > QUESTIONS // 10
@@ -326,7 +327,7 @@ def audited(mechanism: Mechanism, *, samples: int, claimed: float) -> AuditRepor
     others = [19] * 4 + [-40] * 25
 
     def source(value: int, *, seed: int) -> Callable[[int], Transcripts]:
-        noise = SeededNoise(seed)
+        noise = NoiseAhead(SeededNoise(seed))
         values = np.array([[value, *others]], dtype=np.int64)
 
         def release(number: int) -> Transcripts:

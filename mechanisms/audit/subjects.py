@@ -1,0 +1,264 @@
+"""Mechanisms as subjects of an audit: what each reveals on neighbouring databases, and every audit there is to run.
+
+Proof: docs/proofs/audit.md.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
+from mechanisms.audit.events import Transcripts
+from mechanisms.audit.noise_ahead import NoiseAhead
+from mechanisms.audit.worst_cases import (
+    DEPTHS,
+    MIDDLE,
+    Values,
+    audit_tasks,
+    critical_neighbours,
+    sharpen_task,
+    values_at,
+    widen_tolerances,
+)
+from mechanisms.formula import Integers
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continue_on
+from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Unachievable
+from mechanisms.registry import MECHANISMS
+
+_RUN_KEYS = 3  # the one that moves and two for data-dependent choices to turn on
+_CROWD = 6  # keys that one unit is in: five that move together and one against them
+_NEARLY, _UNCERTAIN = 2, 0.3  # keys of a deniable question that are likely returned on uncertain values, in their bands
+_FAR_FALSE, _FAR = 40, 8.0  # keys for each literal that are false beyond doubt, and by how many bands: among them few
+
+# draws of single keys that one draw of a whole question stands for: what it takes, and less where much is needed
+_COST_OF_A_QUESTION = 16
+_CHEAPER = {"svt": 2, "svt_generalised": 2, "probe": 4, "probe_naive": 4, "probe_gradual": 4, "probe_ent": 8}
+# what so many draws can refute: the larger a claim, the rarer are the answers that tell of it
+_MOST_EPSILON_OF_KEYS, _MOST_EPSILON_OF_QUESTIONS = 6.0, 4.0
+_KEYS_INDEPENDENT = frozenset(
+    (
+        "keyhole",
+        "tslm",
+        "nlm",
+        "naive",
+        "probe_one_phase",
+        "ppwlm",
+        "mim",
+        "mim_baseline",
+        "mim_progressive",
+        "progressive",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAudit:
+    """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise."""
+
+    mechanism: str
+    question: str
+    continued: bool = False
+
+    @property
+    def subject(self) -> str:
+        """What its report is called."""
+        return f"{self.mechanism}, {self.question}{', continued' * self.continued}"
+
+    @property
+    def effort(self) -> int:
+        """What it takes beside others, for whoever runs the longest first."""
+        task = audit_tasks()[self.question]
+        return len(_pairs(self.mechanism, task)) * cost_of_a_draw(self.mechanism)
+
+    def run(self, *, samples: int, noise: Noise, progress: Callable[[str], None] | None = None) -> AuditReport | None:
+        """The report; None where the mechanism does not answer such a question. Parameters as for `audit_all`."""
+        mechanism, task = MECHANISMS[self.mechanism], audit_tasks()[self.question]
+        most = _MOST_EPSILON_OF_KEYS if _decides_keys_alone(self.mechanism) else _MOST_EPSILON_OF_QUESTIONS
+        audit_one = audit_reuse if self.continued else audit_mechanism
+        try:
+            task = widen_tolerances(mechanism, task, most_epsilon=most)
+            if self.continued:
+                task = replace(task, blocks=frozenset())
+            return audit_one(mechanism, task, samples=samples, noise=noise, subject=self.subject, progress=progress)
+        except Unachievable:
+            return None
+
+
+def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
+    """Every mechanism, those registered if none are named, on five questions: one condition, coarse units, two
+    conditions joined by AND and by OR, and one whose rows move sums by parts of their sensitivities or, where filters
+    are disjoint, not at all. Where a mechanism leaves noise paths, each question also together with a later one that
+    continues them."""
+    return tuple(
+        PlannedAudit(mechanism=name, question=question, continued=continued)
+        for name in tuple(mechanisms) or MECHANISMS
+        for question in audit_tasks()
+        for continued in ((False, True) if name in CONTINUABLE else (False,))
+    )
+
+
+def audit_all(
+    *,
+    samples: int,
+    noise: Noise,
+    mechanisms: Iterable[str] = (),
+    progress: Callable[[str], None] | None = None,
+) -> tuple[AuditReport, ...]:
+    """Run the audits of `plan_audits`, one after the other; questions that a mechanism cannot answer are left out.
+
+    Parameters:
+        samples: as for `audit`; 100000 finds noise that is a quarter too small where keys are decided one by one, and
+            20000 noise that is half of what it should be in a sparse vector, drawn as whole questions.
+        progress: called with the mechanism's name, the question and the databases being drawn.
+    """
+    reports = (planned.run(samples=samples, noise=noise, progress=progress) for planned in plan_audits(mechanisms))
+    return tuple(report for report in reports if report is not None)
+
+
+def audit_mechanism(
+    mechanism: Mechanism,
+    task: DecisionTask,
+    *,
+    samples: int,
+    noise: Noise,
+    subject: str = "",
+    progress: Callable[[str], None] | None = None,
+) -> AuditReport:
+    """Audit a mechanism's answers and the losses it reports, near the thresholds, all functionals moved at once.
+
+    One key's aggregates move by one privacy unit, others stay. Mechanisms that decide each key by itself are drawn as
+    many keys at once; of others every draw is a question of three keys or more, one for every two to sixteen of
+    `samples`, and the transcript is the whole answer; they are drawn in the middle of the bands alone, where the answer
+    turns on what moves. Where the loss covers the whole question, a unit in all of six keys moves them, the last
+    against the others: that is what a sparse vector's noisy threshold and its positives have to hide at once.
+
+    Raises:
+        Unachievable: the mechanism cannot calibrate the task.
+    """
+    calibration = mechanism.calibrate(task)
+    alone = _decides_keys_alone(mechanism.name)
+    source = _single_keys if alone else _whole_questions
+    pairs = [
+        Neighbours(
+            description=f"values {before} and {after}",
+            first=source(mechanism, calibration, before, after, noise),
+            second=source(mechanism, calibration, after, before, noise),
+        )
+        for before, after in _pairs(mechanism.name, task)
+    ]
+    return audit(
+        subject or mechanism.name,
+        pairs,
+        samples=max(2, samples // cost_of_a_draw(mechanism.name)),
+        progress=progress,
+    )
+
+
+def cost_of_a_draw(mechanism: str) -> int:
+    """How many of an audit's samples one draw of a mechanism stands for: 1 where keys are decided one by one."""
+    return 1 if _decides_keys_alone(mechanism) else _CHEAPER.get(mechanism, _COST_OF_A_QUESTION)
+
+
+def audit_reuse(
+    mechanism: Mechanism,
+    task: DecisionTask,
+    *,
+    samples: int,
+    noise: Noise,
+    subject: str = "",
+    progress: Callable[[str], None] | None = None,
+) -> AuditReport:
+    """Audit two questions on one noise path together: the second is sharper and continues what the first revealed.
+
+    The transcript of a key is both answers and, for each functional, how far it was revealed and the finest value; what
+    is claimed with it is the loss of the first question and the fresh loss of the second.
+
+    Parameters as for `audit_mechanism`.
+
+    Raises:
+        Unachievable: the mechanism cannot calibrate the task or leaves no path that the second question could continue.
+    """
+    first, second = mechanism.calibrate(task), mechanism.calibrate(sharpen_task(task))
+
+    def source(values: Values) -> Release:
+        def release(samples: int) -> Transcripts:
+            aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples, axis=1)
+            before = mechanism.decide(first, aggregates, noise=noise)
+            question = continue_on(second, before.paths)
+            if question is None:
+                raise Unachievable("the first question leaves nothing that the second could continue")
+            after = carry_on(question, aggregates, noise=noise)
+            claimed = before.epsilon + (after.epsilon if after.fresh is None else after.fresh)
+            columns: list[Integers] = [before.passed.astype(np.int64), after.passed.astype(np.int64)]
+            for path in after.paths:
+                if path is not None:
+                    columns += [path.reached.astype(np.int64), path.values[path.reached - 1, np.arange(samples)]]
+            return Transcripts(seen=np.column_stack(columns), claimed=claimed)
+
+        return release
+
+    pairs = [
+        Neighbours(description=f"values {before} and {after}", first=source(before), second=source(after))
+        for before, after in critical_neighbours(task, depths=MIDDLE)
+    ]
+    return audit(subject or f"{mechanism.name}, two questions", pairs, samples=samples, progress=progress)
+
+
+def _decides_keys_alone(mechanism: str) -> bool:
+    return mechanism in _KEYS_INDEPENDENT
+
+
+def _pairs(mechanism: str, task: DecisionTask) -> list[tuple[Values, Values]]:
+    if _decides_keys_alone(mechanism):
+        return list(critical_neighbours(task, depths=DEPTHS))
+    return list(critical_neighbours(task, depths=MIDDLE, few=True))
+
+
+def _single_keys(
+    mechanism: Mechanism, calibration: Calibration, values: Values, neighbour: Values, noise: Noise
+) -> Release:
+    del neighbour
+
+    def release(samples: int) -> Transcripts:
+        aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples, axis=1)
+        outcome = mechanism.decide(calibration, aggregates, noise=noise)
+        return Transcripts(seen=outcome.passed.astype(np.int64)[:, np.newaxis], claimed=outcome.epsilon)
+
+    return release
+
+
+def _whole_questions(
+    mechanism: Mechanism, calibration: Calibration, values: Values, neighbour: Values, noise: Noise
+) -> Release:
+    """The first key has the values, the others only just hold in either database; a crowd moves all at once.
+
+    A mechanism that may deny a question gets one that it mostly answers, most keys being false beyond doubt, and of the
+    others' answers their number is seen.
+    """
+    task, deniable = calibration.task, calibration.deniable
+
+    def alike(depth: float) -> Values:
+        return values_at(task, [depth] * len(task.sensitivities))
+
+    if calibration.whole_question:
+        keys = [values] * (_CROWD - 1) + [neighbour]
+    elif deniable:
+        keys = [values] + [alike(_UNCERTAIN)] * _NEARLY + [alike(_FAR)] * (_FAR_FALSE * len(calibration.occurrences))
+    else:
+        keys = [values] + [next(critical_neighbours(task))[0]] * (_RUN_KEYS - 1)
+    ahead = NoiseAhead(noise)
+
+    def release(samples: int) -> Transcripts:
+        aggregates = np.array(keys, dtype=np.int64).T.copy()
+        outcomes = [mechanism.decide(calibration, aggregates, noise=ahead) for _ in range(samples)]
+        epsilon = np.array([outcome.epsilon for outcome in outcomes])
+        if deniable:
+            answers = [(outcome.passed[0], outcome.passed.sum(), outcome.denied) for outcome in outcomes]
+            seen = np.array(answers, dtype=np.int64)
+        else:
+            passed = np.array([outcome.passed for outcome in outcomes], dtype=np.int64)
+            seen = np.column_stack((passed, epsilon.view(np.int64)))
+        return Transcripts(seen=seen, claimed=epsilon[:, 0].copy())
+
+    return release

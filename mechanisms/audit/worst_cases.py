@@ -1,0 +1,156 @@
+"""The questions that are audited, and the databases on which they may tell most of one privacy unit.
+
+A question has to look at what differs and to answer, and the loss claimed for it has to be one that so many draws can
+refute: so its tolerances are widened until the mechanism claims little enough.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, cuts, evaluate
+from mechanisms.protocol import Calibration, DecisionTask, Exposure, Mechanism
+from mechanisms.published.probe import PHASES_RESERVED
+from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+
+DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""From just true to just false beyond the tolerance: all may reveal most."""
+
+MIDDLE = (0.5,)
+"""For mechanisms that are slow to draw."""
+
+_MOST_WIDENINGS = 8  # an end to the search; losses fall about as tolerances grow, so two or three suffice
+
+Values: TypeAlias = tuple[int, ...]
+
+
+def audit_tasks() -> dict[str, DecisionTask]:
+    """The questions: small tolerances, so that losses are large enough to tell apart."""
+    first = Cut(functional=0, cut=20, above=True, tolerance=4)
+    second = Cut(functional=1, cut=30, above=False, tolerance=4)
+    together, apart = all_at_once(2), sets_at_once(((0,), (1,)), functionals=2)
+    sums = tuple(Cut(functional=f, cut=40, above=True, tolerance=8) for f in range(3))
+    whole, half, nothing = Fraction(1), Fraction(1, 2), Fraction(0)
+    parts: tuple[Exposure, ...] = ((whole, half, nothing), (half, whole, nothing), (nothing, nothing, whole))
+
+    def task(
+        formula: Formula,
+        sensitivities: tuple[int, ...],
+        exposures: tuple[Exposure, ...],
+        blocks: frozenset[int] | None = None,
+    ) -> DecisionTask:
+        return DecisionTask(
+            formula=formula,
+            sensitivities=sensitivities,
+            exposures=exposures,
+            fnr=0.05,
+            fpr=0.1,
+            blocks=blocks,
+            most_positives=1,
+        )
+
+    return {
+        "one condition": task(first, (1,), all_at_once(1)),
+        "coarse units": task(first, (3,), all_at_once(1)),
+        "both of two": task(AllOf((first, second)), (1, 1), together),
+        "either of two apart": task(AnyOf((first, second)), (1, 1), apart),
+        "parts of sums": task(AllOf(sums), (4, 4, 4), parts, blocks=frozenset()),
+    }
+
+
+def widen_tolerances(mechanism: Mechanism, task: DecisionTask, *, most_epsilon: float) -> DecisionTask:
+    """The task with tolerances some whole number of times as wide, so that an answer is claimed to cost `most_epsilon`
+    at most, or hardly more. Public inputs alone.
+
+    Raises:
+        Unachievable: the mechanism cannot calibrate the task.
+    """
+    times, widened = 1, task
+    for _ in range(_MOST_WIDENINGS):
+        claimed = _claimed_for_an_answer(mechanism.calibrate(widened))
+        if claimed <= most_epsilon:
+            break
+        times = max(times + 1, math.floor(times * claimed / most_epsilon))
+        widened = replace(task, formula=_widen(task.formula, times))
+    return widened
+
+
+def _widen(formula: Formula, times: int) -> Formula:
+    return formula.mapped(lambda cut: replace(cut, tolerance=cut.tolerance * times))
+
+
+def _claimed_for_an_answer(calibration: Calibration) -> float:
+    """The worst case, or of what is reserved for several phases that of one."""
+    phases = PHASES_RESERVED if calibration.deniable else 1
+    return calibration.worst_case_epsilon / phases
+
+
+def sharpen_task(task: DecisionTask) -> DecisionTask:
+    """The task at thresholds one further, with half of the tolerances."""
+
+    def sharpen(literal: Cut) -> Cut:
+        return replace(literal, cut=literal.cut + 1, tolerance=literal.tolerance // 2)
+
+    return replace(task, formula=task.formula.mapped(sharpen))
+
+
+def critical_neighbours(
+    task: DecisionTask, *, depths: Sequence[float] = DEPTHS, few: bool = False
+) -> Iterator[tuple[Values, Values]]:
+    """One key's values near every threshold, and the same after one privacy unit moved all it can move at once.
+
+    All literals stand alike in their bands, from just false beyond the tolerance to just true, and move together,
+    inward or outward, each by its part of an exposure. Where there are several exposures, the functionals that one does
+    not move stand at either end of their bands, so that an AND or an OR turns on the others. `few` leaves out the ends
+    where it does not, and what moves inward: answers that become rarer tell more from as many draws. `depths` lie in
+    [0, 1], 0 just true.
+    """
+    functionals = range(len(task.sensitivities))
+    bands = {cut.functional: cut for cut in cuts(task.formula)}
+
+    def inward(functional: int) -> int:
+        return (1 if bands[functional].above else -1) if functional in bands else 0
+
+    seen = set()
+    for exposure in task.exposures:
+        together = {functional for functional in functionals if exposure[functional]}
+        for depth in depths:
+            for elsewhere in (0.0, 1.0):
+                if few and not _turns_on(task.formula, together, others_hold=elsewhere == 0.0):
+                    continue
+                values = values_at(task, [depth if f in together else elsewhere for f in functionals])
+                for side in (-1,) if few else (1, -1):
+                    step = [side * inward(f) * int(task.sensitivities[f] * exposure[f]) for f in functionals]
+                    moved = tuple(value + by for value, by in zip(values, step, strict=True))
+                    if moved != values and frozenset((values, moved)) not in seen:
+                        seen.add(frozenset((values, moved)))
+                        yield values, moved
+
+
+def values_at(task: DecisionTask, depths: Sequence[float]) -> Values:
+    """One key's values, each functional at a depth of its band: 0 just true, 1 just false beyond the tolerance, and so
+    on; 0 for functionals that the formula does not mention."""
+    bands = {cut.functional: cut for cut in cuts(task.formula)}
+
+    def at(functional: int, depth: float) -> int:
+        cut = bands.get(functional)
+        if cut is None:
+            return 0
+        distance = 1 - round(depth * (cut.tolerance + 1))
+        return cut.cut + distance if cut.above else cut.cut + 1 - distance
+
+    return tuple(at(functional, depth) for functional, depth in enumerate(depths))
+
+
+def _turns_on(formula: Formula, functionals: set[int], *, others_hold: bool) -> bool:
+    """Whether the formula's value is that of the functionals' literals, the others all holding or all failing."""
+
+    def literal(cut: Cut) -> Booleans:
+        return np.array([True, False] if cut.functional in functionals else [others_hold] * 2)
+
+    true, false = evaluate(formula, literal, keys=2)
+    return bool(true != false)

@@ -1,0 +1,81 @@
+"""`keyhole audit`: every mechanism on every question of the auditor, as many at a time as there are cores."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from mechanisms.audit.auditor import AuditReport
+from mechanisms.audit.subjects import PlannedAudit
+from mechanisms.noise.exact import system_noise
+from proxy.report.terminal import psql_table
+
+_HEADINGS = ("mechanism, question", "claims epsilon", "proved at least", "verdict")
+
+
+def usable_cores() -> int:
+    """The cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_audits(
+    planned: Sequence[PlannedAudit], *, samples: int, processes: int, done: Callable[[str], None]
+) -> list[AuditReport]:
+    """The reports in the order of `planned`; left out are questions that a mechanism does not answer.
+
+    Parameters:
+        processes: how many audits run at a time, each with the system's noise.
+        done: called with an audit's subject when it has ended.
+    """
+    longest_first = sorted(planned, key=lambda audit: -audit.effort)
+    reports: dict[PlannedAudit, AuditReport | None] = {}
+    if processes == 1:
+        for audit in longest_first:
+            reports[audit] = _run(audit, samples)
+            done(audit.subject)
+    else:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_interrupts_to_us) as pool:
+            futures = {pool.submit(_run, audit, samples): audit for audit in longest_first}
+            try:
+                for future in as_completed(futures):
+                    reports[futures[future]] = future.result()
+                    done(futures[future].subject)
+            except BaseException:
+                # what is under way would be waited for
+                for child in multiprocessing.active_children():
+                    child.terminate()
+                raise
+    return [report for audit in planned if (report := reports[audit]) is not None]
+
+
+def _run(audit: PlannedAudit, samples: int) -> AuditReport | None:
+    return audit.run(samples=samples, noise=system_noise())
+
+
+def _leave_interrupts_to_us() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def describe_reports(reports: Sequence[AuditReport]) -> tuple[str, ...]:
+    """What was found, for a reader: a table and what it means."""
+    rows = [
+        (report.subject, f"{report.claimed_epsilon:.3f}", f"{report.epsilon_lower:.3f}", _verdict(report))
+        for report in reports
+    ]
+    lines = [
+        *psql_table(_HEADINGS, rows),
+        "A claim that is not refuted is not thereby proved: the proofs are in docs/proofs.",
+    ]
+    if any(report.flagged for report in reports):
+        lines.append("A claim is refuted: do not use that mechanism, and please report it as SECURITY.md says.")
+    if not all(report.conclusive for report in reports):
+        lines.append("Where nothing is proved, the draws were too few to refute anything: take more --samples.")
+    return tuple(lines)
+
+
+def _verdict(report: AuditReport) -> str:
+    if report.flagged:
+        return "NOT PRIVATE"
+    return "not refuted" if report.conclusive else "NOTHING PROVED"
