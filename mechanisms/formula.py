@@ -97,12 +97,13 @@ FALSE = AnyOf(())
 
 def cuts(formula: Formula) -> Iterator[Cut]:
     """Every literal, in order of appearance, with repetitions."""
-    match formula:
-        case Cut():
-            yield formula
-        case AllOf(children) | AnyOf(children):
-            for child in children:
-                yield from cuts(child)
+    left = [formula]
+    while left:
+        node = left.pop()
+        if isinstance(node, Cut):
+            yield node
+        else:
+            left.extend(reversed(node.children))
 
 
 def relax_formula(formula: Formula) -> Formula:

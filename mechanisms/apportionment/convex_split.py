@@ -9,6 +9,7 @@ Proof: docs/proofs/apportionment.md.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,13 +57,16 @@ def fair_split(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
         point = np.append(point, float((barrier.offsets - barrier.weights @ point).max()) + 0.1)
     terms = len(program.rows) + len(program.weights)
     sharpness, target = _FIRST_SHARPNESS, terms / gap
+    at = barrier.place(point)
+    if at is None:
+        return np.asarray(point[:variables])  # so large that rounding took the room: the start is as good as any
     for _ in range(_MOST_STEPS):
-        point, decrement = barrier.step(point, sharpness)
+        at, decrement = barrier.step(at, sharpness)
         if decrement < 0.1:
             if sharpness >= target:
                 break
             sharpness = min(sharpness * _GROWTH, target)
-    return np.asarray(point[:variables])
+    return np.asarray(at.point[:variables])
 
 
 def _price(weights: Floats) -> Floats:
@@ -70,6 +74,24 @@ def _price(weights: Floats) -> Floats:
     if len(weights) == 1:
         return np.asarray(weights[0] + 1e-9)
     return np.asarray(_TIE_BREAK * weights.max(axis=0) + 1e-9)
+
+
+class _Place(NamedTuple):
+    """A point, and what the barrier is made of there: none of it depends on the sharpness."""
+
+    point: Floats
+    shares: Floats
+    slack: Floats
+    room: Floats | None
+    priced: float
+    bound: float
+    barred: float
+    barred_bound: float
+
+    def value(self, sharpness: float) -> float:
+        """The barrier function."""
+        total = -sharpness * self.priced - self.barred
+        return total if self.room is None else total + (sharpness * self.bound - self.barred_bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,51 +102,52 @@ class _Barrier:
     price: Floats
     several: bool
 
-    def value(self, point: Floats, sharpness: float) -> float:
+    def place(self, point: Floats) -> _Place | None:
+        """What the barrier is made of at a point; None where it is infinite."""
         variables = self.rows.shape[1]
         v = point[:variables]
-        if v.max() > _LARGEST:
-            return np.inf
-        slack = 1.0 - self.rows @ np.exp(v)
-        if slack.min() <= 0.0:
-            return np.inf
-        total = -sharpness * float(self.price @ v) - float(np.log(slack).sum())
-        if self.several:
-            room = point[variables] - self.offsets + self.weights @ v
-            if room.min() <= 0.0:
-                return np.inf
-            total += sharpness * float(point[variables]) - float(np.log(room).sum())
-        return total
+        if np.maximum.reduce(v) > _LARGEST:
+            return None
+        shares = np.exp(v)
+        slack = 1.0 - self.rows @ shares
+        if np.minimum.reduce(slack) <= 0.0:
+            return None
+        priced, barred = float(self.price @ v), float(np.add.reduce(np.log(slack)))
+        if not self.several:
+            return _Place(point, shares, slack, None, priced, 0.0, barred, 0.0)
+        bound = float(point[variables])
+        room = bound - self.offsets + self.weights @ v
+        if np.minimum.reduce(room) <= 0.0:
+            return None
+        return _Place(point, shares, slack, room, priced, bound, barred, float(np.add.reduce(np.log(room))))
 
-    def step(self, point: Floats, sharpness: float) -> tuple[Floats, float]:
+    def step(self, at: _Place, sharpness: float) -> tuple[_Place, float]:
         """One damped Newton step and the decrement before it."""
         variables = self.rows.shape[1]
-        v = point[:variables]
-        shares = np.exp(v)
-        pull = 1.0 / (1.0 - self.rows @ shares)
-        steep = (self.rows * pull[:, np.newaxis]) * shares
-        slope = steep.sum(axis=0)
+        pull = 1.0 / at.slack
+        steep = (self.rows * pull[:, np.newaxis]) * at.shares
+        slope = np.add.reduce(steep, axis=0)
         gradient = slope - sharpness * self.price
         curvature = steep.T @ steep
         curvature.flat[:: variables + 1] += slope
-        if self.several:
-            gradient, curvature = self._with_bound(point, sharpness, gradient, curvature)
+        if at.room is not None:
+            gradient, curvature = self._with_bound(at.room, sharpness, gradient, curvature)
         direction = np.linalg.solve(curvature, -gradient)
         decrement = -float(gradient @ direction)
-        here, length = self.value(point, sharpness), 1.0
-        while self.value(point + length * direction, sharpness) > here - 0.1 * length * decrement:
+        here, length = at.value(sharpness), 1.0
+        while True:
+            reached = self.place(at.point + length * direction)
+            if reached is not None and not reached.value(sharpness) > here - 0.1 * length * decrement:
+                return reached, decrement
             length *= 0.5
             if length < 1e-9:
-                return point, 0.0
-        return point + length * direction, decrement
+                return at, 0.0
 
-    def _with_bound(
-        self, point: Floats, sharpness: float, gradient: Floats, curvature: Floats
-    ) -> tuple[Floats, Floats]:
+    def _with_bound(self, room: Floats, sharpness: float, gradient: Floats, curvature: Floats) -> tuple[Floats, Floats]:
         variables = self.rows.shape[1]
-        push = 1.0 / (point[variables] - self.offsets + self.weights @ point[:variables])
+        push = 1.0 / room
         steep = np.column_stack((self.weights, np.ones(len(push)))) * push[:, np.newaxis]
         whole = steep.T @ steep
         whole[:variables, :variables] += curvature
-        rise = np.append(gradient, sharpness) - steep.sum(axis=0)
+        rise = np.append(gradient, sharpness) - np.add.reduce(steep, axis=0)
         return rise, whole

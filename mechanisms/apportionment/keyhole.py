@@ -7,6 +7,7 @@ linearised programmes and keeping the best.
 Proof: docs/proofs/apportionment.md.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -196,25 +197,24 @@ def _matrix(objective: Objective, constraints: Sequence[Constraint], weigh: Call
 
 def _read_once_shares(objective: Objective) -> Shares:
     """The closed form, its weights taken from the true loss and settled by repetition."""
-    weights = [np.ones(objective.functionals)] * 2
+    at_first = [1.0] * objective.functionals
     for functional in objective.used:
         _, slope_fnr, slope_fpr = objective.loss(functional, 0.5 * objective.fnr, 0.5 * objective.fpr)
-        for side in (0, 1):
-            weights[side] = weights[side].copy()
-            weights[side][functional] = -0.5 * (slope_fnr + slope_fpr)
-    best, least = None, np.inf
+        at_first[functional] = -0.5 * (slope_fnr + slope_fpr)
+    weights = [at_first, at_first]
+    best, least = None, math.inf
     for _ in range(_ROUNDS):
         given = [
-            closed_form(objective.formula, bound=bound, weights=weights[side].tolist(), fnr=side == 0)
+            closed_form(objective.formula, bound=bound, weights=weights[side], fnr=side == 0)
             for side, bound in enumerate((objective.fnr, objective.fpr))
         ]
         shares = Shares(
             fnr=tuple(given[0].get(f, objective.fnr) for f in range(objective.functionals)),
             fpr=tuple(given[1].get(f, objective.fpr) for f in range(objective.functionals)),
         )
-        total, slopes = 0.0, np.zeros((2, objective.functionals))
+        total, slopes = 0.0, ([0.0] * objective.functionals, [0.0] * objective.functionals)
         for functional in objective.used:
-            epsilon, slopes[0, functional], slopes[1, functional] = objective.loss(
+            epsilon, slopes[0][functional], slopes[1][functional] = objective.loss(
                 functional, shares.fnr[functional], shares.fpr[functional]
             )
             total += epsilon
@@ -223,8 +223,8 @@ def _read_once_shares(objective: Objective) -> Shares:
             best, least = shares, total
         if not improved:
             break
-        floor = 1e-6 * float(np.abs(slopes).max())
-        weights = [np.maximum(-slopes[side], floor) for side in (0, 1)]
+        floor = 1e-6 * max(abs(slope) for side in slopes for slope in side)
+        weights = [[max(-slope, floor) for slope in side] for side in slopes]
     assert best is not None
     return best
 

@@ -6,9 +6,15 @@ for false positives OR splits and AND passes on.
 Proof: docs/proofs/apportionment.md.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import NamedTuple
 
-from mechanisms.formula import AllOf, Cut, Formula, cuts
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
+
+_RATE = itemgetter(0)
 
 
 def read_once(formula: Formula) -> bool:
@@ -30,24 +36,32 @@ def closed_form(formula: Formula, *, bound: float, weights: Sequence[float], fnr
     """
     shares: dict[int, float] = {}
 
-    def weight(node: Formula) -> float:
+    def weigh(node: Formula) -> _Weighed:
         if isinstance(node, Cut):
-            return weights[node.functional]
-        return sum(weight(child) for child in node.children)
+            return _Weighed(node, weights[node.functional], [])
+        below = [weigh(child) for child in node.children]
+        return _Weighed(node, sum([child.weight for child in below]), below)
 
-    def hand_down(node: Formula, share: float) -> None:
+    def hand_down(weighed: _Weighed, share: float) -> None:
+        node, total, below = weighed
         if isinstance(node, Cut):
             shares[node.functional] = min(share, shares.get(node.functional, share))
             return
         splits = isinstance(node, AllOf) == fnr
-        total = weight(node)
-        for child in node.children:
-            own = weight(child)
-            if own > 0.0:
-                hand_down(child, share * own / total if splits else share)
+        for child in below:
+            if child.weight > 0.0:
+                hand_down(child, share * child.weight / total if splits else share)
 
-    hand_down(formula, bound)
+    hand_down(weigh(formula), bound)
     return shares
+
+
+class _Weighed(NamedTuple):
+    """A node with the sum of the weights below it, and its children likewise."""
+
+    node: Formula
+    weight: float
+    below: "list[_Weighed]"
 
 
 def tree_bound(formula: Formula, rate: Callable[[Cut], float], *, fnr: bool) -> tuple[float, Mapping[int, int]]:
@@ -59,15 +73,18 @@ def tree_bound(formula: Formula, rate: Callable[[Cut], float], *, fnr: bool) -> 
         rate: the literal's own error rate.
         fnr: false negatives (sum over AND, largest over OR), else false positives (the dual).
     """
-    if isinstance(formula, Cut):
-        return rate(formula), {formula.functional: 1}
-    children = [tree_bound(child, rate, fnr=fnr) for child in formula.children]
-    if not children:
-        return 0.0, {}
-    if isinstance(formula, AllOf) != fnr:
-        return max(children, key=lambda child: child[0])
-    counts: dict[int, int] = {}
-    for _, leaves in children:
-        for functional, count in leaves.items():
-            counts[functional] = counts.get(functional, 0) + count
-    return sum(value for value, _ in children), counts
+    adding = AllOf if fnr else AnyOf
+
+    def bound(node: Formula) -> tuple[float, tuple[int, ...]]:
+        """The node's rate, and the functional of each leaf that attains it."""
+        if isinstance(node, Cut):
+            return rate(node), (node.functional,)
+        children = [bound(child) for child in node.children]
+        if not children:
+            return 0.0, ()
+        if not isinstance(node, adding):
+            return max(children, key=_RATE)
+        return sum([value for value, _ in children]), tuple(chain.from_iterable([leaves for _, leaves in children]))
+
+    value, leaves = bound(formula)
+    return value, Counter(leaves)

@@ -8,11 +8,12 @@ shares shrink until it holds. What is reported is what was checked.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 
 from mechanisms.apportionment.clauses import Constraint, Constraints, constraints
 from mechanisms.apportionment.keyhole import LossCurve, Objective, Shares, keyhole_shares, tree_shares
 from mechanisms.apportionment.tree import tree_bound
-from mechanisms.formula import Cut, Formula, cuts
+from mechanisms.formula import Formula, cuts
 from mechanisms.protocol import (
     Calibration,
     DecisionTask,
@@ -121,14 +122,13 @@ def meet_contract(
             shares = _apportion(objective, exact, tests if attempt else None, task)
         for functional in used:
             tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
-        broken = _find_excesses(task, exact, tests, kind)
+        rates = _TestRates.of(tests, kind)
+        broken = _find_excesses(task, exact, rates)
         if not broken.fnr and not broken.fpr:
-            break
+            return _make_calibration(mechanism, task, tests, exact, rates)
         if exact is None or attempt >= _RESOLVED - 1:
             shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
-    else:
-        raise Unachievable("the tolerances are too narrow for both error rates on every interval")
-    return _make_calibration(mechanism, task, tests, exact, kind)
+    raise Unachievable("the tolerances are too narrow for both error rates on every interval")
 
 
 def foresee_contract(task: DecisionTask, kind: OneShotKind) -> Foreseen | None:
@@ -200,9 +200,10 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
     for _ in range(_MOST_ATTEMPTS):
         for functional in used:
             tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
-        broken = _find_excesses(task, exact, tests, kind)
+        rates = _TestRates.of(tests, kind)
+        broken = _find_excesses(task, exact, rates)
         if not broken.fnr and not broken.fpr:
-            return _make_calibration(mechanism, task, tests, exact, kind)
+            return _make_calibration(mechanism, task, tests, exact, rates)
         shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
 
@@ -259,15 +260,34 @@ class _Broken:
     fpr: dict[int, float]
 
 
-def _find_excesses(
-    task: DecisionTask, exact: Constraints | None, tests: Sequence[FunctionalTest], kind: OneShotKind
-) -> _Broken:
+@dataclass(frozen=True, slots=True)
+class _TestRates:
+    """Each test's error rates by functional and distance, each computed once: the check and the result read them."""
+
+    missed: Callable[[int, int], float]
+    wrong: Callable[[int, int], float]
+
+    @staticmethod
+    def of(tests: Sequence[FunctionalTest], kind: OneShotKind) -> "_TestRates":
+        given = tuple(tests)
+        return _TestRates(
+            missed=cache(lambda functional, distance: kind.missed(given[functional], distance)),
+            wrong=cache(lambda functional, distance: kind.wrong(given[functional], distance)),
+        )
+
+    def of_tree(self, formula: Formula) -> tuple[float, float]:
+        """The whole formula's bounds."""
+        fnr, _ = tree_bound(formula, lambda cut: self.missed(cut.functional, 1), fnr=True)
+        fpr, _ = tree_bound(formula, lambda cut: self.wrong(cut.functional, -cut.tolerance), fnr=False)
+        return fnr, fpr
+
+
+def _find_excesses(task: DecisionTask, exact: Constraints | None, rates: _TestRates) -> _Broken:
     if exact is not None:
         return _Broken(
-            fnr=_excesses(exact.fnr, lambda f, d: kind.missed(tests[f], d), task.fnr),
-            fpr=_excesses(exact.fpr, lambda f, d: kind.wrong(tests[f], d), task.fpr),
+            fnr=_excesses(exact.fnr, rates.missed, task.fnr), fpr=_excesses(exact.fpr, rates.wrong, task.fpr)
         )
-    fnr, fpr = _tree_rates(task.formula, tests, kind)
+    fnr, fpr = rates.of_tree(task.formula)
     every = {cut.functional for cut in cuts(task.formula)}
     return _Broken(
         fnr=dict.fromkeys(every, task.fnr / fnr) if fnr > task.fnr else {},
@@ -292,30 +312,20 @@ def _shrunk(shares: Sequence[float], factors: dict[int, float]) -> tuple[float, 
     )
 
 
-def _tree_rates(formula: Formula, tests: Sequence[FunctionalTest], kind: OneShotKind) -> tuple[float, float]:
-    def chance_missed(cut: Cut) -> float:
-        return kind.missed(tests[cut.functional], 1)
-
-    def wrong(cut: Cut) -> float:
-        return kind.wrong(tests[cut.functional], -cut.tolerance)
-
-    return tree_bound(formula, chance_missed, fnr=True)[0], tree_bound(formula, wrong, fnr=False)[0]
-
-
 def _make_calibration(
     mechanism: str,
     task: DecisionTask,
     tests: Sequence[FunctionalTest],
     exact: Constraints | None,
-    kind: OneShotKind,
+    rates: _TestRates,
 ) -> Calibration:
     notes: list[str] = []
     if exact is None:
-        fnr, fpr = _tree_rates(task.formula, tests, kind)
+        fnr, fpr = rates.of_tree(task.formula)
         notes.append(TREE_NOTE)
     else:
-        fnr = max((c.probability(lambda f, d: kind.missed(tests[f], d)) for c in exact.fnr), default=0.0)
-        fpr = max((c.probability(lambda f, d: kind.wrong(tests[f], d)) for c in exact.fpr), default=0.0)
+        fnr = max((c.probability(rates.missed) for c in exact.fnr), default=0.0)
+        fpr = max((c.probability(rates.wrong) for c in exact.fpr), default=0.0)
         if not exact.fpr:
             notes.append(EMPTY_PROMISE_NOTE)
     losses = [exact_epsilon(test, sensitivity) for test, sensitivity in zip(tests, task.sensitivities, strict=True)]

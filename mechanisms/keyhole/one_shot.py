@@ -3,6 +3,8 @@
 References: docs/proofs/optimal_test.md, docs/proofs/apportionment.md.
 """
 
+from collections import Counter
+
 import numpy as np
 
 from mechanisms.apportionment.keyhole import LossCurve
@@ -79,30 +81,26 @@ def optimal_loss(task: DecisionTask) -> LossCurve:
 
 def single_literals(task: DecisionTask) -> frozenset[int]:
     """The functionals with one distinct literal, whose noise may live on block indices if the task allows it."""
-    literals = [cut.functional for cut in dict.fromkeys(cuts(task.formula))]
-    alone = frozenset(functional for functional in literals if literals.count(functional) == 1)
+    literals = Counter(cut.functional for cut in dict.fromkeys(cuts(task.formula)))
+    alone = frozenset(functional for functional, count in literals.items() if count == 1)
     return alone if task.blocks is None else alone & task.blocks
 
 
 def better_in_blocks(calibration: Calibration, *, by: float) -> frozenset[int]:
     """The functionals with noise on block indices where noise on the sum would cost more than `by` times as much."""
+    sensitivities = calibration.task.sensitivities
+    near = tolerances(calibration.task.formula, len(sensitivities))
     return frozenset(
         functional
         for functional, test in enumerate(calibration.tests)
         if test.block > 1
-        and epsilon_on_sum(calibration.task, functional, fnr=test.fnr, fpr=test.fpr) > by * test.epsilon
+        and epsilon_on_sum(sensitivities[functional], near[functional], fnr=test.fnr, fpr=test.fpr) > by * test.epsilon
     )
 
 
-def epsilon_on_sum(task: DecisionTask, functional: int, *, fnr: float, fpr: float) -> float:
-    """What a one-shot test with noise on the functional's sum costs for these shares."""
-    return least_epsilon(
-        sensitivity=task.sensitivities[functional],
-        tolerance=tolerances(task.formula, len(task.sensitivities))[functional],
-        fnr=fnr,
-        fpr=fpr,
-        allow_block=False,
-    )[0]
+def epsilon_on_sum(sensitivity: int, tolerance: int, *, fnr: float, fpr: float) -> float:
+    """What a one-shot test with noise on a functional's sum costs for these shares."""
+    return least_epsilon(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=False)[0]
 
 
 def cheaper_alone(calibration: Calibration) -> dict[int, float]:

@@ -14,6 +14,7 @@ Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md, docs/proofs/reuse.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -76,7 +77,7 @@ def decide_on_paths(
         raise ValueError("paths and aggregates are of the same keys")
     closed: list[_Closed] = []
     for part in _parts(aggregates.shape[1]):
-        run = _Run(calibration, aggregates[:, part], _slice_paths(paths, part), everything=everything, noise=noise)
+        run = _KeysRun(calibration, aggregates[:, part], _slice_paths(paths, part), everything=everything, noise=noise)
         if known_first:
             run.read_known()
             run.flip()
@@ -94,7 +95,7 @@ def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool,
     closed: list[_Closed] = []
     for part in _parts(keys):
         nothing = np.zeros((len(paths), part.stop - part.start), dtype=np.int64)
-        run = _Run(calibration, nothing, _slice_paths(paths, part), everything=everything, noise=noise)
+        run = _KeysRun(calibration, nothing, _slice_paths(paths, part), everything=everything, noise=noise)
         run.read_known()
         if run.short():
             return None
@@ -172,14 +173,13 @@ class _Values:
 
     def total_loss(self) -> Epsilons:
         """Per key, epsilon of all that this question has read, rounded up."""
-        table = np.array([at_least(rate * self._scale) for rate in (Fraction(0), *levels(self.test))])
-        return table[self.taken]
+        lost: Epsilons = _losses_between(levels(self.test), scale=self._scale)[0, self.taken]
+        return lost
 
     def fresh(self) -> Epsilons:
         """Per key, epsilon of what this run has revealed beyond what was known, rounded up."""
-        rates = (Fraction(0), *self.rates)
-        table = [[at_least(max(Fraction(0), fine - coarse) * self._scale) for fine in rates] for coarse in rates]
-        return np.array(table)[self._before, self.reached]
+        lost: Epsilons = _losses_between(self.rates, scale=self._scale)[self._before, self.reached]
+        return lost
 
     def path(self) -> NoisePath | None:
         """All that has been revealed; None for noise on block indices, which serves one literal alone."""
@@ -199,6 +199,13 @@ class _Values:
         return refine(coarser, coarse=self.rates[level - 1], fine=self.rates[level], noise=noise)
 
 
+@lru_cache(maxsize=128)
+def _losses_between(rates: tuple[Fraction, ...], *, scale: int) -> Epsilons:
+    """Epsilon from each level, 0 for none, to each other one, rounded up; zero to coarser ones."""
+    every = (Fraction(0), *rates)
+    return np.array([[at_least(max(Fraction(0), fine - coarse) * scale) for fine in every] for coarse in every])
+
+
 @dataclass(frozen=True, slots=True)
 class _Closed:
     """What is left of a run once its keys are decided."""
@@ -209,7 +216,7 @@ class _Closed:
     paths: tuple[NoisePath | None, ...]
 
 
-class _Run:
+class _KeysRun:
     """The state of some keys between looks: each literal's verdict, and how far each functional was read."""
 
     def __init__(

@@ -14,6 +14,7 @@ section 5.3. Proof: docs/proofs/gradual_release.md.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -69,17 +70,14 @@ def refine(value: Integers, *, coarse: Fraction, fine: Fraction, noise: Noise) -
         Unachievable: a rate lies outside the sampler's range.
         ValueError: `fine` is not above `coarse`.
     """
-    if fine <= coarse:
-        raise ValueError("the rates of a gradual release strictly increase")
-    check_rate(coarse)
-    check_rate(fine)
+    law = _refinement(coarse, fine)
     size = np.abs(value.reshape(value.size))
-    finer = _geometric(fine - coarse, size.size, noise)
-    finer -= _geometric(coarse + fine, size.size, noise)
+    finer = _geometric(law.kept, size.size, noise)
+    finer -= _geometric(law.below, size.size, noise)
     reached = np.flatnonzero(finer >= size)
     finer[reached] = size[reached]
-    risen = reached[~noise.coin(probability=_not_risen(coarse, fine), size=reached.size)]
-    finer[risen] += _geometric(coarse + fine, risen.size, noise)
+    risen = reached[~noise.coin(probability=law.not_risen, size=reached.size)]
+    finer[risen] += _geometric(law.below, risen.size, noise)
     finer = finer.reshape(value.shape)
     return np.where(value < 0, -finer, finer)
 
@@ -98,6 +96,20 @@ def _chance_unchanged(coarse: Fraction, fine: Fraction) -> Probability:
     return chance_unchanged(coarse=coarse, fine=fine)
 
 
+@dataclass(frozen=True, slots=True)
+class _Refinement:
+    """What `refine` draws for one pair of rates: two geometric laws by their rates, and a coin."""
+
+    kept: Fraction
+    below: Fraction
+    not_risen: Probability
+
+
 @lru_cache(maxsize=1024)
-def _not_risen(coarse: Fraction, fine: Fraction) -> Probability:
-    return not_risen(coarse=coarse, fine=fine)
+def _refinement(coarse: Fraction, fine: Fraction) -> _Refinement:
+    """One object per pair of rates, so that its digits are worked out once. Raises as `refine` does."""
+    if fine <= coarse:
+        raise ValueError("the rates of a gradual release strictly increase")
+    check_rate(coarse)
+    check_rate(fine)
+    return _Refinement(kept=fine - coarse, below=coarse + fine, not_risen=not_risen(coarse=coarse, fine=fine))

@@ -17,9 +17,8 @@ Proof: docs/proofs/three_zone.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import exp, expm1, inf
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 MARGIN = 1e-9  # relative; rounding loses some 1e-13 (docs/proofs/three_zone.md)
 
@@ -44,11 +43,12 @@ def _wave(weight: float, slope: float, reference: int, rate: float) -> _Wave:
     return weight, slope, reference, rise, fall, expm1(-rise), expm1(-fall)
 
 
-@dataclass(frozen=True, slots=True)
-class _Incoming:
-    """`g_j`: a sum of waves on `low <= z <= high`, one wave below and one above, and the rate of look `j`."""
+class _Incoming(NamedTuple):
+    """`g_j`: a sum of waves on `low <= z <= high`, one wave below and one above, and the rate of look `j`, with the
+    chance that noise of that rate is zero."""
 
     rate: float
+    normal: float
     low: float
     high: float
     inside: tuple[_Wave, ...]
@@ -59,45 +59,49 @@ class _Incoming:
     def first(rate: float) -> "_Incoming":
         """`g_1`, which is one everywhere."""
         everywhere = (_wave(1.0, 0.0, 0, rate),)
-        return _Incoming(rate=rate, low=-inf, high=inf, inside=everywhere, below=(), above=())
+        return _Incoming(rate, _normal(rate), -inf, inf, everywhere, (), ())
 
     def at_most(self, last: float, *, distance: int) -> float:
         """`P(undecided before, and z_j <= last)` at a true distance."""
-        rate = self.rate
-        total = _sum_waves(self.below, rate=rate, distance=distance, first=-inf, last=min(last, self.low - 1))
-        total += _sum_waves(self.inside, rate=rate, distance=distance, first=self.low, last=min(last, self.high))
-        if last > self.high:
-            total += _sum_waves(self.above, rate=rate, distance=distance, first=self.high + 1, last=last)
-        return _normal(rate) * total
+        rate, low, high = self.rate, self.low, self.high
+        total = _sum_waves(self.below, rate, distance, -inf, last if last < low else low - 1)
+        if last >= low:
+            total += _sum_waves(self.inside, rate, distance, low, last if last < high else high)
+        if last > high:
+            total += _sum_waves(self.above, rate, distance, high + 1, last)
+        return self.normal * total
 
     def at_least(self, first: float, *, distance: int) -> float:
         """`P(undecided before, and z_j >= first)` at a true distance, accurate where it is tiny."""
-        rate = self.rate
-        total = _sum_waves(self.above, rate=rate, distance=distance, first=max(first, self.high + 1), last=inf)
-        total += _sum_waves(self.inside, rate=rate, distance=distance, first=max(first, self.low), last=self.high)
-        if first < self.low:
-            total += _sum_waves(self.below, rate=rate, distance=distance, first=first, last=self.low - 1)
-        return _normal(rate) * total
+        rate, low, high = self.rate, self.low, self.high
+        total = _sum_waves(self.above, rate, distance, first if first > high else high + 1, inf)
+        if first <= high:
+            total += _sum_waves(self.inside, rate, distance, first if first > low else low, high)
+        if first < low:
+            total += _sum_waves(self.below, rate, distance, first, low - 1)
+        return self.normal * total
 
     def within(self, zone: Zone, *, distance: int) -> float:
         """`P(undecided before, and z_j in the zone)`, of a zone within this one, at a true distance."""
-        rate = self.rate
-        return _normal(rate) * _sum_waves(self.inside, rate=rate, distance=distance, first=zone.low, last=zone.high)
+        return self.normal * _sum_waves(self.inside, self.rate, distance, zone.low, zone.high)
 
     def through(self, zone: Zone, *, finer: float) -> "_Incoming":
         """`g` of the next look, of rate `finer`, when `zone` (within this one) leaves the look undecided.
 
-        Both edges' sums over the zone are written out: they share what they are made of.
+        Both edges' sums over the zone and the inner waves are written out: they share what they are made of.
         """
         rate, low, high = self.rate, zone.low, zone.high
         further = high - low
         same = chance_unchanged(coarse=rate, fine=finer)
-        spread = (1.0 - same) * _normal(rate)
+        spread = (1.0 - same) * self.normal
         waves: list[_Wave] = []
         left = right = below = above = 0.0
         for weight, slope, reference, rise, fall, rise_step, fall_step in self.inside:
             gain = -1.0 / rise_step + exp(-fall) / -fall_step
-            waves.append(_wave(weight * (same + spread * gain), slope, reference, finer))
+            rise_on, fall_on = slope + finer, finer - slope
+            waves.append(
+                (weight * (same + spread * gain), slope, reference, rise_on, fall_on, expm1(-rise_on), expm1(-fall_on))
+            )
             at_low, at_high = exp(slope * (low - reference)), exp(slope * (high - reference))
             left -= weight * at_low / expm1(rise)
             right -= weight * at_high / expm1(fall)
@@ -108,14 +112,8 @@ class _Incoming:
             above += weight * (at_high * (expm1(-rise * (further + 1)) / rise_step))
         waves.append(_wave(spread * left, -rate, low, finer))
         waves.append(_wave(spread * right, rate, high, finer))
-        return _Incoming(
-            rate=finer,
-            low=low,
-            high=high,
-            inside=tuple(waves),
-            below=(_wave(spread * below, rate, low, finer),),
-            above=(_wave(spread * above, -rate, high, finer),),
-        )
+        outside = (_wave(spread * below, rate, low, finer),), (_wave(spread * above, -rate, high, finer),)
+        return _Incoming(finer, _normal(finer), low, high, tuple(waves), *outside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +132,12 @@ class Crossing:
             ValueError: zones that are not nested, or rates that do not rise.
         """
         rates = [zone.rate for zone in zones] + [last_rate]
-        nested = all(wide.low <= narrow.low and narrow.high <= wide.high for wide, narrow in pairwise(zones))
-        empty = any(zone.low > zone.high for zone in zones)
-        if empty or not nested or any(coarse >= fine for coarse, fine in pairwise(rates)):
-            raise ValueError("zones must shrink and rates must rise from look to look")
         incoming = [_Incoming.first(rates[0])]
-        for place, zone in enumerate(zones):
-            incoming.append(incoming[-1].through(zone, finer=rates[place + 1]))
+        for zone, finer in zip(zones, rates[1:], strict=True):
+            before = incoming[-1]
+            if not (before.low <= zone.low <= zone.high <= before.high and before.rate < finer):
+                raise ValueError("zones must shrink and rates must rise from look to look")
+            incoming.append(before.through(zone, finer=finer))
         return Crossing(zones=tuple(zones), last_rate=last_rate, _incoming=tuple(incoming))
 
     def early_rejections(self, distance: int) -> tuple[float, ...]:
@@ -181,21 +178,24 @@ def _normal(rate: float) -> float:
     return -expm1(-rate) / (1.0 + exp(-rate))
 
 
-def _sum_waves(waves: Sequence[_Wave], *, rate: float, distance: int, first: float, last: float) -> float:
+def _sum_waves(waves: Sequence[_Wave], rate: float, distance: int, first: float, last: float) -> float:
     """The waves' sum over `first <= z <= last`, each `z` times `exp(-rate * abs(z - distance))`."""
-    below = last if last < distance else distance
-    above = first if first > distance else distance + 1
-    terms_below, terms_above = below - first + 1, last - above + 1
     total = 0.0
+    if last <= distance:
+        terms, fallen = last - first + 1, rate * (distance - last)
+        if terms > 0:
+            for weight, slope, reference, rise, _, rise_step, _ in waves:
+                total += weight * (exp(slope * (last - reference) - fallen) * (expm1(-rise * terms) / rise_step))
+        return total
+    if first > distance:
+        terms, fallen = last - first + 1, rate * (first - distance)
+        if terms > 0:
+            for weight, slope, reference, _, fall, _, fall_step in waves:
+                total += weight * (exp(slope * (first - reference) - fallen) * (expm1(-fall * terms) / fall_step))
+        return total
+    below, above = distance - first + 1, last - distance
     for weight, slope, reference, rise, fall, rise_step, fall_step in waves:
-        part = 0.0
-        if terms_below > 0:
-            part += exp(slope * (below - reference) - rate * (distance - below)) * (
-                expm1(-rise * terms_below) / rise_step
-            )
-        if terms_above > 0:
-            part += exp(slope * (above - reference) - rate * (above - distance)) * (
-                expm1(-fall * terms_above) / fall_step
-            )
+        part = exp(slope * (distance - reference)) * (expm1(-rise * below) / rise_step)
+        part += exp(slope * (distance + 1 - reference) - rate) * (expm1(-fall * above) / fall_step)
         total += weight * part
     return total
