@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.lexer import Token
-from planner.parser.tree import offset, position
+from planner.parser.tree import nodes, offset, position
 
 _AFTER = ("order", "limit", "offset", "fetch", "union", "intersect", "except", "for", "window")
 
@@ -130,7 +130,7 @@ def within(node: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> 
     if first >= past:
         return False
     start, end = tokens[first].start, tokens[past - 1].end
-    return all(start <= int(part.meta["start"]) < end for part in node.walk() if "start" in part.meta)
+    return all(start <= at < end for part in nodes(node) if (at := part.meta_get("start")) is not None)
 
 
 def _backward(tokens: tuple[Token, ...], source: int) -> tuple[int, list[int]]:

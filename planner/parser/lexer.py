@@ -9,7 +9,13 @@ from typing import NamedTuple
 
 from planner.errors import KeyholeError
 
+# PostgreSQL's lexer takes time with the square of the depth: 60,000 comments in one another hold a server for 45 s
+DEEPEST_COMMENT = 32
 MOST_TOKENS = 2_000_000  # some four seconds and a few hundred megabytes, by what `tokens` says of one
+
+
+class NestedTooDeep(KeyholeError):
+    """A text that no database should be shown, not even to say what it has against it."""
 
 
 class Token(NamedTuple):
@@ -38,7 +44,7 @@ class Token(NamedTuple):
         return self.kind in ("word", "label", "quoted")
 
 
-# no repetition gives anything back: a client's text must never cost more time or memory than its length
+# No repetition backtracks, so that reading a client's text takes time and memory in proportion to its length.
 _TOKEN = re.compile(
     r"""
       (?P<space>[ \t\n\r\f\v]+|--[^\n\r]*)
@@ -67,6 +73,9 @@ def _end_of_comment(text: str, start: int) -> int:
         depth += 1 if edge.group() == "/*" else -1
         if depth == 0:
             return edge.end()
+        if depth > DEEPEST_COMMENT:
+            problem = f"comments stand in one another more than {DEEPEST_COMMENT} deep"
+            raise NestedTooDeep("KH100", problem, hint="Close the outer ones.", position=edge.end())
     raise KeyholeError("KH100", "a comment is not closed", position=start + 1)
 
 
@@ -96,8 +105,8 @@ def _refuse_escapes(kind: str, raw: str, before: list[Token], *, position: int) 
 def tokens(text: str) -> tuple[Token, ...]:
     """The tokens of a text, comments left out.
 
-    Raises KH100 where a string, name or comment never ends, and for more than `MOST_TOKENS`: a token takes some hundred
-    bytes and two microseconds.
+    Raises KH100 where a string, name or comment never ends, for comments in one another deeper than `DEEPEST_COMMENT`,
+    and for more than `MOST_TOKENS`: a token takes some hundred bytes and two microseconds.
     """
     found: list[Token] = []
     at = 0

@@ -13,6 +13,8 @@ from sqlglot.tokenizer_core import Token as Word
 from planner.errors import KeyholeError
 from planner.parser.escape_strings import without_escapes
 from planner.parser.lexer import Token
+from planner.parser.postgresql_words import read_words
+from planner.parser.syntax_errors import JUDGED, check_syntax
 
 MOST_CHARACTERS = 200_000  # of a question: its tree takes time and memory with the text's length
 _POSTGRES = Postgres()
@@ -46,13 +48,15 @@ def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
         raise KeyholeError("KH100", f"the statement has more than {MOST_CHARACTERS:,} characters")
     start = tokens[0].start if tokens else 0
     tree = _tree(" " * start + text[start:], tokens)
-    return Parsed(text, tokens, tree, tuple(tree.find_all(exp.Table)))
+    found = tuple(tree.find_all(exp.Table, *JUDGED))
+    check_syntax(text, tokens, found)
+    return Parsed(text, tokens, tree, tuple(node for node in found if isinstance(node, exp.Table)))
 
 
 def _tree(text: str, tokens: tuple[Token, ...]) -> exp.Expr:
     try:
         text = without_escapes(text, tokens)
-        words = _POSTGRES.tokenize(text)
+        words = read_words(text, tokens)
         trees = _POSTGRES.parser().parse(words, text)
     except ParseError as error:
         at = _stop_position(error, text)
@@ -113,10 +117,27 @@ def _stop_position(error: ParseError, text: str) -> int | None:
     return None
 
 
+def nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The node and all below it, in no order that anything may rest on: in a fraction of the time of `walk`."""
+    left = [node]
+    while left:
+        one = left.pop()
+        yield one
+        for value in one.args.values():
+            if isinstance(value, exp.Expr):
+                left.append(value)
+            elif isinstance(value, list):
+                left.extend(part for part in value if isinstance(part, exp.Expr))
+
+
+def contains(node: exp.Expr, *kinds: type[exp.Expr]) -> bool:
+    """Whether the node or one below it is of these kinds."""
+    return any(isinstance(one, kinds) for one in nodes(node))
+
+
 def start(node: exp.Expr) -> int | None:
     """The 0-based offset of the first character that is known to belong to the node."""
-    starts = [int(part.meta["start"]) for part in node.walk() if "start" in part.meta]
-    return min(starts, default=None)
+    return min((at for part in nodes(node) if (at := part.meta_get("start")) is not None), default=None)
 
 
 def position(node: exp.Expr) -> int | None:

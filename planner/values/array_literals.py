@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from planner.values.model import Constant, Number, Untyped
 
-# nothing is tried twice: a client's text costs no more than its length
+# Nothing backtracks, so that reading a client's text takes time in proportion to its length.
 _BARE = r'[^{},"\\\s](?:[^{},"\\]*[^{},"\\\s])?'
 _ITEM = re.compile(rf'\s*+(?:"((?:[^"\\]++|\\.)*+)"|({_BARE}))\s*+([,}}])', re.DOTALL)
 

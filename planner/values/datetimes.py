@@ -12,7 +12,8 @@ from planner.values.model import Span, wrong
 
 _MOMENT = re.compile(
     r"\s*(?:(\d{4})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2}))"
-    r"(?:(?:[ ]+|T)(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)\s*(Z|UTC|[+-]\d{1,2}(?::?\d{2})?)?)?\s*\Z",
+    r"(?:(?:[ ]+|T)(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)\s*(Z|UTC|[+-]\d{1,2}(?::?\d{2})?)?"
+    r"|[ ]+(Z|UTC|[+-]\d{1,2}(?::?\d{2})?))?\s*\Z",
     re.IGNORECASE,
 )
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?\Z")
@@ -44,7 +45,7 @@ def _read_moment(text: str, node: exp.Expr) -> tuple[datetime, timedelta]:
         whole = datetime(year, month, day, int(clock[0]), int(clock[1]))
         if seconds >= 60:
             raise ValueError
-        return whole + timedelta(microseconds=int(seconds * 1_000_000)), _offset(match[8])
+        return whole + timedelta(microseconds=int(seconds * 1_000_000)), _offset(match[8] or match[9])
     except ValueError:
         raise _no_moment(text, node) from None
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, name, position, write_node
+from planner.parser.tree import bare, contains, name, position, write_node
 from planner.values import functions as constant_calls
 from planner.values.datetimes import (
     STEPS,
@@ -19,7 +19,7 @@ from planner.values.datetimes import (
     step_name,
     truncate_to_unit,
 )
-from planner.values.model import Constant, Given, NotConstant, Number, Span, Untyped, number, wrong
+from planner.values.model import Constant, Given, NotConstant, Number, Span, Untyped, nearest_real, number, wrong
 
 _MOST_BITS = 512  # of a fraction's parts, some 154 digits: folding stays cheap, and only numeric has more
 
@@ -34,9 +34,9 @@ def fold(node: exp.Expr, given: Given) -> Constant:
     """The value of a constant expression. Raises `NotConstant`, KH109 for a parameter without value, or KH212."""
     node = bare(node)
     match node:
-        case exp.Literal() | exp.RawString() | exp.Boolean() | exp.Null():
+        case exp.Literal() | exp.Boolean() | exp.Null():
             return _literal(node)
-        case exp.Parameter():
+        case exp.Parameter() if str(node.this.this).isdecimal():  # the parser reads PostgreSQL's operator @ as one, too
             return _parameter(node, given)
         case exp.Neg():
             return _negate(fold(node.this, given), node)
@@ -133,7 +133,7 @@ def _literal(node: exp.Expr) -> Constant:
 
 def uses_clock(node: exp.Expr) -> bool:
     """Whether the expression depends on the day on which it is asked."""
-    return node.find(exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp) is not None
+    return contains(node, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp)
 
 
 def _dollar(node: exp.Expr) -> int | None:
@@ -192,6 +192,8 @@ def _arithmetic(node: exp.Expr, left: Constant, right: Constant) -> Constant:
     if isinstance(right, Number) and isinstance(left, Untyped):
         left = number(left.text, node)
     if isinstance(left, Number) and isinstance(right, Number):
+        if any(cast.to.this.value == _REAL for cast in node.find_all(exp.Cast)):
+            raise wrong(node, "arithmetic with real is not folded", hint="Write the value itself, or cast to numeric.")
         return _numbers(node, left, right)
     return _moment(node, left, right)
 
@@ -272,6 +274,7 @@ def truth(text: str, node: exp.Expr) -> bool:
 
 _INTEGERS = frozenset(("INT", "BIGINT", "SMALLINT"))
 _EXACT = frozenset(("DECIMAL", "DOUBLE"))
+_REAL = "FLOAT"  # the parser's name of it
 _TEXTS = frozenset(("TEXT", "VARCHAR"))
 
 
@@ -296,6 +299,8 @@ def _cast(value: Constant, kind: str, node: exp.Expr) -> Constant:
             return Number(whole, integral=True)
         case Number(exact, _) if kind in _EXACT:
             return Number(exact, integral=False)
+        case Number(exact, _) if kind == _REAL:
+            return _round_to_real(exact, node)
         case str() if kind in _TEXTS:
             return value
         case bool() if kind == "BOOLEAN":
@@ -308,7 +313,17 @@ def _cast(value: Constant, kind: str, node: exp.Expr) -> Constant:
             return None
 
 
+def _round_to_real(value: Fraction, node: exp.Expr) -> Number:
+    """The `real` that is nearest to a number: it is compared by its own value, not by that of its decimal text."""
+    nearest = nearest_real(value)
+    if nearest is None:
+        raise wrong(node, f"{write_node(node)} is out of range for type real")
+    return _bound_digits(Fraction(nearest), node, integral=False)
+
+
 def _cast_text(text: str, kind: str, node: exp.Expr) -> Constant:
+    if kind == _REAL:
+        return _round_to_real(number(text, node).value, node)
     if kind in _INTEGERS | _EXACT:
         exact = number(text, node)
         if kind in _INTEGERS and not exact.integral:

@@ -59,3 +59,36 @@ def with_escape(pattern: str, escape: str) -> str | None:
         else:
             made += "\\\\" if character == "\\" else character
     return made
+
+
+def collapse_wildcards(pattern: str) -> str:
+    """The same pattern with every run of `%` and `_` as its `_`, followed by one `%` if it has any.
+
+    So no `_` stands behind a `%`, where an engine would try it again at every place.
+    """
+    made, skipped, any_number = "", 0, False
+    for part in (*parts(pattern), "\x00"):  # no text has the character, so that it ends the last run
+        if not part:
+            skipped += part == ""
+            any_number = any_number or part is None
+            continue
+        made += "_" * skipped + "%" * any_number + (f"\\{part}" if part in "\\%_" else part)
+        skipped, any_number = 0, False
+    return made[:-1]
+
+
+def split_at_percent(pattern: str) -> list[list[str]]:
+    """The parts of a pattern between its `%`, each as single characters, "" for `_`."""
+    found: list[list[str]] = [[]]
+    for part in parts(pattern):
+        if part is None:
+            found.append([])
+        else:
+            found[-1].append(part)
+    return found
+
+
+def only_lengths(pattern: str) -> tuple[int, bool] | None:
+    """How long a text has to be for a collapsed pattern of wildcards alone, and whether it may be longer; else None."""
+    head, *behind = split_at_percent(pattern)
+    return None if any(head) or any(behind) else (len(head), bool(behind))

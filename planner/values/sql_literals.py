@@ -4,11 +4,13 @@ import re
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
 
 _MODIFIER = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 _DUCKDB_DIGITS = 38  # the most that its decimals have
 _INTEGER_BITS = {"smallint": 15, "int2": 15, "integer": 31, "int": 31, "int4": 31}
 
@@ -22,7 +24,7 @@ def identifier(name: str) -> str:
 
 def text(value: str) -> str:
     """A text constant. Raises KH212 on what PostgreSQL's text cannot hold: NUL and unpaired surrogates."""
-    if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
+    if _UNWRITABLE.search(value):
         raise KeyholeError("KH212", "a text constant contains a character that SQL text cannot hold")
     return "'" + value.replace("'", "''") + "'"
 
@@ -108,6 +110,7 @@ def type_name(column: Column) -> str:
             return column.sql_type.value
 
 
+@lru_cache(maxsize=256)
 def duckdb_numeric(declared: str) -> tuple[int, int]:
     """Precision and scale of the DuckDB decimal that stands for a declared numeric type (at most 38 digits)."""
     precision, scale = numeric_modifier(declared) or (_DUCKDB_DIGITS, 10)

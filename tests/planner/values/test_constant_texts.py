@@ -15,7 +15,7 @@ from planner.predicates.refusals import unlisted_refusal
 from planner.values.array_literals import members
 from planner.values.expressions import fold
 from planner.values.like import like, parts
-from planner.values.model import Given, nearest_real
+from planner.values.model import Given, Number, nearest_real
 from tests.planner.asked import select
 
 _NODE = exp.Column(this=exp.to_identifier("x"))
@@ -88,6 +88,46 @@ def test_times_with_zones_mean_something_in_utc_alone(expression: str, postgres_
 
 def test_a_zone_is_dropped_from_a_timestamp_without_one() -> None:
     assert _folded("'2011-01-01T00:00:00+05:30'::timestamp", utc=False) == datetime(2011, 1, 1)
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
+@pytest.mark.parametrize(
+    "text",
+    ["2011-01-01 +00", "2011-01-01 -05", "2011-01-01 +05:30", "2011-01-01  -0530 ", "2011-1-1 Z", "20110101 utc",
+     "2011-01-01 +15:59", "2011-01-01 +16", "2011-01-01T+00", "2011-01-01-05", "2011-01-01 +00:00:00"],
+)  # fmt: skip
+def test_a_zone_may_stand_behind_a_day(text: str, kind: str, postgres_url: str) -> None:
+    """As pgjdbc writes a date in its simple mode; where PostgreSQL reads no date, none is read here."""
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        try:
+            row = connection.execute(f"SELECT ('{text}'::{kind})::timestamp".encode()).fetchone()
+        except psycopg.errors.DataError:
+            row = None
+    try:
+        found = _folded(f"('{text}'::{kind})::timestamp", utc=True)
+    except KeyholeError as error:
+        assert row is None or text.endswith(":00:00")  # seconds of an offset are not read
+        assert error.code == "KH212"  # noqa: PT017
+    else:
+        assert row == (found,)
+
+
+@pytest.mark.parametrize("text", ["5.0", "0.1", "-0", "1e3", "16777217", "3.4028235e38", "1e-45", " 7 "])
+def test_a_cast_to_real_is_the_nearest_real(text: str, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        row = connection.execute("SELECT %s::text::real::float8", (text,)).fetchone()
+    assert row is not None
+    for expression in (f"'{text}'::real", f"CAST({text} AS real)", f"('{text}'::float4)"):
+        found = _folded(expression, utc=False)
+        assert isinstance(found, Number)
+        assert (float(found.value), found.integral) == (row[0], False)
+
+
+@pytest.mark.parametrize("expression", ["'1e39'::real", "1e-46::real", "'0.1'::real * 3", "coalesce('1'::real, 2) + 1"])
+def test_what_real_would_round_is_not_folded(expression: str) -> None:
+    with pytest.raises(KeyholeError, match="KH212"):
+        _folded(expression, utc=False)
 
 
 def test_spellings_are_what_every_collation_matches(postgres_url: str) -> None:

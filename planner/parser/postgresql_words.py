@@ -1,0 +1,47 @@
+"""A text as the parser's words, with PostgreSQL's rule of the dollar sign: `IN ($1,$2)` has two parameters, no quote.
+
+A dollar quote's tag is an identifier without a dollar sign. The lexer knows, so what it found quoted is read as a plain
+string, and every other `$` outside a name begins a parameter.
+"""
+
+import re
+from typing import ClassVar
+
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.tokenizer_core import Token as Word
+from sqlglot.tokenizer_core import TokenType
+
+from planner.parser.lexer import Token
+
+
+class PostgresWithoutDollarQuotes(Postgres):
+    """sqlglot's PostgreSQL, to which a dollar sign always begins a parameter."""
+
+    class Tokenizer(Postgres.Tokenizer):
+        """Its words."""
+
+        HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.SINGLE_TOKENS, "$": TokenType.PARAMETER}
+
+
+_NOT_A_LINE = re.compile(r"[^\r\n]")
+_DIALECT = PostgresWithoutDollarQuotes()
+
+
+def read_words(text: str, tokens: tuple[Token, ...]) -> list[Word]:
+    """The words of a text that has these tokens, each where it stands there. Raises SqlglotError."""
+    quoted = {token.start: token for token in tokens if token.kind == "string" and text[token.start] == "$"}
+    if not quoted:
+        return _DIALECT.tokenize(text)
+    parts: list[str] = []
+    at = 0
+    for token in quoted.values():
+        # as long as what it stands for, and in as many lines
+        inside = _NOT_A_LINE.sub("x", text[token.start + 1 : token.end - 1])
+        parts += (text[at : token.start], f"'{inside}'")
+        at = token.end
+    words = _DIALECT.tokenize("".join((*parts, text[at:])))
+    for word in words:
+        if word.token_type == TokenType.STRING and word.start in quoted:
+            word.text = quoted[word.start].value
+    return words

@@ -1,0 +1,163 @@
+"""What PostgreSQL's grammar does not have and the parser reads all the same: refused as PostgreSQL refuses it.
+
+Commas with no member of a list before or behind them, a word that the parser can do without, a text or a reserved word
+where a name belongs. No client of PostgreSQL sends what PostgreSQL does not take.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from planner.errors import KeyholeError
+from planner.parser.lexer import Token
+
+# The nodes that `check_syntax` looks at.
+JUDGED = (exp.Identifier, exp.Alias, exp.And, exp.Between, exp.Filter, exp.If, exp.Interval)
+# Words that PostgreSQL reserves, so that they name no table and no column; those that are values by themselves, as
+# CURRENT_DATE and USER, are not among them, since the parser takes some of these for names.
+_RESERVED = frozenset(
+    """all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
+    deferrable desc distinct do else end except false fetch for foreign from grant group having in initially intersect
+    into lateral leading limit not null offset on only or order placing primary references returning select some
+    symmetric table then to trailing true union unique using variadic when where window with
+    binary concurrently cross freeze full ilike inner is isnull join left like natural notnull outer overlaps right
+    similar tablesample verbose""".split()  # noqa: SIM905
+)
+# Of these, the words that may begin a member of a list.
+_MEMBER = frozenset(
+    """all any array case cast distinct false lateral left not null only right select some table true
+    with""".split()  # noqa: SIM905
+)
+_OPENING = frozenset(("(", "["))
+_CLOSING = frozenset((")", "]"))
+_OPERATORS = frozenset("+-/<>=~!@#%^&|`?")  # how an operator may begin; a star alone may stand for all columns, too
+
+
+def check_syntax(text: str, tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> None:
+    """Refuse what PostgreSQL would call a syntax error, although a tree was made of it (KH100).
+
+    Parameters:
+        nodes: those of the tree that are `JUDGED`, at least.
+    """
+    stops = [
+        *_lonely_commas(tokens),
+        *_misread_words(tokens),
+        *_misread_names(tokens, nodes),
+        *_left_out(tokens, nodes),
+    ]
+    if stops:
+        raise _syntax_error(text, tokens, min(stops))
+    for word, kinds in (("then", exp.If), ("and", (exp.And, exp.Between))):
+        if sum(isinstance(node, kinds) for node in nodes) > sum(token.is_word(word) for token in tokens):
+            raise KeyholeError("KH100", f"syntax error: {word.upper()} is missing")
+
+
+def _syntax_error(text: str, tokens: Sequence[Token], stop: int) -> KeyholeError:
+    """KH100 in PostgreSQL's words, at the token where its parser would stop; behind the last one it is the end."""
+    if stop >= len(tokens):
+        return KeyholeError("KH100", "syntax error at end of input", position=tokens[-1].end + 1)
+    token = tokens[stop]
+    written = text[token.start : token.end]
+    return KeyholeError("KH100", f'syntax error at or near "{written[:80]}"', position=token.start + 1)
+
+
+def _lonely_commas(tokens: Sequence[Token]) -> Iterator[int]:
+    """The tokens at which a list stops for want of a member; WHERE and HAVING have no list at all."""
+    one_condition = [False]  # whether the clause is one of these, at every depth of parentheses
+    for index, token in enumerate(tokens):
+        if token.kind == "word":
+            if token.value in ("where", "having"):
+                one_condition[-1] = True
+            elif token.value in ("select", "by"):
+                one_condition[-1] = False
+        elif token.kind != "symbol":
+            continue
+        elif token.value in _OPENING:
+            one_condition.append(False)
+        elif token.value in _CLOSING:
+            del one_condition[1 if len(one_condition) == 1 else -1 :]
+        elif token.value == "," and (one_condition[-1] or _follows_nothing(tokens[index - 1])):
+            yield index
+        elif token.value == "," and (index + 1 == len(tokens) or _is_no_member(tokens[index + 1])):
+            yield index + 1
+
+
+def _follows_nothing(before: Token) -> bool:
+    """Whether no member of a list ends with a token."""
+    opens = before.kind == "symbol" and (before.value in _OPENING or before.value == ",")
+    return opens or before.is_word("select", "all", "distinct", "by")
+
+
+def _is_no_member(after: Token) -> bool:
+    """Whether no member of a list starts with a token."""
+    closes = after.kind == "symbol" and after.value in _CLOSING
+    return closes or (after.kind == "word" and after.value in _RESERVED and after.value not in _MEMBER)
+
+
+def _misread_words(tokens: Sequence[Token]) -> Iterator[int]:
+    """Where the parser passes over what has no place between its neighbours."""
+    for index, token in enumerate(tokens[1:-1], start=1):
+        before, after = tokens[index - 1], tokens[index + 1]
+        calls = tokens[index - 2] if index > 1 and before.is_symbol("(") else None
+        if token.kind == "symbol":
+            ends = after.kind == "symbol" and (after.value in _CLOSING or after.value == ",")
+            named = before.is_symbol(".") or (calls is not None and calls.is_word("operator"))
+            if token.value[0] in _OPERATORS and ends and not named:
+                yield index + 1
+            elif token.value == "." and after.kind == "number":
+                yield index
+        elif token.is_word("not") and after.is_word("null") and _ends_value(before):
+            yield index
+        elif (
+            (token.is_word("is") and after.kind != "word")
+            or (token.is_word("as") and after.kind == "symbol" and after.value != "(")
+            or (token.is_word("all", "distinct") and after.is_symbol("*") and before.is_symbol("("))
+            or (after.is_symbol(",") and calls is not None and calls.is_word("extract"))
+        ):
+            yield index + 1
+
+
+def _ends_value(token: Token) -> bool:
+    """Whether a value may end with a token, and no operator does."""
+    if token.kind == "symbol":
+        return token.value in _CLOSING
+    return token.kind != "word" or token.value in ("true", "false", "null") or token.value not in _RESERVED
+
+
+def _misread_names(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> Iterator[int]:
+    """Texts and reserved words that were read as names, and names of a row's parts."""
+    places = {token.end - 1: index for index, token in enumerate(tokens)}  # E'...' has another start to the parser
+    for node in nodes:
+        if isinstance(node, exp.Identifier) and (at := places.get(node.meta.get("end", -1))) is not None:
+            token = tokens[at]
+            reserved = token.kind == "word" and token.value in _RESERVED and not isinstance(node.parent, exp.Alias)
+            if token.kind == "string" or reserved:
+                yield at
+        elif isinstance(node, exp.Alias) and isinstance(node.parent, exp.Tuple | exp.Paren):
+            yield places.get(node.args["alias"].meta.get("end", -1), len(tokens))
+
+
+def _left_out(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> Iterator[int]:
+    """Where WHERE is missing after FILTER, and a text after INTERVAL.
+
+    Both may be names, too, so that only the nodes that were made of them show that something is missing.
+    """
+    pairs = list(zip(tokens, (*tokens[1:], None), strict=True))
+    filters = [at + 2 for at, (token, after) in enumerate(pairs) if token.is_word("filter") and _opens(after)]
+    bare = [at for at in filters if at < len(tokens) and not tokens[at].is_word("where")]
+    if sum(isinstance(node, exp.Filter) for node in nodes) > len(filters) - len(bare):
+        yield bare[0]
+    if any(isinstance(node, exp.Interval) and not _is_length(node.this) for node in nodes):
+        yield from (at + 1 for at, (token, after) in enumerate(pairs) if _lacks_text(token, after))
+
+
+def _opens(token: Token | None) -> bool:
+    return token is not None and token.is_symbol("(")
+
+
+def _is_length(node: exp.Expr | None) -> bool:
+    return node is None or isinstance(node, exp.Literal | exp.Interval)
+
+
+def _lacks_text(token: Token, after: Token | None) -> bool:
+    return token.is_word("interval") and not _opens(after) and (after is None or after.kind != "string")
