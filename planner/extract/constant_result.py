@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
-from planner.parser.tree import bare
+from planner.parser.tree import bare, contains
 from planner.scope.embedded import EmbeddedVirtual
 from planner.values.comparisons import constant_truth
 from planner.values.expressions import uses_clock
@@ -84,7 +84,7 @@ def _never(where: exp.Expr | None) -> bool:
         node = bare(waiting.pop())
         if isinstance(node, exp.And):
             waiting.extend((node.this, node.expression))
-        elif node.find(exp.Column, exp.Query) is None and not uses_clock(node) and _untrue(node):
+        elif not contains(node, exp.Column, exp.Query) and not uses_clock(node) and _untrue(node):
             return True
     return False
 

@@ -5,17 +5,18 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.bind.joins import joins
+from planner.bind.refusals import no_key
 from planner.bind.unit_join import bound_table
-from planner.bind.unit_query import NOTHING, UnitReading, check_groups, no_key, unit_readings
+from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
 from planner.catalog.model import Catalog, Column, Table
 from planner.errors import KeyholeError
 from planner.extract.form import checked_keys
 from planner.extract.key_edits import key_edits
 from planner.extract.private_read import QuestionReading
+from planner.extract.refusals import example_question, no_threshold, outside_question
 from planner.parser.clauses import check_fits, clauses
 from planner.parser.edits import Edit
-from planner.parser.lexer import Token, quote_identifier, readable
-from planner.parser.tree import position
+from planner.parser.lexer import Token, quote_identifier
 from planner.scope.embedded import Embedded
 from planner.scope.key_classes import stored_key
 
@@ -45,7 +46,7 @@ def question_edits(
     try:
         found = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
     except KeyholeError as error:
-        raise _outside(node, table) if error.code == "KH103" else error from None
+        raise outside_question(table, node, hint=example_question(table)) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
     return (_place(QuestionReading(node, select, joins(select, node, table, catalog), text, tokens, found)),)
 
@@ -78,6 +79,7 @@ def _place(place: QuestionReading) -> Place:
         looked_up=scope.joined,
         members=scope.members,
         per_unit=None if place.per_unit is None else replace(place.per_unit, alone=_behind_one_with(select)),
+        unless_public=no_threshold(place) if select.args.get("having") is None else None,
         tree=select,
     )
     body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quote_identifier(scope.alias)}"))
@@ -103,23 +105,5 @@ def _select(node: exp.Table, table: Table) -> exp.Select:
     if isinstance(source, exp.Join) and isinstance(source.parent, exp.Select) and "from_" in source.parent.args:
         return source.parent
     if not isinstance(source, exp.From) or not isinstance(source.parent, exp.Select):
-        raise _outside(node, table)
+        raise outside_question(table, node, hint=example_question(table))
     return source.parent
-
-
-def _outside(node: exp.Table, table: Table) -> KeyholeError:
-    return KeyholeError(
-        "KH103",
-        f'the private table "{table.name}" is used outside a question',
-        detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
-        hint=_example(table),
-        position=position(node),
-    )
-
-
-def _example(table: Table) -> str | None:
-    key = next((column for column in table.columns if column.domain is not None), None)
-    if key is None:
-        return None
-    column = readable(key.name)
-    return f"SELECT {column} FROM {readable(table.name)} GROUP BY {column} HAVING count(*) > 1000;"

@@ -12,6 +12,14 @@ from planner.extract.constant_result import constantly_empty, idle_tables
 from planner.extract.cut import Place, question_edits
 from planner.extract.normalise import Normalised, normalise
 from planner.extract.outer_query import Asking
+from planner.extract.refusals import (
+    like_keyholes_table,
+    nested_questions,
+    parameter_outside,
+    refused_stored,
+    stored_asks_nothing,
+    too_many_questions,
+)
 from planner.extract.set_operations import join_branches
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, virtual_relation
 from planner.parser.clauses import at_offset
@@ -132,12 +140,7 @@ def _check_ctes(query: Parsed, names: frozenset[str]) -> None:
     for cte in query.tree.find_all(exp.CTE) if query.says("with") else ():
         alias = cte.args["alias"].this
         if name(alias) in names:
-            raise KeyholeError(
-                "KH106",
-                f'a WITH query may not be called "{name(alias)}", like a table of Keyhole',
-                hint="Give it another name.",
-                position=position(alias),
-            )
+            raise like_keyholes_table(alias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def _taken_apart(
     holes: list[_Hole] = []
     places: list[Place] = []
     if sum(isinstance(what, StoredQuestion) for _, what in found) > MOST_QUESTIONS:
-        raise _too_many()
+        raise too_many_questions(most=MOST_QUESTIONS)
     for node, what in found:
         if isinstance(what, Table) and id(node) not in unread:
             if any(_from(node) is place.select for place in places):
@@ -171,12 +174,8 @@ def _taken_apart(
             holes.extend(_Hole(edit, (place.embedded,) if 0 in edit.replacement else ()) for edit in place.edits)
     asking = _join_holes(text, holes)
     if len(asking.questions) > MOST_QUESTIONS:
-        raise _too_many()
+        raise too_many_questions(most=MOST_QUESTIONS)
     return replace(asking, constantly_empty=constantly_empty(tree, (node for node, _ in found), asking))
-
-
-def _too_many() -> KeyholeError:
-    return KeyholeError("KH107", f"more than {MOST_QUESTIONS} questions in one statement", hint="Ask them apart.")
 
 
 def _from(node: exp.Table) -> exp.Expr | None:
@@ -218,19 +217,13 @@ def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
         tokens = lex(sql)
         asking = embed(sql, tokens, alone)
     except KeyholeError as error:
-        raise KeyholeError(
-            error.code, f'the stored question "{question.name}": {error.message}', detail=error.detail, hint=error.hint
-        ) from None
+        raise refused_stored(error, question) from None
     if asking is None or not asking.questions:
-        raise KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
+        raise stored_asks_nothing(question)
     around = " q ".join(part for part in asking.outer if isinstance(part, str))
     given = any(token.kind == "parameter" for token in tokens)
     if given and any(token.kind == "parameter" for token in lex(around)):
-        raise KeyholeError(
-            "KH106",
-            f'the stored question "{question.name}": a parameter stands outside WHERE and HAVING',
-            hint="Its owner must correct the policy.",
-        )
+        raise parameter_outside(question)
     embedded = tuple(
         replace(part, stored=question.name, parameters=question.parameters) if isinstance(part, Embedded) else part
         for part in asking.embedded
@@ -262,7 +255,7 @@ def _join_holes(text: str, holes: list[_Hole]) -> Asking:
         if (edit.start, edit.end) in seen:
             continue
         if edit.start < at:
-            raise KeyholeError("KH107", "a question inside a question", position=edit.start + 1)
+            raise nested_questions(at=edit.start + 1)
         seen.add((edit.start, edit.end))
         outer.append(text[at : edit.start])
         outer.extend(part if isinstance(part, str) else part + len(embedded) for part in edit.replacement)

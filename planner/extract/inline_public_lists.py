@@ -12,10 +12,11 @@ from sqlglot import exp
 from planner.catalog.model import Catalog, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
+from planner.extract.refusals import subquery_in_list
 from planner.parser.clauses import clauses, closing_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
-from planner.parser.tree import MOST_CHARACTERS, bare, name
+from planner.parser.tree import MOST_CHARACTERS, bare, contains, name
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
 from planner.scope.names import Scope
@@ -101,8 +102,8 @@ def _values(select: exp.Select, catalog: Catalog) -> list[str] | None:
 def _rows(select: exp.Select, scope: Scope, public: PublicTable) -> Iterator[dict[str, Value | None]]:
     names = [column.name for column in public.columns]
     where = select.args.get("where")
-    if where is not None and (where.find(exp.Query, exp.Parameter) is not None or uses_clock(where)):
-        raise KeyholeError("KH107", "a subquery inside a subquery")
+    if where is not None and (contains(where, exp.Query, exp.Parameter) or uses_clock(where)):
+        raise subquery_in_list()
     given = Given(parameters={}, today=date.min)
     condition = None if where is None else row_condition(where.this, scope, given)
     for row in public.rows:

@@ -3,12 +3,12 @@
 from sqlglot import exp
 
 from planner.catalog.model import Column, Derivation, SqlType, Table
-from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
+from planner.extract.refusals import unreadable_list, unsupported_spelling
 from planner.parser.clauses import at_offset, closing_index, opening_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
-from planner.parser.tree import bare, name, offset, position
+from planner.parser.tree import bare, name, offset
 from planner.scope.functional_dependencies import lookup_sql
 from planner.scope.key_classes import stand_in
 from planner.scope.names import Scope, derivation, same
@@ -24,7 +24,7 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
         if part is not None:
             edits.extend(_part_edits(place, part, keys))
     if len(select.expressions) != len(place.clauses.items):
-        raise KeyholeError("KH106", "the select list cannot be read", position=position(select))
+        raise unreadable_list(select)
     for projection, (_, past) in zip(select.expressions, place.clauses.items, strict=True):
         label = _label(place, projection, keys)
         if label is not None:
@@ -149,9 +149,4 @@ def _around(place: QuestionReading, node: exp.Expr | None, first: int, last: int
     called = called or (node is not None and around is not None and tokens[around - 1].is_word(*_CALLS))
     if around is not None and around > 0 and called:
         return around - 1, closing_index(tokens, around)
-    raise KeyholeError(
-        "KH106",
-        "this way of writing a derived key is not supported in a select list",
-        hint="Select the derived column by its name.",
-        position=tokens[first].start + 1,
-    )
+    raise unsupported_spelling(tokens[first])

@@ -7,6 +7,8 @@ Three rules move what means the same in another place, in the statement's text:
   query that reads it;
 - `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING.
 
+Then `group_by_listed_keys` gives a GROUP BY to what lists keys without one.
+
     SELECT c FROM (SELECT country AS c FROM sales WHERE gift) v GROUP BY c HAVING count(*) > 5
     SELECT v.country AS c FROM sales v WHERE gift GROUP BY v.country HAVING count(*) > 5
 
@@ -23,6 +25,7 @@ from sqlglot import exp
 from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
 from planner.extract.inline_public_lists import inline_public_lists
+from planner.extract.key_domains import group_by_listed_keys
 from planner.extract.private_read import PrivateRead
 from planner.extract.pull_up_subqueries import pull_up_subqueries
 from planner.extract.push_down_thresholds import push_down_thresholds
@@ -30,12 +33,13 @@ from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
 from planner.parser.lexer import tokens_after_edits
 from planner.parser.tree import Parsed, parse
 
-MOST_STEPS = 48  # each reads the statement anew; what is nested deeper stays as it stands
-MOST_TIMES = 8  # as long as it was may a statement become, since a column may be read twice at every level
-MOST_READ = 1_000_000  # characters over all steps, each of which reads all: without it time grows with the square
+MOST_STEPS = 48  # each step reads the statement anew; what is nested deeper than that is left as it is
+MOST_TIMES = 8  # how many times as long a statement may become: a column may be read twice at every level
+MOST_READ = 1_000_000  # characters read in all steps together; as each step reads all, time would grow with the square
 Private: TypeAlias = Sequence[tuple[exp.Table, Table]]
 Rule: TypeAlias = Callable[[PrivateRead], tuple[Edit, ...]]
 RULES: tuple[Rule, ...] = (inline_public_lists, pull_up_subqueries, push_down_thresholds)
+LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class _FiredRule:
 def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Private]) -> Normalised:
     """The query after every rule that applies, one after the other; it is read once more for each that does.
 
-    Guarantee: PostgreSQL gives the same rows for both.
+    Guarantee: PostgreSQL gives the same rows for both; where keys are listed without DISTINCT, each once.
 
     Parameters:
         private: finds the private tables that a query reads.
@@ -85,16 +89,23 @@ def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Priva
 
 def _steps(query: Parsed, catalog: Catalog, private: Private, *, room: int) -> Iterator[_FiredRule]:
     """What the rules change where private tables are read, as far as there is room for what is repeated."""
-    for node, table in private:
-        source = node.parent
-        if not isinstance(source, exp.From) or not isinstance(source.parent, exp.Select):
-            continue
-        read = PrivateRead(query, source.parent, node, table, catalog)
-        for rule in RULES:
+    reads = [
+        PrivateRead(query, node.parent.parent, node, table, catalog)
+        for node, table in private
+        if isinstance(node.parent, exp.From) and isinstance(node.parent.parent, exp.Select)
+    ]
+    # the last rules turn to what only lists keys, once it can no longer become part of a question
+    for rules in (RULES, LAST_RULES):
+        yield from _fire_rules(reads, rules, room=room)
+
+
+def _fire_rules(reads: Sequence[PrivateRead], rules: Sequence[Rule], *, room: int) -> Iterator[_FiredRule]:
+    for read in reads:
+        for rule in rules:
             changes = rule(read)
             if not changes or not apart(changes):
                 continue
-            # a list of pinned values repeats nothing
+            # a list of pinned values is written once, so its length counts for nothing
             grown = 0 if rule is inline_public_lists else max(growth(changes), 0)
             if grown <= room:
                 yield _FiredRule(rule, changes, grown)

@@ -16,7 +16,7 @@ from planner.parser.clauses import Clauses, at_offset, clauses, fits
 from planner.parser.edits import Edit, Room
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, name, offset
+from planner.parser.tree import bare, contains, name, offset
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
 _ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
@@ -85,12 +85,12 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
     if alias is not None and alias.args.get("columns"):
         return None
     where = select.args.get("where")
-    if where is not None and where.find(exp.Query, exp.AggFunc, exp.Window) is not None:
+    if where is not None and contains(where, exp.Query, exp.AggFunc, exp.Window):
         return None
     place = clauses(node, tokens)
     closed = place.end < len(tokens) and tokens[place.end].is_symbol(")")
     if not closed or not fits(place, select, tokens) or len(select.expressions) != len(place.items):
-        return None  # an empty item, too, which PostgreSQL will refuse
+        return None  # an empty item of the list is among these; PostgreSQL will refuse it
     own = {column.name for column in table.columns}
     everything = False
     shown: dict[str, _ShownColumn] = {}
@@ -228,7 +228,7 @@ def _reference(
         return None
     if shown is None or shown.same:
         return {}
-    if not shown.plain and shown.node.find(exp.Column) is None:
+    if not shown.plain and not contains(shown.node, exp.Column):
         return None
     labelled = _keep_label(column, reader, tokens)
     if labelled is None:

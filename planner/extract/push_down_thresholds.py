@@ -15,11 +15,12 @@ from planner.bind.unit_query import unit_readings
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
+from planner.extract.refusals import shows_sizes
 from planner.parser.clauses import Clauses, at_offset, clauses, fits
 from planner.parser.edits import Edit, Origin, Room
 from planner.parser.lexer import Token
 from planner.parser.subquery_readers import Reader, conjunct_spans, readers, unaliased_end
-from planner.parser.tree import bare, name, offset, position
+from planner.parser.tree import bare, contains, name, offset
 
 _IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
 _NAMES: dict[type[exp.Expr], str] = {
@@ -67,12 +68,7 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
     inside, around = found
     if around is not None:
         return (*inside, *around)
-    raise KeyholeError(
-        "KH101",
-        "Keyhole answers which groups cross a threshold, not how large they are",
-        hint=f"{_alone(read, inside)};",
-        position=position(shown),
-    )
+    raise shows_sizes(shown, hint=f"{_alone(read, inside)};")
 
 
 def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None:
@@ -123,7 +119,7 @@ def _items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Map
         node = item.this if isinstance(item, exp.Alias) else item
         called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _default_name(bare(node))
         aggregate = contains_aggregate(node)
-        if not called or called in found or node.find(exp.Window) is not None or node.find(exp.Star) is node:
+        if not called or called in found or contains(node, exp.Window) or node.find(exp.Star) is node:
             return None
         found[called] = _Item(called, first, unaliased_end(item, past, tokens), aggregate)
     return found if any(not item.aggregate for item in found.values()) else None

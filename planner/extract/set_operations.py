@@ -105,7 +105,9 @@ class _Parts:
         match node:
             case exp.Select():
                 place = self._places.get(id(node))
-                return None if place is None else _leaf(place, self._tokens)
+                if place is None or place.embedded.unless_public is not None:
+                    return None
+                return _leaf(place, self._tokens)
             case exp.Subquery() if not any(value for key, value in node.args.items() if key != "this"):
                 if _cut(node.this):
                     return None

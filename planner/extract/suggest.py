@@ -9,9 +9,9 @@ from planner.extract.private_read import QuestionReading
 from planner.parser.clauses import Clauses, closing_index
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import conjunct_spans
-from planner.parser.tree import bare, write_node
+from planner.parser.tree import bare, contains, write_node
 from planner.scope.group_by import read_group_by
-from planner.scope.names import Scope
+from planner.scope.names import Scope, find_column
 
 _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
 
@@ -47,7 +47,7 @@ def suggest_question(place: QuestionReading) -> str | None:
     columns = place.scope.table.columns
     if place.scope.listed is not None:
         columns = tuple(place.scope.table.column(column) for _, column in place.scope.listed)
-    shown = keys or tuple(column for column in columns if column.domain is not None)[:1]
+    shown = keys or _shown_keys(place) or tuple(column for column in columns if column.domain is not None)[:1]
     if not shown:
         return None
     names = ", ".join(place.scope.spell_column(column) for column in shown)
@@ -55,9 +55,95 @@ def suggest_question(place: QuestionReading) -> str | None:
     where = place.clauses.part("where", place.text, place.tokens)
     having = place.clauses.part("having", place.text, place.tokens)
     if not having or not contains_aggregate(place.select.args["having"]):
-        having = f"HAVING {_own_threshold(place.select) or 'count(*) > 1000'}"
+        having = f"HAVING {_own_threshold(place.select) or _threshold_of_aggregate(place) or 'count(*) > 1000'}"
     parts = (place.before, f"SELECT {names}", source, where, f"GROUP BY {names}", having)
     return " ".join(part for part in parts if part) + ";"
+
+
+def suggest_domain(place: QuestionReading) -> str | None:
+    """The list of a key's public values, for an aggregate that asks for nothing else: its extremes, or how many."""
+    keys = [_key_asked_about(item.unalias(), place.scope) for item in place.select.expressions]
+    found = tuple(dict.fromkeys(key for key in keys if key is not None))
+    if place.select.args.get("group") is not None or place.before or None in keys or len(found) != 1:
+        return None
+    if place.select.args.get("having") is not None or not about_keys(place.select, place.scope, found):
+        return None
+    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
+    where = place.clauses.part("where", place.text, place.tokens)
+    return f"SELECT DISTINCT {place.scope.spell_column(found[0])} {source} {where}".rstrip() + ";"
+
+
+def about_keys(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:
+    """Whether a WHERE, if there is one, reads keys alone, and what they are derived from or looked up by."""
+    where = select.args.get("where")
+    if where is None:
+        return True
+    names = {key.name for key in keys}
+    names |= {key.derivation.column for key in keys if key.derivation is not None}
+    try:
+        read = [find_column(column, scope) for column in where.find_all(exp.Column)]
+    except KeyholeError:
+        return False
+    return where.find(exp.Query) is None and all(column is not None and column.name in names for column in read)
+
+
+def _key_asked_about(item: exp.Expr, scope: Scope) -> Column | None:
+    """The key of min(key), max(key) or count(DISTINCT key)."""
+    match bare(item):
+        case exp.Min(this=inner) | exp.Max(this=inner):
+            return _key(inner, scope)
+        case exp.Count(this=exp.Distinct(expressions=[inner])):
+            return _key(inner, scope)
+    return None
+
+
+def _key(node: exp.Expr, scope: Scope) -> Column | None:
+    try:
+        column = find_column(node, scope)
+    except KeyholeError:
+        return None
+    return None if column is None or column.domain is None else column
+
+
+def _shown_keys(place: QuestionReading) -> tuple[Column, ...]:
+    """The keys in the select list of a statement that groups by nothing."""
+    if place.scope.listed is not None:
+        return ()
+    read = [_key(node, place.scope) for item in place.select.expressions for node in item.find_all(exp.Column)]
+    return tuple(dict.fromkeys(column for column in read if column is not None))
+
+
+def _threshold_of_aggregate(place: QuestionReading) -> str | None:
+    """A threshold for the aggregate that the select list shows, if a question may ask for one."""
+    for item in place.select.expressions:
+        for node in item.walk():
+            if isinstance(node, exp.Count | exp.Sum | exp.Avg) and node.find_ancestor(exp.Filter, exp.Window) is None:
+                threshold = _likely_threshold(node, place.scope)
+                if threshold is not None:
+                    return f"{write_node(node)} > {threshold}"
+    return None
+
+
+def _likely_threshold(node: exp.Expr, scope: Scope) -> int | None:
+    """What counts, sums and averages of one column may be compared with; None for other aggregates, and where the
+    column has no bounds."""
+    inner = node.this
+    if isinstance(inner, exp.Distinct) and isinstance(node, exp.Count) and len(inner.expressions) == 1:
+        inner = inner.expressions[0]
+    if isinstance(node, exp.Count) and isinstance(inner, exp.Star):
+        return 1000
+    if scope.listed is not None or not isinstance(inner, exp.Column):
+        return None
+    try:
+        column = find_column(inner, scope)
+    except KeyholeError:
+        return None
+    if isinstance(node, exp.Count) or column is None or column.bounds is None:
+        return 1000 if isinstance(node, exp.Count) and column is not None else None
+    if isinstance(node, exp.Sum):
+        return 1000
+    middle = int(column.bounds[1] / 2)  # no row's value lies beyond the bound, and no average
+    return middle if middle > 0 else None
 
 
 def _source_end(place: QuestionReading) -> int:
@@ -69,7 +155,7 @@ def _own_threshold(select: exp.Select) -> str | None:
     """What the select list itself compares an aggregate with, as in CASE WHEN count(*) > 5000 THEN ..."""
     for item in select.expressions:
         for node in item.walk():
-            if isinstance(node, _CONDITIONS) and contains_aggregate(node) and node.find(exp.Query, exp.Window) is None:
+            if isinstance(node, _CONDITIONS) and contains_aggregate(node) and not contains(node, exp.Query, exp.Window):
                 return write_node(node)
     return None
 

@@ -1,4 +1,4 @@
-"""The relations under `keyhole.` that tell a client about its budget, questions, settings and errors."""
+"""The relations under `keyhole.` that tell a client about its budget, questions, settings, key domains and errors."""
 
 from dataclasses import dataclass
 
@@ -45,6 +45,18 @@ VIRTUAL_RELATIONS: tuple[VirtualRelation, ...] = (
         "settings",
         "the settings of keyhole.*, their values and defaults",
         (("name", "text"), ("setting", "text"), ("default_setting", "text"), ("meaning", "text")),
+    ),
+    VirtualRelation(
+        "domains",
+        "the public values of keys, with rows or without; of a key with very many, how many",
+        (
+            ("table_name", "text"),
+            ("key_name", "text"),
+            ("data_type", "text"),
+            ("size", "bigint"),
+            ("place", "bigint"),
+            ("value", "text"),
+        ),
     ),
     VirtualRelation(
         "errors",

@@ -25,7 +25,8 @@ class Embedded:
     one. `looked_up` are the public tables that are joined to `table`, which has their columns; `members` the private
     ones that it joins. With `per_unit` the question reads a subquery that gives one row per privacy unit and key, and
     `table` has its columns. `origin` tells where its characters stood in the statement as it was written, if rules
-    have rewritten that.
+    have rewritten that. Without HAVING it lists the public values of its keys, and `unless_public` is its refusal if it
+    turns out to say something of rows.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Embedded:
     per_unit: "UnitQuery | None" = None
     origin: Origin | None = None
     shift: int = 0
+    unless_public: KeyholeError | None = field(default=None, compare=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
     @property

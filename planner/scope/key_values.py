@@ -94,7 +94,7 @@ def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr
         return Typed("boolean", None)
     if operation in (exp.EQ, exp.NEQ):
         return Typed("boolean", (a == b) is (operation is exp.EQ))
-    if left.kind == "text":  # their order is a collation's
+    if left.kind == "text":  # the order of texts depends on a collation
         raise NotExact(write_node(node)[:80])
     match a, b:
         case (int() | Fraction() as one, int() | Fraction() as other):

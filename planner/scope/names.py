@@ -73,7 +73,7 @@ class Scope:
 
     def column(self, node: exp.Column) -> Column:
         """The column that a plain reference names. Raises KH201."""
-        wanted, qualifier, at = name(node.this), name(node.args.get("table")), position(node)
+        wanted, qualifier = name(node.this), name(node.args.get("table"))
         if not self.qualifies(node):
             own = [member.alias for member in self.members] or [self.alias]
             others = [*own[1:], *(joined.alias for joined in self.joined)]
@@ -82,10 +82,10 @@ class Scope:
                 f'"{qualifier}" does not name {"a" if others else "the"} table of this question',
                 detail="A question reads one private table, the tables joined to it, and nothing around it.",
                 hint=f"Qualify its columns with {' or '.join([own[0], *others])}, or not at all.",
-                position=at,
+                position=position(node),
             )
         if self.listed is not None:
-            return self._find_listed(wanted, self.listed, at)
+            return self._find_listed(wanted, self.listed, node)
         found = self._find_names(wanted, qualifier)
         for joined in self.joined:
             if qualifier == joined.alias or (qualifier == "" and wanted not in joined.merged):
@@ -95,7 +95,7 @@ class Scope:
                 "KH201",
                 f'column "{wanted}" is ambiguous',
                 hint=f"Write {self.alias}.{wanted}, or another table's name before it.",
-                position=at,
+                position=position(node),
             )
         public = next((joined for joined in self.joined if joined.alias == qualifier), None)
         if not found and public is not None:
@@ -103,11 +103,11 @@ class Scope:
                 "KH201",
                 f'the public table "{public.name}" has no column "{wanted}"',
                 detail=f"Its columns: {', '.join(sorted(public.every))}.",
-                position=at,
+                position=position(node),
             )
         if not found and self.members:
-            raise self._unknown(wanted, qualifier, at)
-        return self.table.column(found[0] if found else wanted, position=at)
+            raise self._unknown(wanted, qualifier, node)
+        return self.table.column(found[0]) if found else self.table.column(wanted, position=position(node))
 
     def _find_names(self, wanted: str, qualifier: str) -> list[str]:
         """The names in the question's table of what a name means in its private tables."""
@@ -120,7 +120,7 @@ class Scope:
             and (qualifier == member.alias or (qualifier == "" and wanted not in member.merged))
         ]
 
-    def _unknown(self, wanted: str, qualifier: str, at: int | None) -> KeyholeError:
+    def _unknown(self, wanted: str, qualifier: str, node: exp.Column) -> KeyholeError:
         members = [member for member in self.members if qualifier in ("", member.alias)]
         known = ", ".join(f"{member.alias}.{column}" for member in members for column, _ in member.columns)
         tables = " or ".join(f'"{member.name}"' for member in members)
@@ -128,14 +128,17 @@ class Scope:
             "KH201",
             f'column "{wanted}" is not exposed by table {tables}',
             detail=f"Exposed columns: {known}.",
-            position=at,
+            position=position(node),
         )
 
-    def _find_listed(self, wanted: str, listed: tuple[tuple[str, str], ...], at: int | None) -> Column:
+    def _find_listed(self, wanted: str, listed: tuple[tuple[str, str], ...], node: exp.Column) -> Column:
         found = [column for name_, column in listed if name_ == wanted]
         if len(found) > 1:
             raise KeyholeError(
-                "KH201", f'column "{wanted}" is ambiguous', hint="Give its columns different names.", position=at
+                "KH201",
+                f'column "{wanted}" is ambiguous',
+                hint="Give its columns different names.",
+                position=position(node),
             )
         if not found:
             known = ", ".join(name_ for name_, _ in listed)
@@ -143,9 +146,9 @@ class Scope:
                 "KH201",
                 f'the subquery "{self.alias}" has no column "{wanted}"',
                 detail=f"Its columns: {known}.",
-                position=at,
+                position=position(node),
             )
-        return self.table.column(found[0], position=at)
+        return self.table.column(found[0])
 
     def knows(self, wanted: str) -> bool:
         """Whether a name without qualifier is a column's."""

@@ -1,9 +1,15 @@
 """Which session settings and functions a client may use: an allow-list of settings, a list of functions that act."""
 
-from planner.errors import KeyholeError, not_allowed
 from planner.parser.lexer import Token
+from planner.statements.kinds import OWN_NAMES
+from planner.statements.refusals import (
+    acts_on_server,
+    name_to_be_computed,
+    own_name_refused,
+    setting_refused,
+    stays_on,
+)
 
-OWN_NAMES = "keyhole."
 HARMLESS_SETTINGS = frozenset(
     {
         "application_name",
@@ -108,18 +114,17 @@ _ACTING_PREFIXES = (
 def check_setting(name: str, value: tuple[Token, ...], *, position: int) -> None:
     """Refuse a setting of PostgreSQL that is not harmless (KH102). `keyhole.` settings are checked elsewhere."""
     if name not in HARMLESS_SETTINGS:
-        raise not_allowed(
-            f'the setting "{name}" may not be changed here',
-            position=position,
-            detail="Only settings that concern the client's own formats, names and timeouts may be set.",
-            hint="Leave it as the owner set it, or ask for less with keyhole.* settings.",
-        )
-    if name == "standard_conforming_strings" and [token.value.lower() for token in value] not in (
-        ["on"],
-        ["true"],
-        ["1"],
-    ):
-        raise not_allowed(f'"{name}" stays on', position=position, hint="Write backslashes in E'...' strings.")
+        raise setting_refused(name, position=position)
+    if not is_harmless(name, "".join(token.value for token in value)):
+        raise stays_on(name, position=position)
+
+
+def is_harmless(name: str, value: str) -> bool:
+    """Whether a setting of PostgreSQL, by its lower-case name, may have a value here: by SET, set_config() and at
+    connection start alike."""
+    if name == "standard_conforming_strings":
+        return value.lower() in ("on", "true", "1")
+    return name in HARMLESS_SETTINGS
 
 
 def check_functions(tokens: tuple[Token, ...]) -> None:
@@ -136,18 +141,14 @@ def _check_call(tokens: tuple[Token, ...], index: int) -> None:
     elif called.value.startswith("pg_advisory_unlock"):
         return
     elif called.value in _ACTING or called.value.startswith(_ACTING_PREFIXES):
-        raise not_allowed(
-            f"{called.value}() acts on the server or runs text as SQL",
-            position=called.start + 1,
-            hint="Leave the call out.",
-        )
+        raise acts_on_server(called)
 
 
 def _check_set_config(tokens: tuple[Token, ...], index: int) -> None:
     at = tokens[index].start + 1
     literal = index + 3 < len(tokens) and tokens[index + 2].kind == "string" and tokens[index + 3].is_symbol(",")
     if not literal:
-        raise not_allowed("set_config() needs the setting's name as a plain text", position=at, hint="Use SET.")
+        raise name_to_be_computed(position=at)
     name = tokens[index + 2].value.lower()
     if not name.startswith("keyhole."):
         check_setting(name, _plain_text(tokens[index + 4 :]), position=at)
@@ -165,13 +166,3 @@ def check_own_names(tokens: tuple[Token, ...]) -> None:
     for token in tokens:
         if token.kind == "quoted" and token.value.startswith(OWN_NAMES):
             raise own_name_refused(position=token.start + 1)
-
-
-def own_name_refused(*, position: int | None = None) -> KeyholeError:
-    """What a client reads that uses such a name (KH404)."""
-    return KeyholeError(
-        "KH404",
-        f'names of statements and cursors that start with "{OWN_NAMES}" are Keyhole\'s own',
-        hint="Choose another name.",
-        position=position,
-    )

@@ -7,15 +7,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.catalog.model import Catalog
-from planner.errors import KeyholeError, not_allowed
+from planner.errors import not_allowed
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token, tokens
 from planner.scope.embedded import Embedded, EmbeddedVirtual
 from planner.statements.allow_list import check_functions, check_own_names
+from planner.statements.copy_to import copy_statement
 from planner.statements.explain import explain_statement
-from planner.statements.kinds import Executing, Explaining, PassThrough, Preparing, SetKeyhole, Statement
+from planner.statements.kinds import (
+    Copied,
+    Copying,
+    Executing,
+    Explaining,
+    PassThrough,
+    Preparing,
+    SetKeyhole,
+    Statement,
+)
 from planner.statements.prepare_execute import declare_statement, execute_statement, prepare_statement
 from planner.statements.query import query_statement
+from planner.statements.refusals import nested_too_deeply, prepares_transaction, several_statements
 from planner.statements.set_reset import reset_statement, set_statement
 
 
@@ -54,18 +65,13 @@ def classify(text: str, catalog: Catalog) -> Statement:
         found = found[:-1]
     for token in found:
         if token.is_symbol(";"):
-            raise KeyholeError(
-                "KH108",
-                "several statements where one is expected",
-                hint="Send one statement at a time.",
-                position=token.start + 1,
-            )
+            raise several_statements(token)
     if not found:
         return PassThrough("empty")
     try:
         return _classify(text, found, catalog)
     except RecursionError:
-        raise KeyholeError("KH100", "the statement is nested too deeply") from None
+        raise nested_too_deeply() from None
 
 
 def _classify(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
@@ -98,7 +104,7 @@ def _pass_named(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statem
 def _transaction(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
     for token in found[1:]:
         if token.is_word("prepared"):
-            raise not_allowed("two-phase transactions are not allowed", position=found[0].start + 1, hint="Use COMMIT.")
+            raise prepares_transaction(found[0])
     return PassThrough("transaction")
 
 
@@ -120,7 +126,6 @@ def classify_prepared(text: str, catalog: Catalog, *, in_sql: bool) -> str | Non
 
 
 _INSTEAD = {
-    "copy": "An answer as a file, from psql: psql --csv -c 'SELECT ...' > answer.csv.",
     "lock": "Leave it out: nobody can change what is here.",
     "analyze": "Leave it out: the tables here are empty, and EXPLAIN tells what a question costs.",
     "vacuum": "Leave it out: there is nothing to clean.",
@@ -148,11 +153,14 @@ _HANDLERS: dict[str, Callable[[str, tuple[Token, ...], Catalog], Statement]] = {
     "listen": _pass_through("listen"),  # harmless: nobody may notify
     "unlisten": _pass_through("unlisten"),
     "explain": explain_statement,
+    "copy": copy_statement,
 }
 
 
 __all__ = [
     "Asking",
+    "Copied",
+    "Copying",
     "Embedded",
     "EmbeddedVirtual",
     "Executing",

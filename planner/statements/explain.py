@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from planner.catalog.model import Catalog
-from planner.errors import KeyholeError, not_allowed
+from planner.errors import not_allowed
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
 from planner.statements.kinds import Executing, Explaining, PassThrough, Statement
 from planner.statements.prepare_execute import execute_statement
 from planner.statements.query import query_statement
+from planner.statements.refusals import explains_several, nothing_explained, runs_what_it_explains, unknown_format
 
 
 def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
@@ -18,7 +19,7 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     """
     start, analyze, form = _explain_options(found)
     if start >= len(found):
-        raise KeyholeError("KH100", "EXPLAIN needs a statement", position=found[-1].end)
+        raise nothing_explained(found[-1])
     rest = found[start:]
     if rest[0].is_word("execute"):
         result = execute_statement(text, rest, catalog)
@@ -27,12 +28,7 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     else:
         raise not_allowed(f"EXPLAIN of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
     if analyze is not None:
-        raise not_allowed(
-            "EXPLAIN ANALYZE is not allowed",
-            position=analyze + 1,
-            detail="It would run what it explains.",
-            hint="Use EXPLAIN without ANALYZE; for a question it costs nothing and shows the plan.",
-        )
+        raise runs_what_it_explains(position=analyze + 1)
     if isinstance(result, Executing):
         return replace(result, explain=text[found[0].start : rest[0].start])
     if not isinstance(result, Asking):
@@ -41,16 +37,9 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     if not questions:
         return result  # PostgreSQL explains how it reads what Keyhole gives it
     if len(questions) != 1 or len(result.embedded) != 1:
-        raise KeyholeError(
-            "KH106",
-            "EXPLAIN explains one question",
-            hint="Explain each question on its own.",
-            position=found[start].start + 1,
-        )
+        raise explains_several(found[start])
     if form is not None and form.value.lower() not in ("text", "json"):
-        raise KeyholeError(
-            "KH106", "EXPLAIN gives text or JSON", hint="EXPLAIN (FORMAT JSON) ...", position=form.start + 1
-        )
+        raise unknown_format(form)
     return Explaining(
         question=questions[0], format="json" if form is not None and form.value.lower() == "json" else "text"
     )

@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias
 from planner.extract.outer_query import Asking
 from planner.scope.embedded import Embedded
 
+OWN_NAMES = "keyhole."  # how the names of the statements and cursors begin that Keyhole keeps for itself
+
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
@@ -29,6 +31,23 @@ class Explaining:
 
     question: Embedded
     format: Literal["text", "json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The query of a COPY, with blanks before it where the statement has other text, and what stands `behind` it there,
+    at `behind_at`: the parenthesis that closes, TO STDOUT and the options."""
+
+    query: str
+    behind: str
+    behind_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """COPY to the client of a query with something for Keyhole to answer."""
+
+    copied: Copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,4 +77,4 @@ class Executing:
     explain: str = ""
 
 
-Statement: TypeAlias = PassThrough | SetKeyhole | Asking | Explaining | Preparing | Executing
+Statement: TypeAlias = PassThrough | SetKeyhole | Asking | Explaining | Copying | Preparing | Executing

@@ -1,11 +1,12 @@
 """SET and RESET: settings of Keyhole are checked, those of PostgreSQL are passed on where they are harmless."""
 
 from planner.catalog.model import Catalog
-from planner.errors import KeyholeError, not_allowed
+from planner.errors import KeyholeError
 from planner.parser.lexer import Token
 from planner.statements import stored_parameters
 from planner.statements.allow_list import check_setting
 from planner.statements.kinds import PassThrough, SetKeyhole, Statement
+from planner.statements.refusals import names_no_setting, role_refused, without_value
 from planner.statements.settings import check
 
 
@@ -16,14 +17,14 @@ def set_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Stat
     if rest and rest[0].is_word("local", "session") and not (len(rest) > 1 and rest[1].is_word("authorization")):
         rest = rest[1:]
     if not rest:
-        raise KeyholeError("KH100", "SET names no setting", position=found[0].start + 1)
+        raise names_no_setting(found[0])
     at = rest[0].start + 1
     if rest[0].is_word("transaction", "characteristics", "constraints"):
         return PassThrough("set")
     if _own_role(rest):
         return PassThrough("set")
     if rest[0].is_word("role") or (len(rest) > 1 and rest[1].is_word("authorization")):
-        raise not_allowed("the role of a session cannot be changed", position=at, hint="Connect as another analyst.")
+        raise role_refused(position=at)
     if rest[0].is_word("time") and len(rest) > 1 and rest[1].is_word("zone"):
         return PassThrough("set")
     if rest[0].is_word("names", "schema") or (rest[0].is_word("xml") and len(rest) > 1 and rest[1].is_word("option")):
@@ -60,7 +61,7 @@ def _assignment(text: str, rest: tuple[Token, ...]) -> tuple[str, tuple[Token, .
     if len(rest) < taken + 2 or not (rest[taken].is_symbol("=") or rest[taken].is_word("to")):
         joined = len(rest) > taken and rest[taken].kind == "symbol" and rest[taken].value.startswith("=")
         if not (joined and len(rest) > taken + 1):
-            raise KeyholeError("KH100", f"SET {name[:60]} needs a value", position=min(rest[-1].end + 1, len(text)))
+            raise without_value(name, position=min(rest[-1].end + 1, len(text)))
         # "=-5": the lexer keeps operators together as PostgreSQL does
         return name, (rest[taken]._replace(value=rest[taken].value[1:]), *rest[taken + 1 :])
     return name, rest[taken + 1 :]
@@ -82,7 +83,7 @@ def _check(name: str, value_text: str | None, catalog: Catalog) -> None:
 def reset_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
     """RESET, which gives back what the session began with, its own role included. Raises KH100, KH403."""
     if len(found) < 2:
-        raise KeyholeError("KH100", "RESET names no setting", position=found[0].start + 1)
+        raise names_no_setting(found[0])
     name, _ = _name(found[1:])
     if name.startswith("keyhole."):
         _check(name, None, catalog)

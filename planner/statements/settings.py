@@ -11,7 +11,16 @@ from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
 from planner.question.model import Accuracy
 from planner.question.public_knowledge import public_knowledge
+from planner.statements.refusals import (
+    bad_value,
+    mechanism_refused,
+    unknown_setting,
+    useless_setting,
+    value_too_long,
+    without_limit,
+)
 
+HINT_IN_MESSAGE = "keyhole.hint_in_message"
 MECHANISMS = tuple(REGISTERED)
 LEAST_RATE = Decimal("1e-100")  # below it the mechanisms' arithmetic comes to its own end
 MOST_CHARACTERS = 10_000  # of a value: reading one takes time with its length, also squared
@@ -27,17 +36,11 @@ class Setting:
     check: Callable[[str], None]
 
 
-def _refusal(name: str, value: str, wanted: str, example: str) -> KeyholeError:
-    return KeyholeError(
-        "KH402", f"{name} cannot be {value[:60]!r}", detail=f"It must be {wanted}.", hint=f"SET {name} = {example};"
-    )
-
-
 def _rate(name: str) -> Callable[[str], None]:
     def check(value: str) -> None:
         number = _number(value)
         if number is None or number < LEAST_RATE or float(number) >= 0.5:
-            raise _refusal(name, value, "a rate from 1e-100 to below 0.5", "0.05")
+            raise bad_value(name, value, wanted="a rate from 1e-100 to below 0.5", example="0.05")
 
     return check
 
@@ -54,7 +57,7 @@ def _whole(name: str, example: str) -> Callable[[str], None]:
     def check(value: str) -> None:
         number = _number(value)
         if number is None or number != number.to_integral_value() or not 1 <= number <= 10**9:
-            raise _refusal(name, value, "a whole number of at least 1", example)
+            raise bad_value(name, value, wanted="a whole number of at least 1", example=example)
 
     return check
 
@@ -65,23 +68,18 @@ def _or_empty(check: Callable[[str], None]) -> Callable[[str], None]:
 
 def _check_mechanism(value: str) -> None:
     if value.strip().lower() not in MECHANISMS:
-        raise _refusal("keyhole.mechanism", value, f"one of {', '.join(MECHANISMS)}", f"'{DEFAULT}'")
+        raise bad_value("keyhole.mechanism", value, wanted=f"one of {', '.join(MECHANISMS)}", example=f"'{DEFAULT}'")
 
 
 def _check_allowed(mechanism: str, defaults: Defaults) -> None:
     if mechanism not in defaults.mechanisms:
-        raise KeyholeError(
-            "KH402",
-            f"the policy does not allow mechanism {mechanism}",
-            detail=f"It allows {', '.join(defaults.mechanisms)}; the owner may add others to [accuracy] mechanisms.",
-            hint=f"SET keyhole.mechanism = '{defaults.mechanism}';",
-        )
+        raise mechanism_refused(mechanism, allowed=defaults.mechanisms, default=defaults.mechanism)
 
 
 def _check_max_epsilon(value: str) -> None:
     number = _number(value)
     if value.strip() and (number is None or not 0 < float(number) <= 1000):
-        raise _refusal("keyhole.max_epsilon", value, "a positive number, or empty for no cap", "0.5")
+        raise bad_value("keyhole.max_epsilon", value, wanted="a positive number, or empty for no cap", example="0.5")
 
 
 def _check_tolerance(value: str) -> None:
@@ -92,9 +90,12 @@ def _check_public_knowledge(value: str) -> None:
     public_knowledge(value)
 
 
-def _check_reuse(value: str) -> None:
-    if value.strip().lower() not in ("on", "off"):
-        raise _refusal("keyhole.reuse", value, "on or off", "off")
+def _check_switch(name: str, example: str) -> Callable[[str], None]:
+    def check(value: str) -> None:
+        if value.strip().lower() not in ("on", "off"):
+            raise bad_value(name, value, wanted="on or off", example=example)
+
+    return check
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -150,19 +151,27 @@ SETTINGS: tuple[Setting, ...] = (
         "keyhole.reuse",
         "whether noise that earlier questions left is read again: on costs everybody less, off draws it anew",
         lambda _: "on",
-        _check_reuse,
+        _check_switch("keyhole.reuse", "off"),
     ),
 )
-_BY_NAME = {setting.name: setting for setting in SETTINGS}
+SESSION_SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        HINT_IN_MESSAGE,
+        "whether the message of a refusal ends with its hint, for clients that show nothing else",
+        lambda _: "off",
+        _check_switch(HINT_IN_MESSAGE, "on"),
+    ),
+)
+"""Those of the PostgreSQL endpoint's sessions alone: no question means anything else by them."""
+ALL_SETTINGS = SETTINGS + SESSION_SETTINGS
+_BY_NAME = {setting.name: setting for setting in ALL_SETTINGS}
 
 
 def find_setting(name: str) -> Setting:
     """The setting of that full name, in any case. Raises KH403."""
     found = _BY_NAME.get(name.lower())
     if found is None:
-        raise KeyholeError(
-            "KH403", f'unrecognised setting "{name}"', hint=f"Settings: {', '.join(known.name for known in SETTINGS)}."
-        )
+        raise unknown_setting(name, (known.name for known in SETTINGS))
     return found
 
 
@@ -181,7 +190,7 @@ def _check_value(name: str, value: str | None) -> None:
     if value is None:
         return
     if len(value) > MOST_CHARACTERS:
-        raise KeyholeError("KH402", f"{name} is longer than {MOST_CHARACTERS:,} characters", hint=f"RESET {name};")
+        raise value_too_long(name, most_characters=MOST_CHARACTERS)
     found.check(value)
 
 
@@ -198,7 +207,8 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
     and so is a sparse vector without its limit. Raises KH402, KH403.
     """
     for name, value in values.items():
-        if value != "" and not name.startswith("keyhole.param."):  # which the stored questions check themselves
+        # parameters are checked with the stored question that they belong to
+        if value != "" and not name.startswith("keyhole.param."):
             check(name, value, defaults)
     tolerance = _read_value(values, "keyhole.tolerance", defaults)
     if tolerances(tolerance).default is None:
@@ -217,18 +227,14 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
             _read_value(values, "keyhole.public_knowledge", defaults), mechanism, defaults
         ),
         reuse=reuse(values),
+        allowed=defaults.mechanisms,
     )
 
 
 def _most_positives(text: str, mechanism: str, defaults: Defaults) -> int | None:
     limited = mechanism in LIMITED
     if limited and not text.strip():
-        raise KeyholeError(
-            "KH402",
-            f"mechanism {mechanism} needs a limit on the groups it returns",
-            detail="A sparse vector stops when it has returned so many; the more it may return, the dearer it is.",
-            hint="SET keyhole.most_positives = 3;",
-        )
+        raise without_limit(mechanism)
     if text.strip() and not limited:
         raise _useless("keyhole.most_positives", mechanism, "svt_generalised", users=LIMITED, defaults=defaults)
     return int(Decimal(text)) if text.strip() else None
@@ -241,13 +247,8 @@ def _public_knowledge(text: str, mechanism: str, defaults: Defaults) -> str:
 
 
 def _useless(name: str, mechanism: str, instead: str, *, users: frozenset[str], defaults: Defaults) -> KeyholeError:
-    other = f"  or  SET keyhole.mechanism = '{instead}';" if instead in defaults.mechanisms else ""
-    return KeyholeError(
-        "KH402",
-        f"{name} is set, and mechanism {mechanism} has no use for it",
-        detail=f"It is for {' and '.join(sorted(users))} alone.",
-        hint=f"RESET {name};{other}",
-    )
+    allowed = instead if instead in defaults.mechanisms else None
+    return useless_setting(name, mechanism, users=users, instead=allowed)
 
 
 def max_epsilon(values: Mapping[str, str | None]) -> float | None:

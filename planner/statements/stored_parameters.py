@@ -12,9 +12,9 @@ from decimal import Decimal
 
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog, StoredParameter, StoredQuestion, Value
-from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.scope.embedded import Embedded
+from planner.statements.refusals import bad_parameter, unknown_parameter
 from planner.values.sql_literals import text as text_literal
 
 PREFIX = "keyhole.param."
@@ -70,8 +70,7 @@ def check(setting: str, value: str | None, catalog: Catalog) -> None:
     """Refuse an unknown parameter (KH403) or a value that is not of its type (KH402). None means the default."""
     found = dict(_parameters(catalog))
     if setting not in found:
-        known = f"Parameters: {', '.join(found)}." if found else "No stored question of this database has parameters."
-        raise KeyholeError("KH403", f'unrecognised setting "{setting}"', hint=known)
+        raise unknown_parameter(setting, found)
     if value is not None:
         _read_parameter(setting, found[setting], value)
 
@@ -122,9 +121,9 @@ def _read_parameter(setting: str, parameter: StoredParameter, text: str) -> Valu
                 pass
         case str() if "\x00" not in text:
             return text
-    raise KeyholeError(
-        "KH402",
-        f"{setting} cannot be {text[:60]!r}",
-        detail=f"It is {_describe_parameter(setting, parameter)}.",
-        hint=f"SET {setting} = {text_literal(as_text(parameter.default))};",
+    raise bad_parameter(
+        setting,
+        text,
+        described=_describe_parameter(setting, parameter),
+        example=text_literal(as_text(parameter.default)),
     )

@@ -41,7 +41,6 @@ _LETTERS = {"x > t": "age > 65", "ORDER BY x) > t": "ORDER BY age) > 65", ">= m"
 # Hints that show nothing to type, by how they begin, each with what is to be done instead.
 PROSE = (
     "Add the same FILTER (WHERE x IS NOT NULL AND y IS NOT NULL) to both",
-    "An answer as a file, from psql: ",
     "Ask for example count(*) FILTER (WHERE ...) >= m, sum(x) > t or avg(x) > t.",
     "Ask one question per grouping; UNION ALL may join them.",
     "Ask the owner to expose",

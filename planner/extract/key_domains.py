@@ -1,0 +1,77 @@
+"""What lists the public values of keys: a SELECT of keys without HAVING, under conditions on these keys alone.
+
+    SELECT DISTINCT country FROM sales WHERE country LIKE 'F%'
+
+Its answer is the pinned key domain, with rows or without: what BI tools fill their filters with. It reads no data.
+"""
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.joins import joins
+from planner.bind.select_list import check_shown, shows_aggregates
+from planner.catalog.model import Column
+from planner.errors import KeyholeError
+from planner.extract.constant_result import idle_tables
+from planner.extract.private_read import PrivateRead
+from planner.extract.suggest import about_keys
+from planner.parser.clauses import clauses, fits
+from planner.parser.edits import Edit
+from planner.scope.group_by import grouped_expressions, read_group_by
+from planner.scope.names import Scope
+
+_CLAUSES = frozenset(("with_", "expressions", "from_", "where", "order", "limit", "offset", "distinct", "joins"))
+
+
+def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
+    """SELECT [DISTINCT] a, b without GROUP BY, which lists keys, as grouped by them: the form of every question."""
+    select = read.select
+    distinct = select.args.get("distinct")
+    if any(value and key not in _CLAUSES for key, value in select.args.items()):
+        return ()
+    if id(read.node) in idle_tables(read.query.tree):
+        return ()
+    if not select.expressions or (distinct is not None and distinct.args.get("on") is not None):
+        return ()
+    grouped = select.copy()
+    positions = [exp.Literal.number(number) for number in range(1, len(select.expressions) + 1)]
+    grouped.set("group", exp.Group(expressions=positions))
+    try:
+        scope = joins(select, read.node, read.table, read.catalog)
+        keys = read_group_by(grouped, scope)
+        check_shown(grouped, scope, *grouped_expressions(grouped, scope))
+        first = select.args["from_"].this
+        place = clauses(first if isinstance(first, exp.Table) else read.node, read.tokens)
+    except KeyholeError:
+        return ()
+    if not lists_domain(select, scope, keys) or not fits(place, select, read.tokens):
+        return ()
+    numbers = ", ".join(str(position.this) for position in positions)
+    at = read.tokens[place.end - 1].end
+    return (Edit.of(at, at, f" GROUP BY {numbers}"),)
+
+
+def lists_domain(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:
+    """Whether a SELECT without HAVING can only mean the public values of its keys, as far as its text tells: it says
+    nothing of rows, and nothing around it counts what it lists."""
+    if scope.members or scope.listed is not None or shows_aggregates(select) is not None:
+        return False
+    return about_keys(select, scope, keys) and _is_shown(select)
+
+
+def _is_shown(select: exp.Select) -> bool:
+    """Whether a SELECT is the statement, a side of its set operations, or all that a plain SELECT around it reads."""
+    node: exp.Expr = select
+    while (around := node.parent) is not None:
+        if isinstance(around, exp.Subquery) and isinstance(around.parent, exp.From):
+            outer = around.parent.parent
+            if not isinstance(outer, exp.Select) or outer.args.get("joins") or not outer.expressions:
+                return False
+            if contains_aggregate(outer):
+                return False
+            node = outer
+        elif isinstance(around, exp.SetOperation | exp.Subquery):
+            node = around
+        else:
+            return False
+    return True

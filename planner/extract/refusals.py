@@ -1,0 +1,199 @@
+"""What a statement around questions, and the form of a question, may not be, and what to ask instead."""
+
+from sqlglot import exp
+
+from planner.bind.refusals import APART
+from planner.catalog.model import Column, StoredQuestion, Table
+from planner.errors import KeyholeError
+from planner.extract.private_read import QuestionReading
+from planner.extract.suggest import each_grouping, suggest_question
+from planner.parser.lexer import Token, readable
+from planner.parser.tree import name, position, write_node
+
+_CLAUSES = {"windows": "WINDOW", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "only": "ONLY"}
+
+
+def outside_question(table: Table, node: exp.Expr, *, hint: str | None) -> KeyholeError:
+    """KH103 for a private table that something else than a question reads."""
+    return KeyholeError(
+        "KH103",
+        f'the private table "{table.name}" is used outside a question',
+        detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
+        hint=hint,
+        position=position(node),
+    )
+
+
+def example_question(table: Table) -> str | None:
+    """A question about the table; None if it has no key."""
+    key = next((column for column in table.columns if column.domain is not None), None)
+    if key is None:
+        return None
+    column = readable(key.name)
+    return f"SELECT {column} FROM {readable(table.name)} GROUP BY {column} HAVING count(*) > 1000;"
+
+
+def like_keyholes_table(alias: exp.Expr) -> KeyholeError:
+    """KH106 for a WITH query that hides a table of Keyhole."""
+    return KeyholeError(
+        "KH106",
+        f'a WITH query may not be called "{name(alias)}", like a table of Keyhole',
+        hint="Give it another name.",
+        position=position(alias),
+    )
+
+
+def too_many_questions(*, most: int) -> KeyholeError:
+    """KH107 for a statement with many questions."""
+    return KeyholeError("KH107", f"more than {most} questions in one statement", hint="Ask them apart.")
+
+
+def nested_questions(*, at: int) -> KeyholeError:
+    """KH107 for a question that stands in another one."""
+    return KeyholeError("KH107", "a question inside a question", position=at)
+
+
+def refused_stored(error: KeyholeError, question: StoredQuestion) -> KeyholeError:
+    """The refusal of a stored question, whose text the analyst does not see."""
+    return KeyholeError(
+        error.code, f'the stored question "{question.name}": {error.message}', detail=error.detail, hint=error.hint
+    )
+
+
+def stored_asks_nothing(question: StoredQuestion) -> KeyholeError:
+    """KH106 for a stored question in which there is none."""
+    return KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
+
+
+def parameter_outside(question: StoredQuestion) -> KeyholeError:
+    """KH106 for a stored question with a parameter in the text around it."""
+    return KeyholeError(
+        "KH106",
+        f'the stored question "{question.name}": a parameter stands outside WHERE and HAVING',
+        hint="Its owner must correct the policy.",
+    )
+
+
+def shows_sizes(node: exp.Expr, *, hint: str | None) -> KeyholeError:
+    """KH101 for an aggregate among what is shown."""
+    return KeyholeError(
+        "KH101",
+        "Keyhole answers which groups cross a threshold, not how large they are",
+        hint=hint,
+        position=position(node),
+    )
+
+
+def no_threshold(place: QuestionReading) -> KeyholeError:
+    """KH104 for a GROUP BY that would show which groups there are."""
+    group = place.select.args.get("group")
+    return KeyholeError(
+        "KH104",
+        "the question has no HAVING",
+        detail="Without a threshold it would ask which groups exist.",
+        hint=suggest_question(place),
+        position=position(place.select if group is None else group),
+    )
+
+
+def shows_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
+    """The refusal of what a question shows, with the question as it could be asked."""
+    return KeyholeError(
+        error.code,
+        error.message,
+        detail=error.detail,
+        hint=(suggest_question(place) if error.code == "KH101" else None) or error.hint,
+        position=error.position,
+    )
+
+
+def several_groupings(
+    error: KeyholeError, place: QuestionReading, sets: tuple[tuple[Column, ...], ...]
+) -> KeyholeError:
+    """The refusal of several groupings at once, with a question for each."""
+    return KeyholeError(error.code, error.message, hint=each_grouping(place, sets), position=error.position)
+
+
+def over_the_answer(window: exp.Window, place: QuestionReading) -> KeyholeError:
+    """KH101 for a window over the answer's rows, which belongs around the question."""
+    asked = suggest_question(place)
+    spelled = write_node(window)
+    whole = asked is not None and not any(column.table for column in window.find_all(exp.Column))
+    return KeyholeError(
+        "KH101",
+        f"{spelled[:80]} is over the answer's rows, and stands in the question itself",
+        detail="Around a question, windows and aggregates work on its answer as in PostgreSQL, for nothing.",
+        hint=f"SELECT q.*, {spelled} FROM ({(asked or '').rstrip(';')}) AS q;"
+        if whole
+        else f"Write {spelled[:80]} around the question: SELECT q.*, ... FROM (...) AS q.",
+        position=position(window),
+    )
+
+
+def reads_several(node: exp.Expr) -> KeyholeError:
+    """KH107 for a subquery, or a table of another kind, in a question."""
+    return KeyholeError(
+        "KH107", "a question reads one table, without joins or subqueries", hint=APART, position=position(node)
+    )
+
+
+def threshold_in_subquery(inner: exp.Query) -> KeyholeError:
+    """KH208 for HAVING count(*) > (SELECT 8000)."""
+    return KeyholeError(
+        "KH208",
+        "a threshold is a constant, not a subquery",
+        hint="Write the constant without SELECT, as in HAVING count(*) > 8000.",
+        position=position(inner),
+    )
+
+
+def question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
+    """KH107 for `key IN (question)`; `together` is the same as one statement."""
+    return KeyholeError(
+        "KH107",
+        "a question inside the WHERE of a question",
+        detail="Both are asked as one: INTERSECT and EXCEPT between questions with the same keys.",
+        hint=together,
+        position=position(inner),
+    )
+
+
+def unsupported_clause(place: QuestionReading, key: str) -> KeyholeError:
+    """KH106 for a clause that no question has; `key` is sqlglot's name of it."""
+    return KeyholeError(
+        "KH106",
+        f"{_CLAUSES.get(key, key.strip('_').replace('_', ' ').upper())} is not supported in a question",
+        detail="A question is SELECT, FROM, WHERE, GROUP BY, HAVING, and ORDER BY, LIMIT, OFFSET, DISTINCT over it.",
+        hint="Leave it out.",
+        position=position(place.node),
+    )
+
+
+def unsupported_operator(operator: Token) -> KeyholeError:
+    """KH106 for an operator of PostgreSQL that would be read as something else."""
+    return KeyholeError(
+        "KH106",
+        f"the operator {operator.value} is not supported in a question",
+        hint="Write a comparison or a function in its place.",
+        position=operator.start + 1,
+    )
+
+
+def subquery_in_list() -> KeyholeError:
+    """KH107 for a public list whose rows are not those of one public table alone."""
+    return KeyholeError("KH107", "a subquery inside a subquery")
+
+
+def unreadable_list(select: exp.Select) -> KeyholeError:
+    """KH106 for a select list with an empty item."""
+    return KeyholeError("KH106", "the select list cannot be read", position=position(select))
+
+
+def unsupported_spelling(first: Token) -> KeyholeError:
+    """KH106 for a derived key written in a way that cannot be replaced by its column."""
+    return KeyholeError(
+        "KH106",
+        "this way of writing a derived key is not supported in a select list",
+        hint="Select the derived column by its name.",
+        position=first.start + 1,
+    )
