@@ -9,6 +9,7 @@ from proxy.session.refusals import savepoints_not_executed
 from proxy.shadow.exchange import OWN_NAMES, Exchange
 from proxy.shadow.findings import Described
 from proxy.shadow.relay import Relay
+from proxy.wire.backend import RowDescription
 from proxy.wire.frontend import Bind
 
 UNNAMED = b""
@@ -98,6 +99,8 @@ class ClientStatements:
     def __init__(self, relay: Relay, exchange: Exchange, text: ClientText) -> None:
         self.statements: dict[bytes, Statement] = {}
         self.portals: dict[bytes, Portal] = {}
+        self.described: dict[bytes, RowDescription] = {}
+        """By the names of portals, answered or not, the columns as the client's own text has them."""
         self._relay = relay
         self._exchange = exchange
         self._text = text
@@ -166,13 +169,15 @@ class ClientStatements:
         if not self.portals or len(parts) != 1 or parts[0].first_word not in _FETCHING:
             return None
         name = tokens(parts[0].text)[-1].value.encode()
-        return name if name in self.portals else None
+        portal = self.portals.get(name)
+        return None if portal is None or portal.statement.part.copied is not None else name
 
     def forget_ended_portals(self) -> None:
         """Forget the portals whose transaction is over."""
         answers = self._relay.answers
         if answers.readies != self._readies and answers.status == b"I":
             self.portals.clear()
+            self.described.clear()
         self._readies = answers.readies
 
     @property

@@ -8,7 +8,7 @@ from proxy.session.questions import Questions
 from proxy.session.quotas import Quotas
 from proxy.session.statement_reader import StatementReader
 from proxy.shadow.answers import Ending, Expected
-from proxy.wire.frontend import Bind, Close, Describe, Execute, FrontendMessage, Parse, Sync
+from proxy.wire.frontend import Bind, Close, Execute, FrontendMessage, Parse, Sync
 from proxy.wire.server import Received
 
 SYNC = Sync().encode()
@@ -16,7 +16,6 @@ _ENDINGS: dict[type[FrontendMessage], Ending] = {
     Parse: Ending.PARSE,
     Bind: Ending.BIND,
     Close: Ending.CLOSE,
-    Describe: Ending.DESCRIBE,
     Execute: Ending.EXECUTE,
     Sync: Ending.SYNC,
 }

@@ -7,13 +7,20 @@ from proxy.wire.backend import Report
 from proxy.wire.violation import ProtocolViolation
 
 
-def refusal(error: KeyholeError, *, codec: codecs.CodecInfo, severity: str = "ERROR") -> bytes:
-    """An ErrorResponse: SQLSTATE, `KHnnn: message`, DETAIL, HINT and position."""
+def refusal(
+    error: KeyholeError, *, codec: codecs.CodecInfo, severity: str = "ERROR", hint_in_message: bool = False
+) -> bytes:
+    """An ErrorResponse: SQLSTATE, `KHnnn: message`, DETAIL, HINT and position.
+
+    With `hint_in_message` the message ends with what the hint says first, for clients that show nothing else.
+    """
+    first = error.hint.split("  or  ")[0] if hint_in_message and error.hint else None
+    message = f"{error.code}: {error.message}" + ("" if first is None else f". Hint: {first}")
     fields = [
         (b"S", severity),
         (b"V", severity),
         (b"C", error.sqlstate),
-        (b"M", f"{error.code}: {error.message}"),
+        (b"M", message),
     ]
     optional = [(b"D", error.detail), (b"H", error.hint), (b"P", error.position and str(error.position))]
     fields += [(letter, text) for letter, text in optional if text]

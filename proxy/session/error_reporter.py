@@ -1,11 +1,16 @@
 """How a session is told that Keyhole refuses a statement: after what PostgreSQL itself has against it."""
 
 import codecs
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from planner.errors import KeyholeError
+from planner.parser.lexer import NestedTooDeep
+from planner.statements.settings import HINT_IN_MESSAGE
 from proxy.observe.telemetry import Face
 from proxy.session.error_fields import refusal
 from proxy.session.parts import SessionParts
+from proxy.shadow.findings import ShadowFailed
 from proxy.shadow.relay import is_failed_transaction, is_syntax_error
 from proxy.wire.encodings import codec
 
@@ -17,6 +22,18 @@ class ErrorReporter:
         self._session = session
         self._relay = session.relay
         self._exchange = session.exchange
+        self._hint_in_message = False  # as it was when it was last asked for, since a failed transaction tells nothing
+        self._known = False
+
+    @contextmanager
+    def knowing(self, settings: Mapping[str, str | None]) -> Iterator[None]:
+        """Refuse what the block raises by settings that were read already.
+
+        Its time may be up by then: to ask the shadow once more would end in the shadow's own complaint.
+        """
+        self._hint_in_message, self._known = _is_on(settings.get(HINT_IN_MESSAGE)), True
+        yield
+        self._known = False
 
     async def tell(self, error: KeyholeError, text: bytes | None = None) -> None:
         """Tell the client, and fail the shadow's transaction by an error of its own.
@@ -27,7 +44,14 @@ class ErrorReporter:
         await self._relay.settle()
         if self._relay.answers.skipping:
             return  # an earlier error of the batch was first, and has been told
-        if text is not None:
+        if error.hint and not self._known and self._relay.answers.status != b"E":
+            with suppress(ShadowFailed):
+                asked = await self._exchange.read_setting(HINT_IN_MESSAGE)
+                self._hint_in_message = _is_on((asked or b"").decode("ascii", "replace"))
+            if self._relay.answers.skipping:
+                return
+        self._known = False
+        if text is not None and not isinstance(error, NestedTooDeep):
             expected = self._exchange.fail(text)
             await self._relay.settle()
             for frame in expected.kept:
@@ -36,4 +60,9 @@ class ErrorReporter:
                     return
         self._exchange.fail()
         self._session.telemetry.count_refusal(error.code, face=Face.POSTGRESQL, analyst=self._session.analyst)
-        self._session.client.write(refusal(error, codec=codec(self._session.text.encoding) or codecs.lookup("utf-8")))
+        found = codec(self._session.text.encoding) or codecs.lookup("utf-8")
+        self._session.client.write(refusal(error, codec=found, hint_in_message=self._hint_in_message))
+
+
+def _is_on(value: str | None) -> bool:
+    return (value or "").strip().lower() == "on"

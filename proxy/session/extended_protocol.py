@@ -8,16 +8,16 @@ gave it its name; its portal is bound to a stand-in, and answered by its first E
 from dataclasses import replace
 
 from planner.errors import KeyholeError
-from planner.statements.allow_list import own_name_refused
+from planner.statements.refusals import own_name_refused
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
-from proxy.session.core import SessionCore
+from proxy.session.core import SessionCore, raw
 from proxy.session.questions import How
 from proxy.shadow.answers import Ending, Expected
 from proxy.shadow.exchange import OWN_NAMES, STAND_IN
 from proxy.shadow.findings import READ_BY, ShadowFailed, read_described
 from proxy.shadow.parameter import all_mean_the_same
-from proxy.wire.frontend import Bind, Close, Execute, FrontendMessage, Parse, Query, Sync
+from proxy.wire.frontend import Bind, Close, Describe, Execute, FrontendMessage, Parse, Query, Sync
 from proxy.wire.server import Received
 
 
@@ -101,7 +101,7 @@ class ExtendedProtocol:
             raise own_name_refused()
         name, portal = await self._text.name(message.statement), await self._text.name(message.portal)
         if name in self._held.statements:
-            self._exchange.describe(b"S", message.statement)  # insists that there is one, whatever it is by now
+            self._exchange.describe(b"S", message.statement)  # fails unless there is one, whatever it has become
             await self._exchange.settle()
             if self._held.is_outdated:
                 await self._held.check()
@@ -109,6 +109,7 @@ class ExtendedProtocol:
         if portal:
             self._core.quotas.bind(portal)
         statement = self._held.statements.get(name) or await self._prepared_in_sql(message.statement, name)
+        self._held.described.pop(portal, None)
         if statement is None or len(message.values) != len(statement.described.types):
             if portal in self._held.portals:
                 await self._exchange.settle()  # what is skipped after an error replaces nothing
@@ -121,6 +122,8 @@ class ExtendedProtocol:
         self._held.forget_ended_portals()
         read_by = await self._read_by(message, statement.described.types)
         self._held.portals[portal] = Portal(statement, message, read_by, executed=statement.in_sql)
+        if statement.described.rows is not None:
+            self._held.described[portal] = statement.described.rows
 
     async def _read_by(self, message: Bind, types: tuple[int, ...]) -> tuple[bytes, ...] | None:
         """The settings by which the parameters of a portal were read; None if they mean the same by all."""
@@ -151,6 +154,12 @@ class ExtendedProtocol:
         part = StatementPart(question, offset=0, intercepted=True)
         return Statement(part, question, like, STAND_IN, stand_in, in_sql=True)
 
+    async def describe(self, message: Describe, received: Received) -> None:
+        """Tell what a statement or portal gives; of a question's portal also from which tables its columns come, which
+        neither its stand-in nor its answer has."""
+        places = self._held.described.get(await self._text.name(message.name)) if message.what == b"P" else None
+        self._relay.send(raw(received), Expected(Ending.DESCRIBE, places=places))
+
     async def execute(self, message: Execute, received: Received) -> None:
         """Run a portal; the first time, answer its question."""
         if await self._text.name(message.portal) not in self._held.portals:
@@ -166,7 +175,9 @@ class ExtendedProtocol:
     async def close(self, message: Close, received: Received) -> None:
         """Forget a statement or a portal."""
         if message.what == b"P":
-            self._core.quotas.close(await self._text.name(message.name))
+            name = await self._text.name(message.name)
+            self._core.quotas.close(name)
+            self._held.described.pop(name, None)
         elif message.what == b"S" and await self._text.name(message.name) in self._held.statements:
             await self._exchange.settle()  # what is skipped after an error closes nothing
             self._core.pass_on(received)

@@ -12,10 +12,11 @@ from threading import Event
 from planner.catalog.model import Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
-from planner.statements.classify import Executing
+from planner.statements.classify import Copied, Executing
 from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
 from proxy.session.client_statements import Portal
 from proxy.session.error_fields import notice
+from proxy.session.error_reporter import ErrorReporter
 from proxy.session.parts import SessionParts
 from proxy.session.refusals import (
     parameters_reread,
@@ -24,6 +25,7 @@ from proxy.session.refusals import (
     wrong_number_of_parameters,
 )
 from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
+from proxy.shadow.array import array_literal
 from proxy.shadow.findings import Kept, SessionState, read_described
 from proxy.wire.frontend import Execute, Sync
 
@@ -45,7 +47,8 @@ class How(Enum):
 class Questions:
     """The questions of one session."""
 
-    def __init__(self, session: SessionParts) -> None:
+    def __init__(self, session: SessionParts, *, reporter: ErrorReporter) -> None:
+        self._reporter = reporter
         self._client = session.client
         self._relay = session.relay
         self._exchange = session.exchange
@@ -81,9 +84,11 @@ class Questions:
         first = portal.statement.part
         if portal.statement.part.executing is not None:
             portal = await self._bind_arguments(portal, portal.statement.part.executing)
-        like = portal.statement.described
         if not in_query:
             self._exchange.describe(b"P", name)  # insists that the portal still exists
+        if first.copied is not None:
+            portal = await self._read_copied(portal, first.copied)
+        like = portal.statement.described
         if first_of_batch and first.beforehand:
             if not _is_held_on(first):
                 # a cursor that no transaction keeps: alone between two batches, it is refused by PostgreSQL itself
@@ -101,13 +106,18 @@ class Questions:
             self._try(first)
         _insist_unchanged(portal, state)
         parameters = {} if value_answer is None else self._exchange.values(value_answer, like.types, text)
-        prepared, released = await self._release(portal, state, parameters, withdrawn=withdrawn)
+        with self._reporter.knowing(state.settings):
+            prepared, released = await self._release(portal, state, parameters, withdrawn=withdrawn)
         if state.wants_notices:
             self._client.write(b"".join(notice(sentence, codec=text) for sentence in released.notices))
-        if in_query and like.rows is not None:
+        if in_query and like.rows is not None and first.copied is None:
             self._client.write(like.rows.encode())
         try:
-            self._exchange.bind_outer(name, portal.bound, released.arrays, codec=text)
+            if first.copied is None:
+                self._exchange.bind_outer(name, portal.bound, released.arrays, codec=text)
+            else:
+                copying = f"COPY ({with_literals(prepared.sql, released.arrays)}{first.copied.behind}"
+                self._exchange.bind_copy(name, text.encode(copying)[0], portal.bound)
         except UnicodeEncodeError:
             raise unwritable_answer(self._text.encoding) from None
         return prepared
@@ -123,12 +133,26 @@ class Questions:
             await self._exchange.prepare(self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like)
             rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]
             await self._exchange.rehearse(portal.bound, rehearsal, arrays=prepared.arrays, codec=self._text.codec)
+            if part.copied is not None:
+                behind = self._text.encode(part.copied.behind)
+                await self._exchange.rehearse_copy(like, behind, behind_at=part.offset + part.copied.behind_at)
             await self._work.earlier()
             return prepared, await self._work.run(partial(self._asker.release, prepared, withdrawn=withdrawn))
         except KeyholeError as error:
             if portal.executed:
                 raise error.drop_position() from None
             raise error.shift_position(offset=part.offset) from None
+
+    async def _read_copied(self, portal: Portal, copied: Copied) -> Portal:
+        """A COPY as the query in it, which takes no parameters."""
+        part = portal.statement.part
+        like = await self._exchange.describe_copied(self._text.encode(copied.query), offset=part.offset)
+        if like.types:
+            # as it stands it fails, by the very error that PostgreSQL has for it
+            self._exchange.run(self._text.encode(part.text), offset=part.offset)
+            await self._exchange.settle()
+        query = replace(portal.statement, part=replace(part, text=copied.query), described=like)
+        return replace(portal, statement=query, bound=replace(portal.bound, result_formats=()))
 
     def _try(self, part: StatementPart) -> None:
         for sql in part.beforehand:
@@ -181,6 +205,17 @@ class Questions:
         like = replace(portal.statement.described, types=types)
         bound = replace(portal.bound, formats=(1,) if types else (), values=values)
         return Portal(replace(portal.statement, part=part, described=like), bound, executed=True)
+
+
+def with_literals(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
+    """A statement whose only parameters are these arrays, without parameters."""
+    parts: list[str] = []
+    at = 0
+    for token in tokens(sql):
+        if token.kind == "parameter":
+            parts += (sql[at : token.start], array_literal(arrays[int(token.value[1:]) - 1]))
+            at = token.end
+    return "".join((*parts, sql[at:]))
 
 
 def _insist_unchanged(portal: Portal, state: SessionState) -> None:

@@ -62,7 +62,7 @@ class Quotas:
         answers = self._relay.answers
         if answers.status == b"I" and answers.readies != self._transactions:
             self._transactions = answers.readies
-            self._portals.clear()  # no portal of before can be left
+            self._portals.clear()  # no earlier portal can be left
         if portal not in self._portals and len(self._portals) >= self._most_portals:
             raise too_many_held("portals", most=self._most_portals)
         self._portals.add(portal)

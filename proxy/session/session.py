@@ -21,7 +21,7 @@ from proxy.session.statement_reader import StatementReader
 from proxy.session.statement_timeout import given_ms
 from proxy.shadow.answers import Ending, Expected
 from proxy.shadow.findings import ShadowFailed
-from proxy.wire.frontend import Bind, Close, Copy, Execute, Flush, FunctionCall, Parse, Query
+from proxy.wire.frontend import Bind, Close, Copy, Describe, Execute, Flush, FunctionCall, Parse, Query
 from proxy.wire.server import ConnectionState, Received
 
 
@@ -32,11 +32,12 @@ class Session:
     def __init__(self, parts: SessionParts, *, readers: Executor, statements: int, portals: int) -> None:
         self._parts = parts
         self._relay = parts.relay
+        reporter = ErrorReporter(parts)
         self._core = SessionCore(
             parts,
             reader=StatementReader(parts, readers=readers),
-            reporter=ErrorReporter(parts),
-            questions=Questions(parts),
+            reporter=reporter,
+            questions=Questions(parts, reporter=reporter),
             quotas=Quotas(parts, statements=statements, portals=portals),
         )
         self._simple = SimpleProtocol(self._core)
@@ -91,6 +92,8 @@ class Session:
                 await self._extended.parse(message, received)
             case Bind() as message:
                 await self._extended.bind(message, received)
+            case Describe() as message:
+                await self._extended.describe(message, received)
             case Execute() as message:
                 await self._extended.execute(message, received)
             case Close() as message:

@@ -5,11 +5,11 @@ is expected therefore tells, for every frame that comes back, whether the client
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from proxy.wire import backend
-from proxy.wire.backend import CommandComplete, Report
+from proxy.wire.backend import CommandComplete, Report, RowDescription
 from proxy.wire.frames import Frame
 
 
@@ -38,11 +38,12 @@ _LETTERS = {
 ALL = frozenset(range(256))  # every byte that a frame can begin with
 NOTHING: frozenset[int] = frozenset()
 ERROR = frozenset({ord("E")})
-ROWS = frozenset(map(ord, "DCIEN"))
+ROWS = frozenset(map(ord, "DCIENHdc"))  # H, d and c are what COPY sends
 DESCRIPTION = frozenset(map(ord, "TEN"))
 _RESULT = frozenset(map(ord, "DC"))
 _RUN = frozenset(map(ord, "Cs"))
-_TRANSACTIONS = (b"BEGIN", b"START TRANSACTION", b"COMMIT", b"ROLLBACK", b"DISCARD ALL")  # the last commits at once
+# DISCARD ALL is one by itself
+_TRANSACTIONS = (b"BEGIN", b"START TRANSACTION", b"COMMIT", b"ROLLBACK", b"DISCARD ALL")
 _FORGET = (b"DEALLOCATE", b"DISCARD ALL")
 _ALWAYS = frozenset(map(ord, "SA"))  # ParameterStatus, NotificationResponse
 
@@ -52,6 +53,7 @@ class Expected:
     """The answer to one message. `shown` are the frame types that go to the client; the others are kept here.
 
     `tag` replaces the tag of a CommandComplete; `offset` is added to an error's position, or, when None, removes it.
+    `places`: the columns of which a description tells the tables, if it has the same columns.
     `late`: the description waits for the first row or the end of what follows, as a simple query's does where the whole
     result is made before it is shown; an error there means that it never comes.
     """
@@ -61,6 +63,7 @@ class Expected:
     tag: bytes | None = None
     offset: int | None = 0
     late: bool = False
+    places: RowDescription | None = None
     kept: list[Frame] = field(default_factory=list)
     done: bool = False
     failed: bool = False
@@ -165,6 +168,8 @@ class Answers:
             self._description = frame.raw
             return b""
         raw = frame.raw
+        if frame.kind == ord("T") and current.places is not None:
+            raw = _name_tables(frame, current.places)
         if frame.kind == ord("C") and current.tag is not None:
             raw = CommandComplete(current.tag).encode()
         if self._description and frame.kind in _RESULT:
@@ -180,6 +185,17 @@ class Answers:
             dropped = self._queue.popleft()
             dropped.done = dropped.failed = True
         self.skipping = not self._queue
+
+
+def _name_tables(frame: Frame, places: RowDescription) -> bytes:
+    """A description that tells from which columns of which tables its columns come, if they are the same."""
+    described = backend.decode(frame)
+    if not isinstance(described, RowDescription) or described.signature != places.signature:
+        return frame.raw
+    fields = zip(described.fields, places.fields, strict=True)
+    return RowDescription(
+        tuple(replace(field, table=place.table, column=place.column) for field, place in fields)
+    ).encode()
 
 
 def _shift_error(frame: Frame, offset: int | None) -> bytes:

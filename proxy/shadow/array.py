@@ -1,9 +1,11 @@
-"""Text arrays in PostgreSQL's binary format, which needs no quoting."""
+"""Text arrays in PostgreSQL's binary format, which needs no quoting, and as literals where no parameter may stand."""
 
 import codecs
+import re
 from collections.abc import Iterable
 from struct import pack
 
+_ESCAPED, _BACKSLASH = re.compile(r'["\\]'), r"\\\g<0>"
 TEXT, TEXT_ARRAY = 25, 1009  # their oids in pg_type
 
 
@@ -16,3 +18,9 @@ def text_array(values: Iterable[str | None], codec: codecs.CodecInfo) -> bytes:
     return header + b"".join(
         b"\xff\xff\xff\xff" if element is None else pack("!i", len(element)) + element for element in elements
     )
+
+
+def array_literal(values: Iterable[str | None]) -> str:
+    """The same as a string constant, for a session whose `standard_conforming_strings` is on."""
+    elements = ("NULL" if value is None else f'"{_ESCAPED.sub(_BACKSLASH, value)}"' for value in values)
+    return "'" + ("{" + ",".join(elements) + "}").replace("'", "''") + "'"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from planner.catalog.model import Value
 from planner.errors import KeyholeError
-from planner.statements import allow_list as session_statement
+from planner.statements import kinds
 from proxy.shadow.answers import ERROR, NOTHING, Ending, Expected
 from proxy.shadow.array import TEXT_ARRAY, text_array
 from proxy.shadow.findings import (
@@ -31,7 +31,7 @@ from proxy.shadow.relay import Relay
 from proxy.shadow.schema import UNANSWERED
 from proxy.wire.frontend import Bind, Close, Describe, Execute, Parse, Sync
 
-OWN_NAMES = session_statement.OWN_NAMES.encode()
+OWN_NAMES = kinds.OWN_NAMES.encode()
 OUTER = b"keyhole.outer"
 REHEARSAL = b"keyhole.rehearsal"
 STATE = b"keyhole.state"
@@ -47,6 +47,8 @@ NAMES = b"keyhole.names"
 BLOCK = b"keyhole.block"
 ENCODING = b"keyhole.encoding"
 READING = b"keyhole.reading"
+SETTING = b"keyhole.setting"
+COPIED = b"keyhole.copied"
 MOST_PARAMETERS = 65_535  # Bind counts them in 16 bits
 _TEXT = 25  # the type text's oid
 _ALL_HELD_SQL = (  # as UTF-8, whatever the client's encoding is and lacks
@@ -113,7 +115,7 @@ class Exchange:
     def run(self, sql: bytes, *, offset: int) -> None:
         """Run a statement of no effect, unseen but for its errors."""
         self.parse(REHEARSAL, sql, offset=offset)
-        self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()))
+        self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()), offset=offset)
 
     async def read_encoding(self) -> str:
         """The client's encoding now; it takes no snapshot, so that isolation levels can still be set."""
@@ -122,6 +124,13 @@ class Exchange:
         await self.settle()
         (name,) = row(answer)
         return (name or b"").decode("ascii")
+
+    async def read_setting(self, name: str) -> bytes | None:
+        """What the session has set; None if nothing. Raises ShadowFailed."""
+        self.parse(SETTING, f"SELECT pg_catalog.current_setting('{name}', true)".encode())
+        answer = self._run(Bind(SETTING, SETTING, (), (), ()))
+        await self.settle()
+        return row(answer)[0]
 
     async def count_held(self) -> int:
         """How many prepared statements the client has."""
@@ -195,6 +204,12 @@ class Exchange:
         Same parameters, same columns, and an error if it is ever run. The original itself cannot be bound: PostgreSQL
         checks privileges when it makes a portal.
         """
+        text = b"SELECT " + await self._null_columns(like) + b" FROM " + UNANSWERED.encode() + b"()"
+        self.parse(name, text, like.types)
+        return text
+
+    async def _null_columns(self, like: Described) -> bytes:
+        """Columns of the same names and types, to be selected."""
         assert like.rows is not None
         wanted = {(field.type, field.modifier) for field in like.rows.fields}
         if unknown := sorted(wanted - self._types.keys()):
@@ -203,13 +218,30 @@ class Exchange:
             answer = self._run(Bind(TYPES, TYPES, (), (), ()))
             await self.step_back()
             self._types |= {known: name or b"text" for known, name in zip(unknown, row(answer), strict=True)}
-        columns = b", ".join(
+        return b", ".join(
             b"NULL::" + self._types[field.type, field.modifier] + b' AS "' + field.name.replace(b'"', b'""') + b'"'
             for field in like.rows.fields
         )
-        text = b"SELECT " + columns + b" FROM " + UNANSWERED.encode() + b"()"
-        self.parse(name, text, like.types)
-        return text
+
+    async def describe_copied(self, query: bytes, *, offset: int) -> Described:
+        """What the query of a COPY takes and gives. Raises ShadowFailed."""
+        self.parse(COPIED, query, offset=offset)
+        expected = self.describe(b"S", COPIED)
+        await self.settle()
+        return read_described(expected)
+
+    async def rehearse_copy(self, like: Described, behind: bytes, *, behind_at: int) -> None:
+        """Copy nothing, unseen, with the options of a COPY, which PostgreSQL reads when it runs. They stand at
+        `behind_at` in the client's text. Raises ShadowFailed."""
+        before = b"COPY (SELECT " + await self._null_columns(like) + b" WHERE false"
+        self.run(before + behind, offset=behind_at - len(before))
+        await self.settle()
+
+    def bind_copy(self, portal: bytes, sql: bytes, bound: Bind) -> None:
+        """Put a COPY, keys included since it takes no parameters, under the client's portal name."""
+        self.parse(OUTER, sql)
+        self._send_hidden(Close(b"P", portal).encode(), Ending.CLOSE)
+        self.bind(Bind(portal, OUTER, (), (), bound.result_formats))
 
     async def prepare(self, sql: bytes, types: tuple[int, ...], *, arrays: int, like: Described) -> None:
         """Prepare what will run in place of a question, and insist that it gives the same columns.

@@ -24,7 +24,7 @@ class Described:
     @property
     def signature(self) -> tuple[tuple[bytes, int], ...]:
         """Names and types of the columns."""
-        return () if self.rows is None else tuple((field.name, field.type) for field in self.rows.fields)
+        return () if self.rows is None else self.rows.signature
 
 
 @dataclass(frozen=True, slots=True)

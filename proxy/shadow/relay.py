@@ -48,7 +48,7 @@ class Relay:
         self._client = client
         self._waiting: asyncio.Future[None] | None = None
         self._gathered = bytearray()
-        self._attention = asyncio.Event()  # for the pump: the shadow is gone, or the client is behind
+        self._attention = asyncio.Event()  # tells the pump that the shadow is gone or that the client reads too slowly
         self._high_water_bytes = client.transport.get_write_buffer_limits()[1]
         self._busy_since: float | None = None
         self._is_late = False
@@ -169,7 +169,7 @@ class Relay:
         transport = self._link.transport
         self._gathered.clear()
         if transport.get_write_buffer_size():
-            transport.abort()  # it may never read on: it waits for us to read
+            transport.abort()  # the shadow may wait for us to read, and then would never take what is still to be sent
         elif not transport.is_closing():
             transport.write(Terminate().encode())
             transport.close()

@@ -24,8 +24,9 @@ UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 """A function that raises: what a portal runs whose question Keyhole has not answered."""
 _UNQUALIFIED = f"{VIRTUAL_SCHEMA}.unqualified"
 """Another: what the views under `keyhole.` read, which Keyhole fills where they are named in full."""
-_SCHEMA_COMMENT = "what Keyhole tells of your session: budget, queries, settings, errors"
-_LAYOUT = "8"
+_SCHEMA_COMMENT = "what Keyhole tells of your session: budget, queries, settings, domains, errors"
+COUNTERS = ("pg_stat_database", "pg_stat_database_conflicts")  # views with one row for each database
+_LAYOUT = "11"
 _RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
 _TYPE = re.compile(r'[a-z_"][a-z0-9_ ".]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?[a-z ]*(\[\])*', re.IGNORECASE)
 
@@ -113,6 +114,7 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
         yield _grant("REFERENCES", "public", table.name)
     for public in catalog.public_tables:
         yield from _relation(("public", public.name), public.columns, comment=public.comment or "public table")
+        yield from _constraints(public)
         yield _grant("SELECT", "public", public.name)
     yield sql.SQL(
         "CREATE FUNCTION {} () RETURNS SETOF integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
@@ -131,6 +133,32 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
     ).fetchall():
         yield sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(sql.SQL(function))
     yield sql.SQL("REVOKE UPDATE ON {} FROM PUBLIC").format(sql.Identifier("pg_catalog", "pg_settings"))  # a SET too
+    yield from _zero_counters(connection)
+
+
+def _zero_counters(connection: psycopg.Connection) -> Iterator[sql.Composed]:
+    """Views of PostgreSQL's own that show zeros where they would count everybody's work: dashboards read them.
+
+    Whoever calls a function in a view needs the right to call it, so the views are made anew without those functions.
+    """
+    yield sql.SQL("SET LOCAL allow_system_table_mods = on").format()
+    for view in COUNTERS:
+        columns = connection.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = %s::regclass AND attnum > 2 ORDER BY attnum",
+            [f"pg_catalog.{view}"],
+        ).fetchall()
+        zeros = sql.SQL("").join(
+            sql.SQL(", {}::{} AS {}").format(
+                sql.SQL("NULL" if declared.startswith("timestamp") else "0"), sql.SQL(declared), sql.Identifier(name)
+            )
+            for name, declared in columns
+        )
+        yield sql.SQL(
+            "CREATE OR REPLACE VIEW {} AS SELECT oid AS datid, datname{} "
+            "FROM (SELECT 0::oid AS oid, NULL::name AS datname UNION ALL SELECT oid, datname FROM pg_database) d"
+        ).format(sql.Identifier("pg_catalog", view), zeros)
+    yield sql.SQL("SET LOCAL allow_system_table_mods = off").format()
 
 
 def _virtual_relations() -> Iterator[sql.Composed]:
@@ -206,6 +234,18 @@ def _relation(name: tuple[str, str], columns: Iterable[Column], *, comment: str)
     declared = sql.SQL(", ").join(_column(column.name, column.declared) for column in columns)
     yield sql.SQL("CREATE TABLE {} ({})").format(sql.Identifier(*name), declared)
     yield sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(*name), sql.Literal(comment))
+
+
+def _constraints(public: PublicTable) -> Iterator[sql.Composed]:
+    """What clients may know of a public table's columns: those without NULL, and those that name its rows. The first
+    of these that is both stands for the primary key."""
+    table = sql.Identifier("public", public.name)
+    for column in public.required:
+        yield sql.SQL("ALTER TABLE {} ALTER COLUMN {} SET NOT NULL").format(table, sql.Identifier(column))
+    primary = next((column for column in public.unique if column in public.required), None)
+    for column in public.unique:
+        kind = sql.SQL("PRIMARY KEY" if column == primary else "UNIQUE")
+        yield sql.SQL("ALTER TABLE {} ADD {} ({})").format(table, kind, sql.Identifier(column))
 
 
 def _column(name: str, declared: str) -> sql.Composed:

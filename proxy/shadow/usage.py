@@ -26,7 +26,7 @@ def is_alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # another user's
+        pass  # it is there, and belongs to another user
     return True
 
 
@@ -52,6 +52,6 @@ def _temporary_files(folder: Path) -> Counter[int]:
         for entry in entries:
             number = entry.name.removeprefix(_FILE_PREFIX).partition(".")[0]
             if number.isdecimal():
-                with suppress(OSError):  # gone meanwhile
+                with suppress(OSError):  # the file has gone meanwhile
                     found[int(number)] += entry.stat().st_size
     return found

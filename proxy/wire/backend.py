@@ -106,6 +106,11 @@ class RowDescription:
 
     fields: tuple[Field, ...]
 
+    @property
+    def signature(self) -> tuple[tuple[bytes, int], ...]:
+        """Names and types of the columns."""
+        return tuple((field.name, field.type) for field in self.fields)
+
     def encode(self) -> bytes:
         """The frame."""
         return frame("T", len(self.fields).to_bytes(2, "big"), *(_field_bytes(field) for field in self.fields))

@@ -14,11 +14,11 @@ HEADER = Struct("!BI")
 
 LOGIN_LIMIT_BYTES = 10_000  # PostgreSQL's own limit on a startup packet
 MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024  # of any message: what is worked on is held three times, for each session
-DATA_ROW = ord("D")
+_MERGED = frozenset(map(ord, "Dd"))  # DataRow, and CopyData, which is a row of COPY
 
 
 class Frame(NamedTuple):
-    """One message as it travels, header included; or, from a merging reader, a run of DataRow messages.
+    """One message as it travels, header included; or, from a merging reader, a run of DataRow or CopyData messages.
 
     A tuple, as `Received` is: two are made for every message.
     """
@@ -42,7 +42,7 @@ class FrameReader:
     """Cuts a byte stream into frames; bytes may arrive in any pieces.
 
     `limit_bytes` bounds a message's length field and thereby what a peer can make us buffer. With `merges_rows`,
-    complete DataRow messages that lie side by side come out as one frame, so that a relay copies them at once.
+    complete messages of rows that lie side by side come out as one frame, so that a relay copies them at once.
     """
 
     def __init__(self, *, limit_bytes: int, merges_rows: bool) -> None:
@@ -93,8 +93,8 @@ class FrameReader:
         end = self._end_of_frame(begin)
         if end is None:
             return None
-        if self._merges_rows and kind == DATA_ROW:
-            while end < len(buffer) and buffer[end] == DATA_ROW and (following := self._end_of_frame(end)) is not None:
+        if self._merges_rows and kind in _MERGED:
+            while end < len(buffer) and buffer[end] == kind and (following := self._end_of_frame(end)) is not None:
                 end = following
         self._start = end
         return Frame(kind, bytes(buffer[begin:end]))

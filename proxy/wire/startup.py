@@ -3,26 +3,9 @@
 from dataclasses import dataclass
 
 from planner.errors import KeyholeError
+from planner.statements.allow_list import HARMLESS_SETTINGS, is_harmless
+from planner.statements.kinds import OWN_NAMES
 from proxy.wire.frontend import NEWEST_MINOR, Startup
-
-SETTINGS = frozenset(
-    {
-        "application_name",
-        "client_encoding",
-        "client_min_messages",
-        "datestyle",
-        "default_transaction_isolation",
-        "default_transaction_read_only",
-        "extra_float_digits",
-        "idle_in_transaction_session_timeout",
-        "intervalstyle",
-        "lock_timeout",
-        "search_path",
-        "statement_timeout",
-        "timezone",
-    }
-)
-"""PostgreSQL settings a client may bring, besides everything under `keyhole.`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +45,8 @@ def login(startup: Startup) -> Login:
                 settings.append((name, value))
     if not user:
         raise KeyholeError("KH405", "no user name in the startup packet")
-    for name, _value in settings:
-        _insist_allowed(name)
+    for name, value in settings:
+        _insist_allowed(name, value)
     return Login(
         user=user,
         database=database or user,
@@ -73,14 +56,13 @@ def login(startup: Startup) -> Login:
     )
 
 
-def _insist_allowed(name: str) -> None:
+def _insist_allowed(name: str, value: str) -> None:
     lowered = name.lower()
-    if lowered not in SETTINGS and not lowered.startswith("keyhole."):
-        allowed = ", ".join(sorted(SETTINGS))
+    if not is_harmless(lowered, value) and not lowered.startswith(OWN_NAMES):
         raise KeyholeError(
             "KH404",
             f'the setting "{name}" cannot be given at connection start',
-            detail=f"Allowed: {allowed}, keyhole.*.",
+            detail=f"Allowed is what SET allows: {', '.join(sorted(HARMLESS_SETTINGS))}, keyhole.*.",
         )
 
 

@@ -6,7 +6,7 @@ from tests.clients.encrypted import MORE, Encrypted
 from tests.proxy.certificates import Authority
 from tests.worlds import gallery
 from tests.worlds.house import new_database
-from tests.worlds.served import Served, serving
+from tests.worlds.served import Served, served
 
 
 @pytest.fixture(scope="session")
@@ -14,9 +14,9 @@ def clinic(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """Keyhole over the gallery on a real PostgreSQL, serving."""
     with (
         new_database(postgres_url) as url,
-        serving(gallery.installed(tmp_path_factory.mktemp("clinic"), url)) as served,
+        served(gallery.installed(tmp_path_factory.mktemp("clinic"), url)) as keyhole,
     ):
-        yield served
+        yield keyhole
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +29,6 @@ def encrypted(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> It
     Authority.new().identity.write(directory, "stranger")
     with (
         new_database(postgres_url) as url,
-        serving(gallery.installed(directory, url, more=MORE)) as served,
+        served(gallery.installed(directory, url, more=MORE)) as keyhole,
     ):
-        yield Encrypted(served, directory)
+        yield Encrypted(keyhole, directory)

@@ -1,6 +1,7 @@
 """asyncpg: binary throughout, statements prepared and cached, cursors by portal, its own pool."""
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -64,6 +65,13 @@ async def test_keys_of_every_type(clinic: Served, key: str, cached: bool) -> Non
         assert heard[0].startswith(gallery.GUARANTEE)
 
 
+async def test_lists_of_parameters_need_no_blanks(clinic: Served) -> None:
+    async with connected(clinic) as connection:
+        listed = "SELECT ward FROM visits WHERE ward IN ($1,$2) GROUP BY ward HAVING count(*)>$3 ORDER BY 1"
+        for wards, expected in ((("A", "D"), ["A"]), (("B", "A"), ["A", "B"])):
+            assert [row["ward"] for row in await connection.fetch(listed, *wards, 1000)] == expected
+
+
 async def test_refusals_carry_all_their_fields(clinic: Served) -> None:
     async with connected(clinic) as connection:
         with unchanged(clinic), pytest.raises(asyncpg.InsufficientPrivilegeError) as refused:
@@ -121,10 +129,22 @@ async def test_settings_at_connection_start(clinic: Served) -> None:
         assert await connection.fetchval("SHOW application_name") == "notebook"
 
 
-async def test_copy_and_notify_are_refused_and_listening_is_harmless(clinic: Served) -> None:
+async def test_answers_are_copied(clinic: Served) -> None:
+    async with connected(clinic) as connection:
+        for options, expected in (({}, b"A\nB\n"), ({"format": "csv", "header": True}, b"ward\nA\nB\n")):
+            out = io.BytesIO()
+            assert await connection.copy_from_query(gallery.QUESTION, output=out, **options) == "COPY 2"
+            assert out.getvalue() == expected
+        asked = gallery.QUESTION.replace("1000", "$1")
+        out = io.BytesIO()
+        await connection.copy_from_query(asked, 2500, output=out, format="binary")  # writes its arguments into the text
+        assert out.getvalue().startswith(b"PGCOPY\n\xff\r\n\0")
+
+
+async def test_writing_and_notify_are_refused_and_listening_is_harmless(clinic: Served) -> None:
     async with connected(clinic) as connection:
         with pytest.raises(asyncpg.PostgresError, match="KH102"):
-            await connection.copy_from_query(gallery.QUESTION, output=bytearray)
+            await connection.copy_to_table("wards", source=io.BytesIO(b"E\t1\n"))
         await connection.add_listener("news", print)
         with pytest.raises(asyncpg.PostgresError, match="KH102"):
             await connection.execute("NOTIFY news")

@@ -1,5 +1,6 @@
 """pg8000: a driver in pure Python, both of its interfaces."""
 
+import io
 from collections.abc import Iterator
 
 import pg8000.dbapi
@@ -57,6 +58,8 @@ def test_parameters_and_prepared_statements(connection: pg8000.native.Connection
     for most, expected in ((1000, [["A"], ["B"]]), (2500, [["A"]]), (4000, [])):
         assert statement.run(most=most) == expected
     statement.close()
+    listed = "SELECT ward FROM visits WHERE ward IN (:one,:other) GROUP BY ward HAVING count(*)>:most ORDER BY 1"
+    assert connection.run(listed, one="A", other="D", most=1000) == [["A"]]
 
 
 def test_transactions_and_cursors(clinic: Served) -> None:
@@ -84,6 +87,13 @@ def test_transactions_and_cursors(clinic: Served) -> None:
         assert cursor.fetchone() == ["10%"]
     finally:
         connection.close()
+
+
+def test_answers_are_copied(connection: pg8000.native.Connection) -> None:
+    out = io.BytesIO()
+    connection.run(f"COPY ({gallery.QUESTION}) TO STDOUT (FORMAT csv)", stream=out)
+    assert out.getvalue() == b"A\nB\n"
+    assert connection.run(gallery.QUESTION) == [["A"], ["B"]]
 
 
 def test_what_it_cannot_do_is_refused(connection: pg8000.native.Connection) -> None:

@@ -137,7 +137,18 @@ def test_transactions_and_cursors(psql: Psql) -> None:
     assert done.stderr.count("ERROR") == 1
 
 
-def test_copying_and_writing_are_refused(psql: Psql, clinic: Served) -> None:
+def test_answers_are_copied(psql: Psql, tmp_path: Path) -> None:
+    file = tmp_path / "answer.csv"
+    done = psql(
+        f"\\copy ({gallery.QUESTION}) TO '{file}' CSV HEADER\n"
+        f"\\copy (SELECT * FROM crowded ORDER BY 1) TO STDOUT\nCOPY ({gallery.QUESTION}) TO STDOUT;\n"
+    )
+    assert file.read_text() == "ward\nA\nB\n"
+    assert done.stdout == "A\nB\nA\nB\n"
+    assert "ERROR" not in done.stderr
+
+
+def test_copying_tables_and_writing_are_refused(psql: Psql, clinic: Served) -> None:
     with unchanged(clinic):
         done = psql(
             "\\copy wards TO STDOUT\n\\copy visits FROM /dev/null\n\\lo_list\nCREATE TABLE t (a int);\n"

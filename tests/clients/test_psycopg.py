@@ -75,6 +75,8 @@ def test_parameters(clinic: Served, prepare: bool) -> None:
             question, [["A", "B", "D"], 0, *gallery.TYPED["day"], 1000], prepare=prepare
         ).fetchall()
         assert rows == [("A",), ("B",)]
+        listed = "SELECT ward FROM visits WHERE ward IN (%s,%s) GROUP BY ward HAVING count(*)>%s ORDER BY 1"
+        assert connection.execute(listed, ["A", "D", 1000], prepare=prepare).fetchall() == [("A",)]
         composed = sql.SQL("SELECT {} FROM visits GROUP BY 1 HAVING count(*) > {} ORDER BY 1").format(
             sql.Identifier("ward"), sql.Literal(1000)
         )
@@ -174,9 +176,65 @@ def test_a_pool_gives_every_borrower_the_policys_settings(clinic: Served) -> Non
             assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
 
 
-def test_copy_is_refused_and_the_session_goes_on(clinic: Served) -> None:
+def test_a_question_is_copied_and_charged_once(clinic: Served) -> None:
+    asked = gallery.QUESTION.replace("1000", "1234")
     with clinic.connect() as connection, connection.cursor() as cursor:
-        for statement in ("COPY wards TO STDOUT", "COPY visits FROM STDIN", f"COPY ({gallery.QUESTION}) TO STDOUT"):
+        heard = notices(connection)
+        with cursor.copy(f"COPY ({asked}) TO STDOUT".encode()) as copy:
+            assert list(copy.rows()) == [("A",), ("B",)]
+        assert heard[0].startswith(f"NOTICE: {gallery.GUARANTEE}")
+        before = cursor.execute("SELECT * FROM keyhole.budget").fetchall()
+        heard.clear()
+        assert cursor.execute(asked.encode()).fetchall() == [("A",), ("B",)]
+        assert heard[1].startswith("NOTICE: Released before")
+        heard.clear()
+        with cursor.copy(f"COPY ({asked}) TO STDOUT (FORMAT binary)".encode()) as copy:
+            copy.set_types(["text"])
+            assert list(copy.rows()) == [("A",), ("B",)]
+        assert heard[1].startswith("NOTICE: Released before")
+        assert cursor.execute("SELECT * FROM keyhole.budget").fetchall() == before
+        with cursor.copy("COPY (TABLE crowded ORDER BY 1) TO STDOUT") as copy:
+            assert list(copy.rows()) == [("A",), ("B",)]
+        with cursor.copy("COPY (SELECT name FROM keyhole.settings ORDER BY name LIMIT 1) TO STDOUT CSV") as copy:
+            assert b"".join(copy) == b"keyhole.fnr\n"
+
+
+def test_a_failed_transaction_copies_nothing(clinic: Served) -> None:
+    with psycopg.connect(clinic.conninfo) as connection, connection.cursor() as cursor, unchanged(clinic):
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            cursor.execute("SELECT 1/0")
+        copying = f"COPY ({gallery.about('floor', threshold='1234')}) TO STDOUT".encode()
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction), cursor.copy(copying):
+            pass
+
+
+def test_other_copies_are_refused_and_the_session_goes_on(clinic: Served) -> None:
+    with clinic.connect() as connection, connection.cursor() as cursor:
+        for statement in (
+            "COPY wards TO STDOUT",
+            "COPY visits FROM STDIN",
+            f"COPY ({gallery.QUESTION}) TO '/answer'",
+            f"COPY ({gallery.QUESTION}) TO PROGRAM 'cat'",
+            "COPY (DELETE FROM wards RETURNING name) TO STDOUT",
+        ):
             with pytest.raises(psycopg.errors.Error, match="KH102"), cursor.copy(statement.encode()):
                 pass
+        with pytest.raises(psycopg.errors.Error, match="KH103"), cursor.copy("COPY (TABLE visits) TO STDOUT"):
+            pass
         assert cursor.execute(gallery.QUESTION).fetchall() == [("A",), ("B",)]
+
+
+def test_settings_at_connection_start_are_those_of_set(clinic: Served) -> None:
+    wanted = {"jit": "off", "geqo": "off", "bytea_output": "escape", "xmloption": "document", "lc_monetary": "C"}
+    options = " ".join(f"-c {name}={value}" for name, value in wanted.items())
+    with psycopg.connect(clinic.conninfo, options=options) as connection:
+        for name, value in wanted.items():
+            assert connection.execute(f"SHOW {name}".encode()).fetchone() == (value,)
+    for refused in ("work_mem=1GB", "standard_conforming_strings=off", "role=postgres"):
+        with pytest.raises(psycopg.OperationalError, match="KH404"):
+            psycopg.connect(clinic.conninfo, options=f"-c {refused}")
+
+
+def test_another_database_is_told_which_one_is_served(clinic: Served) -> None:
+    with pytest.raises(psycopg.OperationalError, match='"nothing" does not exist, the one that is served is "clinic"'):
+        psycopg.connect(clinic.conninfo, dbname="nothing")

@@ -1,5 +1,6 @@
 """psycopg2: parameters written into the text, named cursors, notices, cancel, its own pool."""
 
+import io
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -52,7 +53,7 @@ def test_refusals_carry_all_their_fields(connection: psycopg2.extensions.connect
     with unchanged(clinic), pytest.raises(psycopg2.errors.InsufficientPrivilege) as refused:
         rows(connection, gallery.REFUSED)
     assert refused.value.pgcode == gallery.REFUSED_CODE
-    assert str(refused.value).splitlines()[1:3] == [f"LINE 1: {gallery.REFUSED}", f"{'':25}^"]
+    assert str(refused.value).splitlines()[1:3] == [f"LINE 1: {gallery.REFUSED}", f"{'':24}^"]
     diag = refused.value.diag
     assert diag.message_primary == gallery.REFUSED_MESSAGE
     assert diag.message_detail == gallery.REFUSED_DETAIL
@@ -69,6 +70,8 @@ def test_parameters(connection: psycopg2.extensions.connection) -> None:
     price = gallery.FULL_ROW["price"]
     assert rows(connection, question, ["A", "B", "D"], (1, 2), first, second, 75.5, 1000) == [("A",), ("B",)]
     assert rows(connection, question, ["it's", "B"], (1, 2), first, second, price, 1000) == []
+    listed = "SELECT ward FROM visits WHERE ward IN (%s,%s) GROUP BY ward HAVING count(*)>%s ORDER BY 1"
+    assert rows(connection, listed, "A", "D", 1000) == [("A",)]
 
 
 def test_transactions(connection: psycopg2.extensions.connection) -> None:
@@ -139,7 +142,16 @@ def test_reset_and_the_pool(clinic: Served) -> None:
         pool.closeall()
 
 
-def test_two_phase_transactions_copy_and_writes_are_refused(connection: psycopg2.extensions.connection) -> None:
+def test_answers_are_copied(connection: psycopg2.extensions.connection) -> None:
+    out = io.StringIO()
+    with connection.cursor() as cursor:
+        cursor.copy_expert(f"COPY ({gallery.QUESTION}) TO STDOUT WITH CSV HEADER", out)
+        assert out.getvalue() == "ward\nA\nB\n"
+        with pytest.raises(psycopg2.Error, match="KH102"):
+            cursor.copy_to(out, "wards")
+
+
+def test_two_phase_transactions_and_writes_are_refused(connection: psycopg2.extensions.connection) -> None:
     connection.autocommit = False
     connection.tpc_begin(connection.xid(1, "gtrid", "bqual"))
     with pytest.raises(psycopg2.Error, match="KH102"):

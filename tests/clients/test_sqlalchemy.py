@@ -58,6 +58,11 @@ def test_the_inspector(ask: Ask, clinic: Served) -> None:
         ]  # fmt: skip
         assert [str(column["type"]) for column in inspector.get_columns("busy_days")] == ["DATE", "INTEGER"]
         assert inspector.get_pk_constraint("visits")["constrained_columns"] == []
+        assert inspector.get_pk_constraint("wards")["constrained_columns"] == ["name"]
+        assert {column["name"]: column["nullable"] for column in inspector.get_columns("wards")} == {
+            "name": False,
+            "beds": True,
+        }
         for listed in (inspector.get_foreign_keys, inspector.get_indexes, inspector.get_unique_constraints):
             assert listed("visits") == []
         assert inspector.has_table("crowded")

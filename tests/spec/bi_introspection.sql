@@ -4,9 +4,9 @@
 SELECT store, month, day, amount, quantity, note, score FROM public.sales LIMIT 101
 --> KH103
 SELECT DISTINCT store AS store FROM public.sales LIMIT 1000
---> KH103
+--> some rows
 SELECT store AS store FROM public.sales GROUP BY store LIMIT 1000
---> KH104
+--> closed; east; north; south; west
 SELECT COUNT(*) AS count FROM public.sales LIMIT 50000
 --> KH101
 SELECT store AS store, COUNT(*) AS count FROM public.sales GROUP BY store ORDER BY count DESC LIMIT 1000
@@ -31,7 +31,7 @@ SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY
 SELECT nspname, typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid IN (SELECT DISTINCT enumtypid FROM pg_enum e)
 --> (no rows)
 WITH privileges AS (SELECT t.schemaname AS schema, t.objectname AS "table", pg_catalog.has_any_column_privilege(current_user, '"' || replace(t.schemaname, '"', '""') || '"."' || replace(t.objectname, '"', '""') || '"', 'select') AS "select", pg_catalog.has_any_column_privilege(current_user, '"' || replace(t.schemaname, '"', '""') || '"."' || replace(t.objectname, '"', '""') || '"', 'insert') AS "insert", pg_catalog.has_table_privilege(current_user, '"' || replace(t.schemaname, '"', '""') || '"."' || replace(t.objectname, '"', '""') || '"', 'delete') AS "delete" FROM (SELECT schemaname, tablename AS objectname FROM pg_catalog.pg_tables UNION SELECT schemaname, viewname FROM pg_catalog.pg_views UNION SELECT schemaname, matviewname FROM pg_catalog.pg_matviews) t WHERE t.schemaname !~ '^pg_' AND t.schemaname <> 'information_schema' AND pg_catalog.has_schema_privilege(current_user, t.schemaname, 'usage')) SELECT p."table", p."insert", p."delete" FROM privileges p WHERE p."select" ORDER BY 1
---> budget | false | false; busy | false | false; errors | false | false; queries | false | false; selling | false | false; settings | false | false; stores | false | false
+--> budget | false | false; busy | false | false; domains | false | false; errors | false | false; queries | false | false; selling | false | false; settings | false | false; stores | false | false
 SELECT "n"."nspname" AS "schema", "c"."relname" AS "name", CASE "c"."relkind" WHEN 'r' THEN 'TABLE' WHEN 'p' THEN 'PARTITIONED TABLE' WHEN 'v' THEN 'VIEW' WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE NULL END AS "type", "stat"."n_live_tup" IS NULL AS "estimated" FROM "pg_catalog"."pg_class" AS "c" INNER JOIN "pg_catalog"."pg_namespace" AS "n" ON "c"."relnamespace" = "n"."oid" LEFT JOIN "pg_catalog"."pg_description" AS "d" ON ("c"."oid" = "d"."objoid") AND ("d"."objsubid" = 0) AND ("d"."classoid" = 'pg_class'::regclass) LEFT JOIN "pg_stat_user_tables" AS "stat" ON ("n"."nspname" = "stat"."schemaname") AND ("c"."relname" = "stat"."relname") WHERE ("n"."nspname" !~ '^pg_') AND ("n"."nspname" <> 'information_schema') AND c.relkind in ('r', 'p', 'v', 'f', 'm') AND ("n"."nspname" IN ('public')) ORDER BY "type" ASC, "schema" ASC, "name" ASC
 --> public | sales | TABLE | false; public | stores | TABLE | false; public | visits | TABLE | false; public | busy | VIEW | true; public | selling | VIEW | true
 SELECT "c"."column_name" AS "name", CASE WHEN "c"."udt_schema" IN ('public', 'pg_catalog') THEN FORMAT('%s', "c"."udt_name") ELSE FORMAT('"%s"."%s"', "c"."udt_schema", "c"."udt_name") END AS "database-type", COL_DESCRIPTION(CAST(CAST(FORMAT('%I.%I', CAST("c"."table_schema" AS TEXT), CAST("c"."table_name" AS TEXT)) AS REGCLASS) AS OID), "c"."ordinal_position") AS "field-comment" FROM "information_schema"."columns" AS "c" WHERE c.table_schema !~ '^information_schema|catalog_history|pg_' AND "c"."table_name" IN ('visits') ORDER BY "c"."ordinal_position"
@@ -68,11 +68,11 @@ SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'
 SELECT schema_name AS "name" FROM information_schema.schemata WHERE schema_name NOT IN ('information_schema', 'pg_catalog', 'pg_toast', '_timescaledb_cache', '_timescaledb_catalog', '_timescaledb_internal', '_timescaledb_config', 'timescaledb_information', 'timescaledb_experimental') ORDER BY schema_name
 --> keyhole; public
 SELECT CASE WHEN quote_ident(table_schema) IN (SELECT CASE WHEN trim(s[i]) = '"$user"' THEN user ELSE trim(s[i]) END FROM generate_series(array_lower(string_to_array(current_setting('search_path'), ','), 1), array_upper(string_to_array(current_setting('search_path'), ','), 1)) AS i, string_to_array(current_setting('search_path'), ',') s) THEN quote_ident(table_name) ELSE quote_ident(table_schema) || '.' || quote_ident(table_name) END AS "table" FROM information_schema.tables WHERE quote_ident(table_schema) NOT IN ('information_schema', 'pg_catalog') ORDER BY 1
---> busy; keyhole.budget; keyhole.errors; keyhole.queries; keyhole.settings; sales; selling; stores; visits
+--> busy; keyhole.budget; keyhole.domains; keyhole.errors; keyhole.queries; keyhole.settings; sales; selling; stores; visits
 SELECT quote_ident(column_name) AS "column", data_type AS "type" FROM information_schema.columns WHERE CASE WHEN array_length(parse_ident('public.visits'), 1) = 2 THEN quote_ident(table_schema) = (parse_ident('public.visits'))[1] AND quote_ident(table_name) = (parse_ident('public.visits'))[2] ELSE quote_ident(table_name) = 'public.visits' END
 --> patient_id | integer; ward | text; cost | numeric
 SELECT DISTINCT store FROM sales LIMIT 100
---> KH103
+--> some rows
 SELECT DISTINCT name AS __text, name AS __value FROM stores ORDER BY 1 LIMIT 100
 --> closed | closed; east | east; north | north; south | south; west | west
 SELECT day AS "time", count(*) AS value FROM sales WHERE day BETWEEN '2026-01-01T00:00:00Z' AND '2026-04-01T00:00:00Z' GROUP BY 1 ORDER BY 1
@@ -119,7 +119,7 @@ SELECT * FROM "public"."stores" "stores" LIMIT 0
 SELECT SUM(1) AS "cnt:sales_0C2E:ok" FROM "public"."sales" "sales" HAVING (COUNT(1) > 0)
 --> KH101
 SELECT "sales"."store" AS "store" FROM "public"."sales" "sales" GROUP BY 1 ORDER BY "store" ASC NULLS FIRST
---> KH104
+--> closed; east; north; south; west
 SELECT "sales"."store" AS "store" FROM "public"."sales" "sales" GROUP BY 1 HAVING (COUNT(1) > 0)
 --> KH304
 SELECT MIN("sales"."amount") AS "TEMP(lower)", MAX("sales"."amount") AS "TEMP(upper)" FROM "public"."sales" "sales" HAVING (COUNT(1) > 0)

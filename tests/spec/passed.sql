@@ -15,6 +15,11 @@ VALUES (1, 'a'), (2, $$b;$$)
 --> select
 TABLE regions
 --> select
+COPY (SELECT * FROM regions) TO STDOUT (FORMAT csv, HEADER)
+--> copy
+COPY (SELECT country FROM sales GROUP BY country HAVING count(*) > 50 -- ) TO
+) TO STDOUT
+--> copying SELECT country FROM sales GROUP BY country HAVING count(*) > 50
 WITH t AS (SELECT * FROM regions) SELECT * FROM t
 --> select
 (SELECT 1) UNION ALL (SELECT 2)

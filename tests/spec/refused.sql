@@ -17,6 +17,18 @@ DO $$ BEGIN PERFORM 1; END $$
 --> KH102 DO
 COPY sales TO STDOUT
 --> KH102 COPY
+COPY sales (country) FROM STDIN
+--> KH102 COPY
+COPY (DELETE FROM regions) TO STDOUT
+--> KH102 DELETE
+COPY (SELECT 1) TO '/answer'
+--> KH102 '/answer'
+COPY (SELECT 1) TO PROGRAM 'cat'
+--> KH102 PROGRAM
+COPY (SELECT * FROM sales) TO STDOUT
+--> KH103 sales
+COPY (SELECT country, count(*) FROM sales GROUP BY country) TO STDOUT CSV
+--> KH101 count
 CALL f()
 --> KH102 CALL
 NOTIFY x
@@ -91,7 +103,7 @@ COMMIT PREPARED 'x'
 --> KH102 COMMIT
 PREPARE p AS DELETE FROM regions
 --> KH102 DELETE
-PREPARE p AS SELECT country FROM sales
+PREPARE p AS SELECT amount FROM sales
 --> KH103 sales
 EXPLAIN ANALYZE EXECUTE p(5)
 --> KH102 ANALYZE
@@ -135,8 +147,18 @@ SELECT * FROM sales GROUP BY country HAVING count(*) > 5
 --> KH101 *
 SELECT country, random() FROM sales GROUP BY country HAVING count(*) > 5
 --> KH101 random
-SELECT country FROM sales GROUP BY country
+SELECT country FROM sales WHERE gift GROUP BY country
 --> KH104 country
+SELECT country FROM sales WHERE month = '2011-01-01' GROUP BY country
+--> KH104 country
+SELECT count(*) FROM (SELECT DISTINCT country FROM sales) AS q
+--> KH103 sales
+SELECT DISTINCT country FROM sales WHERE gift
+--> KH103 sales
+SELECT DISTINCT ON (country) country FROM sales
+--> KH103 sales
+SELECT name FROM regions WHERE name IN (SELECT country FROM sales)
+--> KH103 sales
 SELECT 1 FROM sales HAVING count(*) > 5
 --> KH105 count(*)
 SELECT country FROM sales GROUP BY ROLLUP (country) HAVING count(*) > 5
@@ -341,3 +363,5 @@ WITH q AS (SELECT country FROM sales) SELECT FROM q
 --> KH103
 SELECT FROM (SELECT country FROM sales) AS q
 --> KH103
+SELECT ward FROM visits WHERE @ age = 3 GROUP BY ward HAVING count(*) > 40
+--> KH106 @ age

@@ -21,8 +21,9 @@ if [ "${#missing[@]}" -gt 0 ]; then
         echo "CANNOT INSTALL ${missing[*]}: not root, or no apt-get" >&2
     fi
 fi
-"$python" -c 'import pyodbc' 2>/dev/null || "$python" -m pip install -q --disable-pip-version-check 'pyodbc>=5.3,<6' \
-    >/dev/null 2>&1 || echo "CANNOT INSTALL pyodbc: pip failed" >&2
+"$python" -c 'import pyodbc, adbc_driver_postgresql, connectorx, polars, pyarrow' 2>/dev/null ||
+    "$python" -m pip install -q --disable-pip-version-check -e '.[clients]' >/dev/null 2>&1 ||
+    echo "CANNOT INSTALL pyodbc, adbc-driver-postgresql, connectorx, polars, pyarrow: pip failed" >&2
 if command -v npm >/dev/null; then
     cp tests/clients/installed/node/package.json "$modules"
     (cd "$modules" && timeout 200 npm install --silent --no-package-lock --no-audit --no-fund >/dev/null 2>&1) ||

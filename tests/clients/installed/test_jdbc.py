@@ -24,6 +24,7 @@ SECTIONS = (
     "batches",
     "cancelling",
     "settings",
+    "copies",
 )
 
 

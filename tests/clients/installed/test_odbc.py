@@ -96,6 +96,8 @@ def test_parameters(connection: Any) -> None:
     for most, expected in ((1000, ["A", "B"]), (2500, ["A"]), (1000, ["A", "B"])):
         rows = connection.execute(question, gallery.TYPED["day"][0], 0, "it's", most).fetchall()
         assert [row.ward for row in rows] == expected
+    listed = "SELECT ward FROM visits WHERE ward IN (?,?) GROUP BY ward HAVING count(*)>? ORDER BY 1"
+    assert [row.ward for row in connection.execute(listed, "A", "D", 1000)] == ["A"]
 
 
 def test_server_side_prepare(clinic: Served) -> None:

@@ -19,7 +19,7 @@ import yaml
 from proxy.cli.check import check
 from tests.effort import PATIENCE_S
 from tests.worlds.house import eventually
-from tests.worlds.serving_process import ROOT, Served, served
+from tests.worlds.served import ROOT, Served, served
 from tests.worlds.wards import PASSWORD, QUESTION, install
 
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
@@ -169,6 +169,8 @@ tests:
       - series: 'keyhole_refusals_total{{code="KH501", face="rest", instance="one"}}'
         values: '0 0 9x20'
       - series: 'keyhole_refusals_total{{code="KH900", face="rest", instance="one"}}'
+        values: '0 0 1x20'
+      - series: 'keyhole_data_moved{{table="sales", instance="one"}}'
         values: '0 0 1x20'
       - series: 'keyhole_failed_logins_total{{face="rest", instance="one"}}'
         values: '0+20x20'

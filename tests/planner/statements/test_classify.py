@@ -14,6 +14,7 @@ from planner.errors import CATALOGUE, KeyholeError
 from planner.parser.lexer import Token, tokens
 from planner.statements.classify import (
     Asking,
+    Copying,
     Executing,
     Explaining,
     PassThrough,
@@ -39,6 +40,8 @@ def _outcome(statement: Statement) -> str:
             return "asking"
         case Explaining(_, form):
             return f"explaining {form}"
+        case Copying(copied):
+            return f"copying {copied.query.strip()}"
         case Preparing(text):
             return f"preparing {text}"
         case Executing(name, given, _, count, explain):

@@ -19,9 +19,8 @@ from planner.statements import classify as classifying
 from planner.statements.settings import accuracy
 from tests.planner.asked import TODAY
 from tests.planner.spec import SPEC, pairs
-from tests.worlds.people import people
 from tests.worlds.retail import retail
-from tests.worlds.stays import stays
+from tests.worlds.stays import people, stays
 
 _CATALOGS: dict[str, Callable[[], Catalog]] = {"per_unit.sql": stays, "same_unit.sql": people}
 

@@ -27,7 +27,7 @@ REFUSED = {
     "SET nothing = 1": b"42501",
     'SELECT U&"\\0041"': b"42601",
     "SELECT E'a'\n'b'": b"42601",
-    "SELECT country FROM sales": b"42501",
+    "SELECT * FROM sales": b"42501",
 }
 
 

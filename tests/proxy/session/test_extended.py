@@ -76,6 +76,33 @@ def test_describe_tells_types_and_spends_nothing(running: Running) -> None:
     assert running.asker.asked == []
 
 
+def test_columns_come_from_their_tables_however_they_are_described(running: Running) -> None:
+    sql = f"SELECT q.country, 1 AS one, r.region FROM ({QUESTION}) q JOIN regions r USING (country)".encode()
+    with RawClient(running.port) as client:
+        simple = next(one for one in batch(client, Query(sql)) if isinstance(one, RowDescription))
+        client.until_ready()
+        found = batch(
+            client,
+            Parse(b"q", sql),
+            Describe(b"S", b"q"),
+            bind(b"p", b"q", results=(1,)),
+            Describe(b"P", b"p"),
+            Execute(b"p", 1),
+            Describe(b"P", b"p"),
+            Execute(b"p", 0),
+            Close(b"P", b"p"),
+            Parse(b"s", b"SELECT 'x' AS country, 1 AS one, 'y' AS region"),
+            bind(b"p", b"s"),
+            Describe(b"P", b"p"),
+        )
+    told = [[(field.table, field.column) for field in one.fields] for one in found if isinstance(one, RowDescription)]
+    places = [(field.table, field.column) for field in simple.fields]
+    assert told == [places, places, places, [(0, 0)] * 3]
+    assert places[1] == (0, 0)
+    assert all(table and column for table, column in (places[0], places[2]))
+    assert running.asker.released == 2
+
+
 def test_one_release_per_portal_however_its_rows_are_fetched(running: Running) -> None:
     with RawClient(running.port) as client:
         messages = batch(

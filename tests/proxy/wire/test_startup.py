@@ -1,6 +1,7 @@
 import pytest
 
 from planner.errors import KeyholeError
+from planner.statements.allow_list import HARMLESS_SETTINGS
 from proxy.wire.encodings import CODECS, codec
 from proxy.wire.frontend import Startup
 from proxy.wire.startup import login
@@ -44,6 +45,12 @@ def test_options_are_settings(options: str, settings: list[tuple[str, str]]) -> 
 def test_what_is_not_on_the_list_is_refused(parameters: dict[str, str]) -> None:
     with pytest.raises(KeyholeError, match="KH404"):
         login(startup(user="ada", **parameters))
+
+
+@pytest.mark.parametrize("name", sorted(HARMLESS_SETTINGS))
+def test_what_set_allows_may_be_given_at_connection_start(name: str) -> None:
+    assert login(startup(user="ada", **{name: "on"})).settings == ((name, "on"),)
+    assert login(startup(user="ada", options=f"-c {name.replace(' ', '_')}=on".replace("time_zone", "timezone")))
 
 
 def test_a_login_needs_a_user() -> None:

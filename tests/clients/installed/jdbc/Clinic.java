@@ -1,3 +1,4 @@
+import java.io.ByteArrayOutputStream;
 import java.math.BigDecimal;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
@@ -31,7 +32,7 @@ public final class Clinic {
         "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000 ORDER BY ward";
     private static final String ASKED =
         "SELECT ward FROM visits WHERE age >= ? AND day >= ? GROUP BY ward HAVING count(*) > ? ORDER BY ward";
-    private static final String REFUSED = "SELECT ward FROM visits";
+    private static final String REFUSED = "SELECT age FROM visits";
 
     private final String url;
     private final String user;
@@ -56,6 +57,7 @@ public final class Clinic {
             case "batches" -> clinic.batches();
             case "cancelling" -> clinic.cancelling();
             case "settings" -> clinic.settings();
+            case "copies" -> clinic.copies();
             default -> throw new IllegalArgumentException(arguments[3]);
         }
         System.out.println("done");
@@ -172,6 +174,29 @@ public final class Clinic {
                 }
             }
         }
+        for (String mode : List.of("simple", "extended")) {
+            try (Connection connection = connect("preferQueryMode", mode);
+                PreparedStatement statement = connection.prepareStatement(
+                    "SELECT ward FROM visits WHERE day >= ? AND age >= ? AND cost > ? AND hour < ?"
+                        + " GROUP BY ward HAVING count(*) > ? ORDER BY ward")) {
+                statement.setDate(1, Date.valueOf("2026-01-01"));
+                statement.setFloat(2, 0.0f);
+                statement.setDouble(3, 5.5);
+                statement.setObject(4, LocalDateTime.of(2026, 2, 1, 0, 0));
+                statement.setShort(5, (short) 1000);
+                same("[A, B]", column(statement.executeQuery(), 1).toString());
+            }
+        }
+        for (String mode : List.of("simple", "extended")) {
+            try (Connection connection = connect("preferQueryMode", mode);
+                PreparedStatement statement = connection.prepareStatement(
+                    "SELECT ward FROM visits WHERE ward IN (?,?) GROUP BY ward HAVING count(*)>? ORDER BY 1")) {
+                statement.setString(1, "A");
+                statement.setString(2, "D");
+                statement.setLong(3, 1000);
+                same("[A]", column(statement.executeQuery(), 1).toString());
+            }
+        }
         try (Connection connection = connect();
             PreparedStatement statement = connection.prepareStatement(ASKED)) {
             statement.setInt(1, 0);
@@ -191,7 +216,7 @@ public final class Clinic {
                 same("A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
                     told.getDetail());
                 same("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;", told.getHint());
-                same(18, told.getPosition());
+                same(17, told.getPosition());
                 same("0A000", refused(statement, QUESTION.replace("ward FROM", "ward, count(*) FROM")).getSQLState());
                 same("42501", refused(statement, "INSERT INTO wards VALUES ('E', 1)").getSQLState());
             }
@@ -345,6 +370,17 @@ public final class Clinic {
             statement.setQueryTimeout(1);
             same("57014", refused(statement, "SELECT pg_sleep(600)").getSQLState());
             same("[A, B]", column(statement.executeQuery(QUESTION), 1).toString());
+        }
+    }
+
+    private void copies() throws Exception {
+        for (String mode : List.of("simple", "extended")) {
+            try (Connection connection = connect("preferQueryMode", mode)) {
+                ByteArrayOutputStream out = new ByteArrayOutputStream();
+                String copying = "COPY (" + QUESTION + ") TO STDOUT (FORMAT csv, HEADER)";
+                same(2L, connection.unwrap(PGConnection.class).getCopyAPI().copyOut(copying, out));
+                same("ward\nA\nB\n", out.toString("UTF-8"));
+            }
         }
     }
 

@@ -5,7 +5,7 @@ const { Client, Pool, types } = require("pg");
 const Cursor = require("pg-cursor");
 
 const QUESTION = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000 ORDER BY ward";
-const REFUSED = "SELECT ward FROM visits";
+const REFUSED = "SELECT age FROM visits";
 const text = (value) => value;
 for (const type of [types.builtins.DATE, types.builtins.TIMESTAMP]) types.setTypeParser(type, text);
 
@@ -52,12 +52,14 @@ const sections = {
         assert.deepEqual(rows.map((row) => row.ward), most === 1000 ? ["A", "B"] : ["A"]);
       }
     }
+    const listed = "SELECT ward FROM visits WHERE ward IN ($1,$2) GROUP BY ward HAVING count(*)>$3 ORDER BY 1";
+    assert.deepEqual((await client.query(listed, ["A", "D", 1000])).rows, [{ ward: "A" }]);
     const { rows } = await client.query({ text: QUESTION, rowMode: "array" });
     assert.deepEqual(rows, [["A"], ["B"]]);
   },
   async refusals(client) {
     await assert.rejects(client.query(REFUSED), {
-      code: "42501", severity: "ERROR", position: "18",
+      code: "42501", severity: "ERROR", position: "17",
       message: 'KH103: the private table "visits" is used outside a question',
       detail: "A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
       hint: "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;",
