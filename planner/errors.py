@@ -32,7 +32,7 @@ CATALOGUE: dict[str, Entry] = _entries(
         "F0000",
         "the policy names a table or column that the source does not have, or with another type",
     ),
-    ("KH007", "F0000", "a public table or key domain was never pinned, or differs from what was pinned"),
+    ("KH007", "F0000", "a table or key domain was never pinned, or differs from what was pinned"),
     ("KH008", "F0000", "the source cannot be reached or opened"),
     ("KH009", "F0000", "the ledger cannot be reached or opened"),
     ("KH010", "F0000", "a derived column's expression is not on the allow-list"),
@@ -64,6 +64,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH211", "54000", "too many literals"),
     ("KH212", "42804", "a constant of the wrong type for its column"),
     ("KH213", "54000", "a joined public table that is too large"),
+    ("KH214", "54000", "LIKE patterns that could take too long on a single row"),
     # KH3xx: accuracy and budget
     ("KH301", "53400", "not enough budget left for some keys"),
     ("KH302", "53400", "the question costs more than one question may"),

@@ -12,7 +12,7 @@ from planner.aggregates.refusals import (
 from planner.aggregates.row_expression import Arithmetic, Part, RowExpression, Values, row_expression
 from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, start, write_node
+from planner.parser.tree import bare, contains, position, start, write_node
 from planner.predicates.condition import row_condition
 from planner.question.condition import (
     ALWAYS,
@@ -94,7 +94,7 @@ AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)
 
 def contains_aggregate(node: exp.Expr) -> bool:
     """Whether the expression calls an aggregate or window function that the parser knows."""
-    return node.find(*AGGREGATES) is not None
+    return contains(node, *AGGREGATES)
 
 
 def read_call(node: exp.Expr, within: GroupScope) -> Call:

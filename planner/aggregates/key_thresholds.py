@@ -20,7 +20,7 @@ from planner.aggregates.refusals import (
 from planner.aggregates.row_expression import Arithmetic, Values
 from planner.catalog.model import Column, Lookup, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import name, position, write_node
+from planner.parser.tree import contains, name, position, write_node
 from planner.question.condition import ALWAYS
 from planner.scope.functional_dependencies import by_key
 from planner.scope.names import find_column
@@ -33,7 +33,7 @@ _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
 def is_public(node: exp.Expr, within: GroupScope) -> bool:
     """Whether the expression reads columns of which every group has one value, and no aggregate of anything else."""
     plain = _once(node)
-    if plain.find(exp.Query) is not None or contains_aggregate(plain):
+    if contains(plain, exp.Query) or contains_aggregate(plain):
         return False
     columns = [find_column(column, within.scope) for column in plain.find_all(exp.Column)]
     return bool(columns) and all(column is not None and _keys(column, within) for column in columns)
@@ -103,7 +103,7 @@ def refusal_of_columns(node: exp.Expr, within: GroupScope) -> KeyholeError | Non
     None for what reads no columns, and for an aggregate that no further key would make the same in a whole group.
     """
     plain = _once(node)
-    if contains_aggregate(plain) or plain.find(exp.Query) is not None:
+    if contains_aggregate(plain) or contains(plain, exp.Query):
         return None
     read = [column for one in plain.find_all(exp.Column) if (column := find_column(one, within.scope)) is not None]
     columns = [column for column in read if not _keys(column, within)]
@@ -124,7 +124,7 @@ def refusal_of_columns(node: exp.Expr, within: GroupScope) -> KeyholeError | Non
 
 def _once(node: exp.Expr) -> exp.Expr:
     """The expression with what `max` and `min` are of in their place."""
-    if node.find(exp.Max, exp.Min) is None:
+    if not contains(node, exp.Max, exp.Min):
         return node
     plain: exp.Expr = node.copy().transform(
         lambda one: one.this if isinstance(one, exp.Max | exp.Min) and not one.expressions else one, copy=False

@@ -225,7 +225,7 @@ def _percentile(picked: _Picked, share: Fraction, operator: str, constant: Const
     at, strict = Fraction(0), ">" if above else "<="
     if picked.function != "percentile_disc":
         at, strict = (share - 1, ">") if above else (share, "<")
-    # the same rows as the first part's condition sees: NaN is above every number
+    # these are the rows that the first part's condition sees, which takes NaN for more than every number
     present = picked.values.rows
     return Comparison(
         text=_text(picked, operator, node),

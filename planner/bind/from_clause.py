@@ -7,14 +7,23 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.bind.lookup_columns import MOST_ROWS
-from planner.catalog.model import Catalog, PublicTable, Table
-from planner.errors import KeyholeError
-from planner.parser.tree import bare, name, position
-
-APART = (
-    "Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) "
-    "q JOIN public_table ..."
+from planner.bind.refusals import (
+    ambiguous_using,
+    left_join_of_private,
+    more_than_one_equality,
+    natural_join,
+    no_public_table,
+    no_table,
+    private_on_the_right,
+    renamed_columns,
+    same_alias,
+    too_many_rows,
+    unsupported_join,
+    with_query_joined,
 )
+from planner.catalog.model import Catalog, PublicTable, Table
+from planner.parser.tree import bare, contains, name, position
+
 _ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 _ON_JOIN = frozenset(("this", "on", "using", "side", "kind", "pivots"))
 
@@ -121,11 +130,7 @@ def from_clause(select: exp.Select, catalog: Catalog) -> FromClause:
             inner += found
             continue
         if len(found) != 1 or len(found) < len(conditions):
-            raise from_refusal(
-                "LEFT JOIN is supported ON one equality",
-                relation.node,
-                hint="Move other conditions on public columns into WHERE or FILTER.",
-            )
+            raise more_than_one_equality(relation.node)
         outer[relation.alias] = tuple(found)
     where = select.args.get("where")
     for part in conjuncts(None if where is None else where.this):
@@ -140,11 +145,6 @@ def alias_of(node: exp.Table) -> str:
     return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
 
 
-def from_refusal(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
-    """KH107 at a place in FROM."""
-    return KeyholeError("KH107", message, detail=detail, hint=hint, position=position(node))
-
-
 def _relations(select: exp.Select, catalog: Catalog) -> tuple[Relation, ...]:
     nodes: list[tuple[exp.Expr, exp.Join | None]] = [(select.args["from_"].this, None)]
     nodes += [(join.this, join) for join in select.args["joins"]]
@@ -153,10 +153,10 @@ def _relations(select: exp.Select, catalog: Catalog) -> tuple[Relation, ...]:
     before = False
     for node, join in nodes:
         if not isinstance(node, exp.Table) or any(v for k, v in node.args.items() if v and k not in _ON_TABLE):
-            raise from_refusal("a question joins tables, without subqueries or functions", node)
+            raise no_table(node)
         alias = node.args.get("alias")
         if alias is not None and alias.args.get("columns"):
-            raise from_refusal("column aliases of a joined table are not supported", node, hint="Leave them out.")
+            raise renamed_columns(node)
         table = _table(node, catalog, hidden)
         private = isinstance(table, Table)
         if join is not None:
@@ -166,7 +166,7 @@ def _relations(select: exp.Select, catalog: Catalog) -> tuple[Relation, ...]:
     for called, times in Counter(relation.alias for relation in found).items():
         if times > 1:
             again = [relation.node for relation in found if relation.alias == called][-1]
-            raise from_refusal(f'the table name "{called}" is used twice', again, hint="Give each table an alias.")
+            raise same_alias(called, again)
     return tuple(found)
 
 
@@ -174,50 +174,28 @@ def _check_kind(join: exp.Join, node: exp.Table, *, before: bool, private: bool)
     side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
     unknown = [key for key, value in join.args.items() if value and key not in _ON_JOIN]
     if join.args.get("method"):
-        raise from_refusal("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
+        raise natural_join(node)
     if unknown or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "CROSS"):
-        raise from_refusal(
-            f"{side or kind or 'this'} JOIN is not supported in a question",
-            node,
-            detail="A question's rows are those of its private table.",
-            hint="Write JOIN or LEFT JOIN, the private table first.",
-        )
+        raise unsupported_join(side or kind, node)
     if side == "LEFT" and before and private:
-        raise from_refusal(
-            "LEFT JOIN of private tables is not supported in a question",
-            node,
-            detail="Private tables are joined on their privacy unit: only units with rows in both count.",
-            hint="Write JOIN.",
-        )
+        raise left_join_of_private(node)
     if side == "LEFT" and (private or not before):
-        raise from_refusal(
-            "LEFT JOIN needs the private table on its left",
-            node,
-            detail="A question's rows are those of its private table.",
-            hint="Write FROM the private table LEFT JOIN the public one, or JOIN.",
-        )
+        raise private_on_the_right(node)
 
 
 def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | PublicTable:
     called, schema, database = name(node.this), name(node.args.get("db")), name(node.args.get("catalog"))
     known = schema in ("", "public") and database in ("", catalog.database)
     if known and schema == "" and called in hidden:
-        raise from_refusal(
-            f'"{called}" is a WITH query here, not a table', node, hint=f"Rename it, or write public.{called}."
-        )
+        raise with_query_joined(called, node)
     private = catalog.table(called) if known else None
     if private is not None:
         return private
     public = next((table for table in catalog.public_tables if known and table.name == called), None)
     if public is None:
-        raise from_refusal(f'"{called}" is not a public table', node)
+        raise no_public_table(called, node)
     if len(public.rows) > MOST_ROWS:
-        raise KeyholeError(
-            "KH213",
-            f'the public table "{called}" has {len(public.rows):,} rows; the most in a question is {MOST_ROWS:,}',
-            hint=APART,
-            position=position(node),
-        )
+        raise too_many_rows(public, node, most_rows=MOST_ROWS)
     return public
 
 
@@ -227,12 +205,7 @@ def _read_using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: d
     *before, this = relations
     left = [one for one in before if called in one.names and called not in merged[one.alias]]
     if called not in this.names or len(left) != 1:
-        raise KeyholeError(
-            "KH201",
-            f'column "{called}" in USING is not one column on each side',
-            hint="Write JOIN ... ON an equality.",
-            position=position(identifier),
-        )
+        raise ambiguous_using(called, identifier)
     hidden = this if this.public is not None or left[0].private is not None else left[0]
     merged[hidden.alias].add(called)
     first, second = (exp.column(called, table=one.alias, quoted=True) for one in (left[0], this))
@@ -257,7 +230,7 @@ def _equal(part: exp.Expr) -> bool:
     """Whether the expression is an equality of two expressions with columns."""
     if not isinstance(part, exp.EQ) or part.args.get("negate"):
         return False
-    return all(side.find(exp.Column) is not None for side in (part.this, part.expression))
+    return all(contains(side, exp.Column) for side in (part.this, part.expression))
 
 
 def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:

@@ -13,20 +13,18 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.bind.from_clause import (
-    APART,
     Equality,
     FromClause,
     Relation,
     alias_of,
     conjuncts,
     from_clause,
-    from_refusal,
 )
 from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up, unique_values
+from planner.bind.refusals import could_count_twice, joined_by_several, joins_two_types, not_joined, unknown_join_column
 from planner.bind.unit_equalities import private_tables
 from planner.catalog.model import Catalog, Column, PublicTable, Table
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
 from planner.parser.tree import bare, name, position
 from planner.predicates.condition import row_condition
 from planner.question.condition import Condition
@@ -75,21 +73,11 @@ class _Joining:
                     waiting.remove(relation)
                     break
             else:
-                raise from_refusal(
-                    f'no equality joins "{waiting[0].alias}" to the table of the question',
-                    waiting[0].node,
-                    detail="A public table is joined by equality with one of its columns, unique and not NULL.",
-                )
+                raise not_joined(waiting[0].alias, waiting[0].node)
         for one in self._clause.inner:
             read = self._clause.owners(one.left) | self._clause.owners(one.right)
             if one.using and one not in used and public & read:
-                raise KeyholeError(
-                    "KH107",
-                    "USING joins a public table by more columns than one",
-                    detail="A public table is joined by equality with one of its columns, unique and not NULL.",
-                    hint="Join the public table by one column.",
-                    position=one.at,
-                )
+                raise joined_by_several(at=one.at)
         return self._rename_columns()
 
     def _find_join(self, relation: Relation) -> _JoinKey | None:
@@ -186,31 +174,13 @@ def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[t
 def _refusal(public: PublicTable, found: _JoinKey, node: exp.Table) -> KeyholeError | None:
     """Why a public table cannot be joined by a column, if it cannot."""
     key = next((column for column in public.columns if column.name == found.key), None)
-    spelled = f"{readable(public.name)}.{readable(found.key)}"
     at = found.equality.at or position(node)
     if key is None:
-        return KeyholeError(
-            "KH201",
-            f'the public table "{public.name}" has no column "{found.key}"',
-            detail=f"Its columns: {', '.join(column.name for column in public.columns)}.",
-            position=at,
-        )
+        return unknown_join_column(public, found.key, at=at)
     if key.sql_type is not found.base.sql_type or key.sql_type not in JOINED_TYPES:
-        return KeyholeError(
-            "KH107",
-            f'{spelled} is of type {key.declared}, "{found.base.name}" of type {found.base.declared}: they do not join',
-            detail="Joined columns are of one type: text, integer, date, timestamp, boolean or uuid.",
-            hint="Ask the owner to expose one of them with the other's type.",
-            position=at,
-        )
+        return joins_two_types(public, key, found.base, at=at)
     try:
         unique_values(public, found.key)
     except NotUnique as problem:
-        return KeyholeError(
-            "KH107",
-            f"{spelled} {problem} in the pinned copy",
-            detail="A row of the question could be counted more than once.",
-            hint=f"Join {readable(public.name)} by a column that is unique and not NULL. " + APART,
-            position=at,
-        )
+        return could_count_twice(public, found.key, problem=str(problem), at=at)
     return None

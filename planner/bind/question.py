@@ -5,6 +5,7 @@ from datetime import date
 
 from mechanisms.formula import cuts
 from planner.bind.lookup_columns import store_conditions
+from planner.bind.refusals import nested_too_deeply, too_many_groups
 from planner.bind.set_branches import read_question
 from planner.bind.unit_totals import resolve_unit_query
 from planner.catalog.key_space import KeySpace
@@ -12,6 +13,7 @@ from planner.catalog.model import Catalog, Value
 from planner.errors import KeyholeError
 from planner.functionals.atoms import Atoms, atoms
 from planner.functionals.unit_rows import canonical_rows
+from planner.question.condition import ALWAYS
 from planner.question.model import Accuracy, Question
 from planner.scope.embedded import Embedded
 from planner.scope.key_classes import told_apart
@@ -37,7 +39,7 @@ def ask(
     try:
         return _ask(embedded, catalog, accuracy, Given(parameters=parameters, today=today, utc=utc))
     except RecursionError:
-        raise KeyholeError("KH100", "the question is nested too deeply") from None
+        raise nested_too_deeply() from None
     except KeyholeError as error:
         if embedded.stored is not None:
             raise KeyholeError(
@@ -52,15 +54,12 @@ def ask(
 def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
     embedded, per_unit = resolve_unit_query(embedded, given)
     what = read_question(embedded, given)
+    if embedded.unless_public is not None and what.where != ALWAYS:
+        raise embedded.unless_public
     made = atoms(what.formula, table=embedded.table, where=what.where, accuracy=accuracy)
     size = told_apart(what.keys.columns, what.keys.values)
     if size > catalog.max_keys:
-        raise KeyholeError(
-            "KH210",
-            f"the question has {size:,} groups; the most is {catalog.max_keys:,}",
-            hint=f"Restrict the keys in WHERE, for example {embedded.keys[0].name} = ..., or group by fewer columns.",
-            position=what.group,
-        )
+        raise too_many_groups(size, embedded.keys, catalog, at=what.group)
     clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
     warnings = made.warnings + tuple(_warnings(made, what.keys, clock=clock, given=given))
     question = Question(
@@ -73,6 +72,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         accuracy=accuracy,
         warnings=warnings,
         per_unit=per_unit,
+        lists_domain=embedded.unless_public is not None,
     )
     return store_conditions(canonical_rows(question))
 

@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.refusals import shows_more_than_keys
 from planner.catalog.model import Column
-from planner.errors import KeyholeError
-from planner.parser.tree import bare, name, position, write_node
+from planner.parser.tree import bare, name, write_node
 from planner.scope.key_classes import key_expression
 from planner.scope.names import Scope, find_column
 
 _HARMLESS = (
     exp.Literal,
-    exp.RawString,
     exp.Boolean,
     exp.Null,
     exp.Parameter,
@@ -90,7 +89,7 @@ def check_shown(
     """Refuse everything in the select list, DISTINCT ON and ORDER BY but keys, grouped `expressions` and constants
     (KH101)."""
     if not select.expressions:
-        raise _refusal(select, "an empty select list")
+        raise shows_more_than_keys(select, "an empty select list")
     for item in select.expressions:
         _check(item.this if isinstance(item, exp.Alias) else item, scope, keys, expressions)
     aliases = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
@@ -103,26 +102,16 @@ def check_shown(
 
 def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str]) -> None:
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-        raise _refusal(node, "* stands for columns that are not keys")
+        raise shows_more_than_keys(node, "* stands for columns that are not keys")
     column = find_column(node, scope)
     if column is not None and column in keys:
         return
     if expressions and (found := key_expression(node, scope)) is not None and found.text in expressions:
         return
     if column is not None and isinstance(node, exp.Column):
-        raise _refusal(node, f'"{column.name}" is not among the GROUP BY keys')
+        raise shows_more_than_keys(node, f'"{column.name}" is not among the GROUP BY keys')
     if not isinstance(node, _HARMLESS):
-        raise _refusal(node, f"{write_node(node)[:80]} is not a key or constant")
+        raise shows_more_than_keys(node, f"{write_node(node)[:80]} is not a key or constant")
     for child in node.iter_expressions():
         if not isinstance(child, exp.Identifier):
             _check(child, scope, keys, expressions)
-
-
-def _refusal(node: exp.Expr, message: str) -> KeyholeError:
-    return KeyholeError(
-        "KH101",
-        message,
-        detail="A question shows its keys and constants.",
-        hint="Select the GROUP BY keys alone.",
-        position=position(node),
-    )

@@ -18,10 +18,10 @@ from planner.aggregates.having import read_having
 from planner.aggregates.key_thresholds import without_missing
 from planner.aggregates.refusals import unsupported_aggregate
 from planner.bind.joins import row_conditions
+from planner.bind.refusals import reads_rows_in_having
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Lookup, SqlType, Value
-from planner.errors import KeyholeError
-from planner.parser.tree import bare, position
+from planner.parser.tree import bare, contains, position
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
 from planner.question.condition import (
@@ -92,8 +92,8 @@ def _leaf(leaf: Embedded, given: Given) -> _Leaf:
     if leaf.per_unit is not None:
         read += [(select, condition) for condition in leaf.per_unit.conditions]
     formula: list[exp.Expr] = []
-    for part in _conjuncts(select.args["having"]):
-        if part.find(exp.Column) is None or contains_aggregate(part):
+    for part in _conjuncts(select.args.get("having")):
+        if not contains(part, exp.Column) or contains_aggregate(part):
             formula.append(part)
         else:
             read.append((part, _on_keys(part, scope, leaf.keys, given)))
@@ -171,12 +171,7 @@ def _on_keys(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Give
     read = [scope.table.column(name) for name in names]
     determined = all(any(by_key(column, key, key.domain or ()) is not None for key in keys) for column in read)
     if len(names) > 1 or not determined:
-        raise KeyholeError(
-            "KH207",
-            "a condition in HAVING reads an aggregate, or one key alone",
-            hint="Move conditions on rows to WHERE.",
-            position=position(node),
-        )
+        raise reads_rows_in_having(node)
     return condition
 
 

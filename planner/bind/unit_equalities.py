@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
-from planner.bind.from_clause import Equality, FromClause, Relation, from_refusal
+from planner.bind.from_clause import Equality, FromClause, Relation
+from planner.bind.refusals import (
+    different_units,
+    joined_with_itself,
+    joins_capped,
+    not_joined_on_unit,
+    using_beside_unit,
+)
 from planner.bind.unit_join import joined_on_unit, same_units
 from planner.catalog.model import Table
 from planner.parser.lexer import readable
 from planner.scope.names import Scope, UnitTable
-
-_VIEW = (
-    "Ask the owner to expose a view of the source that joins them, or ask two questions and join their keys: "
-    "SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) a "
-    "JOIN (SELECT key FROM ... GROUP BY key HAVING ...) b ON ..."
-)
 
 
 def private_tables(clause: FromClause) -> Scope:
@@ -40,23 +41,12 @@ def _check_tables(relations: Sequence[Relation], tables: Sequence[Table]) -> Non
     """Whether the tables are different ones of one group, with every column of the unit equated. Raises KH107."""
     for index, (relation, table) in enumerate(zip(relations, tables, strict=True)):
         if index and not same_units(tables[: index + 1]):
-            raise from_refusal(
-                "these private tables are not joined with each other in a question",
-                relation.node,
-                detail="The owner does not say that their privacy units are the same: one unit could count for "
-                "many rows of the other table.",
-                hint=_VIEW,
-            )
+            raise different_units(relation.node)
         if table in tables[:index]:
-            raise from_refusal(f'the private table "{table.name}" is not joined with itself', relation.node, hint=_VIEW)
+            raise joined_with_itself(table, relation.node)
         if table.row_cap is not None or (index == 1 and tables[0].row_cap is not None):
             capped = table if table.row_cap is not None else tables[0]
-            raise from_refusal(
-                f'the private table "{capped.name}" is not joined with other private tables',
-                relation.node,
-                detail="Its bound chooses rows (max_rows_per_group), which the join would multiply.",
-                hint=_VIEW,
-            )
+            raise joins_capped(capped, relation.node)
 
 
 def _check_units(clause: FromClause, relations: Sequence[Relation], tables: Sequence[Table]) -> None:
@@ -73,21 +63,12 @@ def _check_units(clause: FromClause, relations: Sequence[Relation], tables: Sequ
                     f"{readable(relation.alias)}.{readable(own)} = {readable(first.alias)}.{readable(other)}"
                     for own, other in zip(units[relation.alias], units[first.alias], strict=True)
                 )
-                raise from_refusal(
-                    f'"{relation.alias}" is not joined with "{first.alias}" on the whole privacy unit',
-                    relation.node,
-                    detail="Rows of one privacy unit would meet rows of others.",
-                    hint=f"Write JOIN ... ON {wanted}.",
-                )
+                raise not_joined_on_unit(relation.alias, first.alias, relation.node, wanted=wanted)
     for one in clause.inner:
         sides = [clause.owner(side) for side in (one.left, one.right)]
         private = [found[0] for found in sides if found is not None and found[0] in units]
         if one.using and len(private) == 2 and _units(clause, one, units) is None:
-            raise from_refusal(
-                "USING names a column that is not one of the privacy unit in both private tables",
-                next(relation.node for relation in relations if relation.alias == private[1]),
-                hint="Join private tables on the columns of their privacy unit alone.",
-            )
+            raise using_beside_unit(next(relation.node for relation in relations if relation.alias == private[1]))
 
 
 def _units(clause: FromClause, equality: Equality, units: Mapping[str, tuple[str, ...]]) -> tuple[set[str], int] | None:

@@ -13,6 +13,14 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.refusals import (
+    joins_totals,
+    not_by_its_groups,
+    not_by_unit,
+    row_is_unit,
+    shows_units,
+    unit_query_refusal,
+)
 from planner.bind.select_list import shows_aggregates
 from planner.catalog.model import Column, RowCap, SqlType, Table
 from planner.errors import KeyholeError
@@ -69,40 +77,6 @@ def unit_readings(
     )
 
 
-def unit_query_refusal(message: str, node: exp.Expr, table: Table, *, detail: str | None = None) -> KeyholeError:
-    """KH110 with a question of the right form."""
-    return KeyholeError("KH110", message, detail=detail, hint=_example(table), position=position(node))
-
-
-def no_key(error: KeyholeError, table: Table) -> KeyholeError:
-    """The refusal of a question that groups by a unit or a total, with one that groups by a key."""
-    return KeyholeError(
-        error.code,
-        error.message,
-        detail="A question over a subquery per privacy unit groups by keys of the table with a public list of values.",
-        hint=_example(table),
-        position=error.position,
-    )
-
-
-def _example(table: Table) -> str:
-    keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
-    keys = keys[:1] or [column for column in table.columns if column.domain is not None][:1]
-    if not keys:
-        return "Ask the owner for a key with a public list of values."
-    key, called = readable(keys[0].name), readable(table.name)
-    if table.row_unit:
-        return f"SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) > 1000;"
-    groups = ", ".join(dict.fromkeys((key, *map(readable, table.unit))))
-    counted = table.row_cap is not None or table.rows_per_unit is not None
-    measure = next((column for column in table.columns if column.per_unit is not None), None)
-    total = "count(*)" if counted or measure is None else f"sum({readable(measure.name)})"
-    return (
-        f"SELECT {key} FROM (SELECT {groups}, {total} AS total FROM {called} GROUP BY {groups}) v "
-        f"WHERE total > 3 GROUP BY {key} HAVING count(*) > 100;"
-    )
-
-
 def _question(read: exp.Expr) -> exp.Select | None:
     """The SELECT whose FROM or JOIN reads a subquery or WITH query."""
     source = read.parent
@@ -133,12 +107,7 @@ def _alias(node: exp.Table) -> str:
 
 def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> UnitQuery:
     if table.row_unit:
-        raise unit_query_refusal(
-            "each row is its own privacy unit here: there is nothing to add up per unit",
-            select,
-            table,
-            detail="A subquery may group by the privacy unit, so that each unit has one row per key.",
-        )
+        raise row_is_unit(select, table)
     for key, value in select.args.items():
         if value and key in ("joins", "laterals"):
             raise unit_query_refusal("a subquery per privacy unit reads one table, without joins", node, table)
@@ -154,13 +123,7 @@ def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
     scope = Scope(table=table, alias=_alias(node))
     groups = grouped_columns(select, scope)
     if not any(column.name in table.unit for column in groups):
-        unit = ", ".join(table.unit)
-        raise unit_query_refusal(
-            f"the subquery does not group by the privacy unit ({unit})",
-            select.args["group"],
-            table,
-            detail="So that each unit has one row per key, it groups by the keys and all columns of the unit.",
-        )
+        raise not_by_unit(select.args["group"], table)
     place = clauses(node, tokens)
     check_fits(place, select, tokens)
     start = tokens[place.select].start
@@ -249,20 +212,9 @@ def _read_reader(
     table = query.table
     shared = isinstance(read, exp.Table)
     if question is None or (question.args.get("group") is None and question.args.get("having") is None):
-        raise KeyholeError(
-            "KH103",
-            f'the private table "{table.name}" is used outside a question',
-            detail="Of a privacy unit's totals nothing is shown; a question tells which groups cross a threshold.",
-            hint=_example(table),
-            position=position(read) or position(select),
-        )
+        raise shows_units(table, read, at=position(select))
     if question.args.get("joins") or question.args.get("laterals") or isinstance(read.parent, exp.Join):
-        raise KeyholeError(
-            "KH110",
-            "a question over a subquery per privacy unit has no joins",
-            hint="Put the question into a subquery and join its keys: SELECT ... FROM (<question>) q JOIN ...",
-            position=position(read),
-        )
+        raise joins_totals(read)
     known = ("this", "alias")
     if any(value for key, value in read.args.items() if key not in known) or _named_columns(read):
         raise unit_query_refusal("the subquery per privacy unit is read with an alias alone", read, table)
@@ -310,9 +262,4 @@ def check_groups(query: UnitQuery, keys: tuple[Column, ...], group: exp.Expr) ->
     named = {key.name for key in keys}
     more = [column.name for column in query.groups if column.name not in named and column.name not in query.table.unit]
     if more:
-        raise unit_query_refusal(
-            f"the subquery groups by {', '.join(more)}, the question does not",
-            group,
-            query.table,
-            detail="One privacy unit would have several rows in a group.",
-        )
+        raise not_by_its_groups(group, query.table, more=more)

@@ -20,13 +20,14 @@ from planner.aggregates.arithmetic import linear
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Arithmetic, Values
 from planner.bind.joins import row_conditions
-from planner.bind.unit_query import total_columns, unit_query_refusal, unit_table
+from planner.bind.refusals import no_total, not_by_whole_unit, unit_query_refusal
+from planner.bind.unit_query import total_columns, unit_table
 from planner.catalog.model import Column, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.functional import functional, grid
 from planner.functionals.row_range import row_range
 from planner.functionals.unit_rows import _total_meaning, one_row
-from planner.parser.tree import bare, name, position, write_node
+from planner.parser.tree import name, position, write_node
 from planner.predicates.condition import row_condition
 from planner.question.condition import (
     Condition,
@@ -113,12 +114,7 @@ def _check_unit(query: UnitQuery, select: exp.Select, fixed: frozenset[str]) -> 
     grouped = {column.name for column in query.groups} | fixed
     missing = [name_ for name_ in query.table.unit if name_ not in grouped]
     if missing:
-        raise unit_query_refusal(
-            f"the subquery does not group by all columns of the privacy unit: {', '.join(missing)} is missing",
-            select.args["group"],
-            query.table,
-            detail=f"The privacy unit is {query.table.unit_text}.",
-        )
+        raise not_by_whole_unit(select.args["group"], query.table, missing=missing)
 
 
 def _on_totals(node: exp.Expr, totals: _Totals, listed: list[tuple[str, str]]) -> exp.Expr:
@@ -176,23 +172,13 @@ def _aggregate(node: exp.Expr, within: GroupScope, table: Table) -> Aggregate:
         found = None
     single = found is not None and len(found.summands) == 1 and not found.constant and found.missing is None
     if found is None or not single:
-        raise _no_total(node, table)
+        raise no_total(node, table)
     ((aggregate, coefficient),) = found.summands
     if coefficient != 1 or aggregate.per or aggregate.measure not in (Measure.ROWS, Measure.TOTAL):
-        raise _no_total(node, table)
+        raise no_total(node, table)
     if len(aggregate.values) > 1:
-        raise _no_total(node, table)
+        raise no_total(node, table)
     return replace(aggregate, arithmetic=found.arithmetic)
-
-
-def _no_total(node: exp.Expr, table: Table) -> KeyholeError:
-    return unit_query_refusal(
-        f"{write_node(bare(node))[:80]} is not a total of one privacy unit",
-        node,
-        table,
-        detail="A total is count(*), count(x) or sum(x), each with FILTER. For max(x) > 5 ask count(*) FILTER "
-        "(WHERE x > 5) AS n and n > 0.",
-    )
 
 
 def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, int]:

@@ -204,7 +204,7 @@ def _absences(comparison: Comparison, made: Functional, table: Table) -> tuple[A
         low, high = row_range_without(
             made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table
         )
-        if values.least > 1:  # there may be a row that counts
+        if values.least > 1:  # with fewer values than needed there may still be a row that counts
             least, most = row_range(made.terms, ranges=ranges, table=table)
             low, high = min(low, least), max(high, most)
         found.append(Absence(values, (low, high)))

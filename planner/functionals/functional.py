@@ -104,7 +104,8 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
 def _name(comparison: Comparison) -> str:
     if comparison.slack is Slack.THRESHOLD:
         mean = comparison.per_row is not None
-        own = comparison.threshold != comparison.origin  # of each group; the left side says it already
+        # whether each group has a threshold of its own, which the left side names already
+        own = comparison.threshold != comparison.origin
         return f"{comparison.left} - {decimal(comparison.threshold)}" if mean and not own else comparison.left
     counted, *others = comparison.parts
     name = f"count(*) FILTER (WHERE {canonical(counted.condition)})"
@@ -192,7 +193,8 @@ def _within_totals(
     low, high = narrow_range(name, (steps[0], steps[1]), among=(where, terms[0].condition), table=table)
     least, most = min(0, floor(Fraction(per_unit[0]) / size)), max(0, ceil(Fraction(per_unit[1]) / size))
     slope, constant = (sum(term.coefficient for term in terms if term.power == power) for power in (1, 0))
-    # the total s and the number n of rows: 0 <= n <= rows, low n <= s <= high n, least <= s <= most; as p n + q s <= r
+    # Each edge (p, q, r) says p n + q s <= r of the number n of rows and their total s:
+    # 0 <= n <= rows, low n <= s <= high n, least <= s <= most.
     edges = [(-1, 0, 0), (1, 0, rows), (low, -1, 0), (-high, 1, 0), (0, -1, -least), (0, 1, most)]
     reached = [constant * n + slope * s for n, s in _vertices(edges)]
     return floor(min(reached)), ceil(max(reached))
@@ -202,10 +204,11 @@ def _vertices(edges: Sequence[tuple[int, int, int]]) -> Iterator[tuple[Fraction,
     """The corners of the polygon of all (x, y) with `p x + q y <= r` for every edge (p, q, r)."""
     for (p, q, r), (other_p, other_q, other_r) in combinations(edges, 2):
         turn = p * other_q - q * other_p
-        if turn:
-            x, y = Fraction(r * other_q - q * other_r, turn), Fraction(p * other_r - r * other_p, turn)
-            if all(a * x + b * y <= c for a, b, c in edges):
-                yield x, y
+        sign = 1 if turn > 0 else -1
+        # Cramer's rule; both are still to be divided by |turn|
+        x, y = sign * (r * other_q - q * other_r), sign * (p * other_r - r * other_p)
+        if turn and all(a * x + b * y <= c * abs(turn) for a, b, c in edges):
+            yield Fraction(x, abs(turn)), Fraction(y, abs(turn))
 
 
 def _plain_sum(

@@ -104,7 +104,7 @@ class GuardedAny(_GuardedTree):
 
 
 GuardedFormula = Guarded | GuardedAll | GuardedAny
-Counts: TypeAlias = frozenset[tuple[int, int]]  # indices of functionals, each with a number of rows that it implies
+Counts: TypeAlias = frozenset[tuple[int, int]]  # pairs of a functional and the number of rows that it implies
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional],
         case GuardedAny(children) | GuardedAll(children):
             if isinstance(formula, GuardedAll):
                 implied = [_find_implied(child, functionals) for child in children]
-            else:  # a child matters only where the others fail
+            else:  # in an OR a child matters only where the others fail
                 implied = [_find_implied(complement(child), functionals) for child in children]
             used: Counts = frozenset()
             for index, child in enumerate(children):

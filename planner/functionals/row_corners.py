@@ -28,7 +28,7 @@ from planner.question.disjoint import disjoint
 from planner.question.model import Term
 from planner.question.range_inference import narrow_range
 
-MOST_CORNERS = 256  # every calibration looks at each; beyond, the plain sum is charged, sound and dearer
+MOST_CORNERS = 256  # every calibration looks at each; with more, the plain sum is charged: sound and dearer
 _MOST_STEPS = 1024  # cases and corners looked at before giving up: both double with each condition and each column
 
 _Value: TypeAlias = int | None  # of a column that is added up; None for a row without one

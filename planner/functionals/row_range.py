@@ -58,7 +58,7 @@ def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Tabl
         }
         counting = [term for term in meeting if term.column not in empty]
         integral = (name for name in _list_columns(counting) if not may_be_nan(name, table))
-        always = frozenset(name for name in integral if disjoint(known, IsNull(name)))
+        always = frozenset(name for name in integral if is_present(name, known, table))
         failed = (not_true(condition) for text, condition in conditions.items() if text not in held)
         told = (known, *failed)
         summed = _list_columns([term for term in counting if term.power])
@@ -86,6 +86,15 @@ def _where_found(name: str, table: Table) -> Condition:
     if not isinstance(lookup, Lookup):
         return ALWAYS
     return Within(lookup.column, tuple(known for known, value in lookup.pairs if value is not None))
+
+
+def is_present(name: str, known: Condition, table: Table) -> bool:
+    """Whether a column has a value in every row that satisfies a condition: what is looked up has one exactly where it
+    is found, whichever of the two the condition speaks of."""
+    if disjoint(known, IsNull(name)):
+        return True
+    is_looked_up = isinstance(table.column(name).derivation, Lookup)
+    return is_looked_up and disjoint(known, not_true(_where_found(name, table)))
 
 
 def not_true(condition: Condition) -> Condition:

@@ -126,7 +126,7 @@ def joint_sensitivity(question: Question) -> JointSensitivity:
         for index, change in zip(summed, corner.added, strict=True):
             parts[index] = Fraction(rows * change, functionals[index].sensitivity)
         if max(parts) > 1:
-            return replace(whole, sets=(frozenset(range(len(functionals))),))  # rewriting refuses it
+            return replace(whole, sets=(frozenset(range(len(functionals))),))  # rewriting refuses such a question
         moved = frozenset(index for index, moves in zip(summed, corner.moved, strict=True) if moves)
         if not any(one in moved and other in moved for one, other in apart):
             found.append((tuple(parts), moved))

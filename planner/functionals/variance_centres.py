@@ -38,7 +38,7 @@ from planner.question.range_inference import narrow_range
 from planner.values.decimals import decimal
 from planner.values.operators import OPPOSITE
 
-MOST_CENTRES = 60  # of one comparison: what it is joined with has room for four literals beside them
+MOST_CENTRES = 60  # for one comparison, so that four of the 64 literals are left for what it is joined with
 _ABOVE = (">", ">=")
 
 
@@ -71,7 +71,7 @@ def around_centres(
 class _Centres:
     points: tuple[int, ...]
     radius: Fraction
-    left: Fraction  # of the tolerance for the noise, of a sum over `rows` rows
+    left: Fraction  # what is left of the tolerance for the noise, as a sum over `rows` rows
 
     @property
     def grid_part(self) -> Fraction:
@@ -212,7 +212,7 @@ class _SettledSpread:
             near = (self.level - slack) * fewer
         else:
             near = self.level / 2 if self.spread.sample else self.level
-        # means so near the ends of the range leave no room for such a variance: the outermost centres do there
+        # means near the ends of the range leave no room for so large a variance, so the outermost centres do there
         room = max(Fraction(0), Fraction(self.half_range**2) - 4 * near)
         reach = isqrt(floor(room))
         # just there, `<` would miss groups whose squares add up to the threshold exactly

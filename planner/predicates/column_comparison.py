@@ -114,7 +114,7 @@ def _compare_stepped(column: Column, operator: str, below: Value | None, above: 
         case "<" | "<=" if below is not None:
             return _simple(column, "<=", below) if above is None else _simple(column, "<", above)
         case _:
-            # beyond the type on the far side: nothing is greater (or less) than the constant
+            # the constant lies beyond the column's type, so that no value is greater (or less) than it
             return known_unless_null(column.name, true=never, false=exists)
 
 

@@ -122,7 +122,7 @@ def _too_long(node: exp.Expr) -> KeyholeError:
 def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
     left, right = bare(node.this), bare(node.expression)
     found = within.scope.membership(node) if operator == "=" else None
-    if found is not None:  # of a row that finds nothing, the public side is NULL
+    if found is not None:  # for a row that finds no public row, the public column is NULL
         return Truth(found, NEVER, any_of((Not(found), *(IsNull(name) for name in columns(found)))), ALWAYS)
     if isinstance(right, exp.Any) or (isinstance(right, exp.Anonymous) and len(right.expressions) == 1):
         asked = quantifier(right)

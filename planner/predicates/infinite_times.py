@@ -26,7 +26,7 @@ def written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:
     if isinstance(node, exp.Column) or not isinstance(derived, Derivation):
         return None
     if derived.function == "extract" and derived.part != "year":
-        return None  # of an infinite time PostgreSQL's own is NULL
+        return None  # PostgreSQL itself gives NULL for this part of an infinite time
     return scope.table.column(derived.column)
 
 

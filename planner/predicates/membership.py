@@ -6,7 +6,7 @@ from typing import cast as typed
 from sqlglot import exp
 
 from planner.catalog.model import SqlType
-from planner.parser.tree import bare, write_node
+from planner.parser.tree import bare, contains, write_node
 from planner.predicates.column_comparison import is_real, rounded_to_real
 from planner.predicates.comparison import rows_equal, sides_compared
 from planner.predicates.refusals import subquery_inside, unlisted_refusal
@@ -40,7 +40,7 @@ def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowS
         truths = [constants_compared(value, operator, item, left) for item in found]
         return combine_truths((UNKNOWN if one is None else always(value=one) for one in truths), conjunction=every)
     compared = operand(left, within)
-    if is_real(compared.column) and array.find(exp.Parameter) is not None:
+    if is_real(compared.column) and contains(array, exp.Parameter):
         raise unlisted_refusal(
             array,
             f'an array for column "{compared.column.name}" of type real is written out',
@@ -166,7 +166,7 @@ def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) 
     value = within.constant(item)
     if members_ < 2 or value is None or not is_real(found.column):
         return value
-    if item.find(exp.Cast, exp.Parameter) is not None:
+    if contains(item, exp.Cast, exp.Parameter):
         raise unlisted_refusal(
             item,
             f'a list on column "{found.column.name}" of type real holds plain numbers alone',

@@ -9,7 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.model import SqlType
-from planner.parser.tree import bare
+from planner.parser.tree import bare, contains
 from planner.predicates.infinite_times import written_term
 from planner.predicates.refusals import no_term, subquery_inside, unlisted_refusal
 from planner.predicates.row_scope import RowScope
@@ -85,7 +85,7 @@ def _arithmetic(node: exp.Add | exp.Sub | exp.Mul, within: RowScope) -> ColumnTe
     by = number(by.text, constant) if isinstance(by, Untyped) else by
     if not inner.exact or not isinstance(by, Number):
         return None
-    if not by.integral and constant.find(exp.Cast, exp.Parameter) is not None:
+    if not by.integral and contains(constant, exp.Cast, exp.Parameter):
         return None  # it may be a double, with which PostgreSQL would round
     if isinstance(node, exp.Mul):
         return scaled_term(inner, by)

@@ -33,6 +33,7 @@ epsilon_per_unit = 900
 
 [tables.edge]
 privacy_unit = "row"
+refresh = "static"
 
 [tables.edge.columns.bucket]
 key = {{ range = [1, {KEYS}] }}
@@ -41,6 +42,7 @@ key = {{ range = [1, {KEYS}] }}
 
 [tables.visits]
 privacy_unit = "row"
+refresh = "static"
 
 [tables.visits.columns.room]
 key = {{ values_from = "rooms.room" }}

@@ -8,10 +8,11 @@ import pytest
 
 from tests.worlds import shop
 from tests.worlds.house import House, opened, unchanged, write_policy
+from tests.worlds.wards import EXPLAINED
 
 REFUSED = [
     ("KH101", "SELECT store, count(*) FROM sales GROUP BY store HAVING count(*) > 10"),
-    ("KH103", "SELECT store FROM sales"),
+    ("KH103", "SELECT note FROM sales"),
     ("KH103", "SELECT DISTINCT store FROM sales WHERE quantity > 3"),
     ("KH204", "SELECT store FROM sales GROUP BY store HAVING stddev(amount) / 2 + 1 > 10"),
     ("KH107", "SELECT store FROM sales, stores GROUP BY store HAVING count(*) > 10"),
@@ -130,20 +131,6 @@ def test_every_hint_of_a_refusal_for_budget_works_as_it_stands(poor: House) -> N
             events = poor.events
             connection.execute(refused)
             assert poor.events == events + 2
-
-
-EXPLAINED = {
-    "formula",
-    "minimised",
-    "prime_implicants",
-    "functionals",
-    "keys",
-    "mechanism",
-    "worst_case_epsilon",
-    "compared",
-    "sql",
-    "warnings",
-}
 
 
 def test_explain_costs_nothing_in_both_forms(house: House) -> None:

@@ -35,6 +35,7 @@ database = "shop"
 
 [tables.stays]
 privacy_unit = "patient_id"
+refresh = "static"
 max_groups_per_unit = 1
 rows_per_unit = 1
 

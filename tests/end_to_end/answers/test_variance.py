@@ -208,6 +208,7 @@ epsilon_per_unit = 900
 
 [tables.edge]
 privacy_unit = "row"
+refresh = "static"
 
 [tables.edge.columns.bucket]
 key = {{ range = [1, {BUCKETS}] }}
@@ -220,6 +221,7 @@ grid = 0.5
 
 [tables.stays]
 privacy_unit = "row"
+refresh = "static"
 
 [tables.stays.columns.ward]
 key = {{ values = ["mixed", "alike"] }}

@@ -28,8 +28,7 @@ from proxy.service.data_versions import data_version
 from proxy.service.service import OWNER
 from tests.planner.asked import TODAY
 from tests.planner.spec import pairs
-from tests.worlds.people import LABS, PATIENTS, people
-from tests.worlds.stays import STAYS
+from tests.worlds.stays import LABS, PATIENTS, STAYS, people
 
 JOINED = "SELECT {} FROM stays s JOIN patients p USING (patient_id) GROUP BY {} HAVING count(*) > 100"
 

@@ -1,12 +1,13 @@
 """The range of what one row can add: no row leaves it, and it is reached where terms are of the same rows."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Value
+from planner.catalog.model import Column, Lookup, SqlType, Value
 from planner.functionals.row_range import MOST_CONDITIONS, not_true, row_range, row_range_without
 from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Not, Or, Within, evaluate
 from planner.question.model import Term
@@ -111,3 +112,24 @@ def test_a_sum_adds_nothing_where_its_column_is_null() -> None:
     values = Or((Or((Compare("insured", "=", False), IsNull("insured"))), And((insured, Not(IsNull("cost"))))))
     terms = [Term(1, "cost", insured, 1)]
     assert row_range_without(terms, column=None, condition=values, ranges=RANGES, table=VISITS) == (0, 0)
+
+
+BEDS = Column("beds", SqlType.INTEGER, "integer", derivation=Lookup("ward", "wards name beds", (("A", 3), ("B", 40))))
+JOINED = replace(VISITS, columns=(*VISITS.columns, BEDS))
+FOUND: tuple[Condition, Condition] = (Not(IsNull("beds")), Within("ward", ("A", "B")))
+
+
+@pytest.mark.parametrize("found", FOUND)
+@pytest.mark.parametrize("ward", ["A", "B", "C", None])
+@pytest.mark.parametrize("age", [None, 0, 66, 110])
+def test_a_looked_up_column_has_a_value_where_it_is_found(found: Condition, ward: str | None, age: int | None) -> None:
+    """Planning says it by the column, rewriting by what it is looked up by: sensitivities of both have to agree."""
+    over = Compare("age", ">", 65)
+    terms = [Term(1, "age", And((over, found)), 1), Term(-1, "beds", And((over, Not(IsNull("age")))), 1)]
+    ranges = {"age": (0, 110), "beds": (3, 40)}
+    low, high = row_range(terms, ranges=ranges, table=JOINED)
+    assert (low, high) == (-40, 107)
+    row: Row = {"age": age, "ward": ward, "beds": {"A": 3, "B": 40}.get(ward or "")}
+    assert low <= added(terms, row) <= high
+    absent = [Term(1, "age", over, 1), Term(-1, "beds", over, 1)]
+    assert row_range(absent, ranges=ranges, table=JOINED) == (0, 110)

@@ -1,0 +1,150 @@
+"""Comparisons of linear expressions of aggregates, with constants or with each other: as one sum against zero."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import Aggregate, GroupScope
+from planner.aggregates.arithmetic import Linear, least_per_row, linear, not_linear, same_rows
+from planner.aggregates.comparison import FAILS, Comparison, Having, Slack
+from planner.aggregates.key_thresholds import is_public, key_numbers, mean_less
+from planner.aggregates.refusals import (
+    compared_with_itself,
+    divides_integers,
+    mean_against_keys,
+    true_without_values,
+)
+from planner.aggregates.row_expression import Arithmetic, Part
+from planner.errors import KeyholeError
+from planner.parser.tree import position, write_node
+from planner.question.model import Measure
+from planner.values.decimals import decimal
+from planner.values.operators import COMPARISONS, FLIPPED
+
+_ALONE = (Measure.UNITS, Measure.VALUES)
+
+
+def linear_comparison(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
+    """`left operator right`, both linear, or a mean against a threshold of each group's own. Raises KH204, KH208."""
+    mean = mean_less(left, right) if is_public(right, within) else None
+    if mean is not None:
+        return _compare_mean_with_own(mean, left, operator, right, node, within)
+    first, second = linear(left, within), linear(right, within)
+    if first is None or second is None:
+        return FAILS
+    if (first.missing is not None and second.summands) or second.missing is not None:
+        raise not_linear(node)
+    return compare_with_zero(first.plus(second, Fraction(-1)), operator, node, position(left), within)
+
+
+def multiply_out(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr]:
+    """`x / n op t` as `x op t * n`, where n is a positive number that a key determines. Raises KH204."""
+    above, (below, arithmetic) = linear(left.this, within), key_numbers(left.expression, within)
+    if not all(number > 0 for number in below.known):
+        raise KeyholeError(
+            "KH204",
+            f"{below.text} is not positive for every group, so nothing can be divided by it",
+            hint=f"Leave the others out: WHERE {' AND '.join(f'{column} > 0' for column in below.columns)}",
+            position=position(left),
+        )
+    if above is not None and max(above.arithmetic, arithmetic) is Arithmetic.INTEGER:
+        raise divides_integers(left)
+    return left.this, exp.Mul(this=_factor(right), expression=_factor(left.expression))
+
+
+def _factor(node: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=node.copy()) if isinstance(node, exp.Binary) else node.copy()
+
+
+def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int | None, within: GroupScope) -> Having:
+    """`difference operator 0`, for the comparison at `node` and a message's position `at`. Raises KH204."""
+    if not difference.summands or not difference.summands[0][1]:
+        raise compared_with_itself(node)
+    first, scale = difference.summands[0]
+    if first.per and first.function != "avg" and len(difference.summands) == 1:
+        scale = Fraction(1 if scale > 0 else -1)  # a ratio in percent keeps its unit
+    operator = operator if scale > 0 else FLIPPED[operator]
+    threshold = -difference.constant / scale
+    own = None if difference.own is None else difference.own.times(-1 / scale).shift(threshold)
+    summands = tuple((found, coefficient / scale) for found, coefficient in difference.summands if coefficient)
+    per = _common_per(summands, node, within)
+    if any(found.measure in _ALONE for found, _ in summands) and len(summands) > 1:
+        raise not_linear(node)
+    if own is not None and (per or difference.missing is not None):
+        raise mean_against_keys(node)
+    parts = [
+        Part(coefficient * part.coefficient, part.column, part.condition, part.power)
+        for found, coefficient in summands
+        for part in found.parts
+    ]
+    parts += [Part(-threshold * part.coefficient, part.column, part.condition, part.power) for part in per]
+    values = dict.fromkeys(value for found, _ in summands for value in found.values)
+    left = Linear(summands, Fraction(0), difference.arithmetic).text
+    if difference.missing is not None:
+        passes = COMPARISONS[operator](difference.missing / scale, 0)
+        if passes and not (per and COMPARISONS[operator](0, 0)):
+            raise true_without_values(node)
+        values = {} if passes else values
+    if own is not None:
+        values |= dict.fromkeys(own.present)
+    return Comparison(
+        text=f"{left} {operator} {decimal(threshold) if own is None else own.text}",
+        left=left,
+        names=(left, *summands[0][0].names),
+        measure=summands[0][0].measure if summands[0][0].measure in _ALONE else Measure.TOTAL,
+        parts=tuple(parts),
+        operator=operator,
+        at=Fraction(0) if per else threshold,
+        threshold=threshold,
+        origin=threshold if per else Fraction(0),
+        per_row=least_per_row(per) if per else None,
+        values=tuple(values),
+        slack=Slack.THRESHOLD,
+        position=at,
+        own=own,
+    )
+
+
+def _compare_mean_with_own(
+    mean: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
+) -> Having:
+    """A mean against a threshold that a key determines: the mean of what the rows have less it, against 0.
+
+    A percentage is one of the least threshold in absolute value, as it is for sums.
+    """
+    own, _ = key_numbers(right, within)
+    less, plain = linear(mean, within), linear(left, within)
+    if less is None or plain is None or not own.known:
+        return FAILS
+    made = compare_with_zero(less, operator, node, position(left), within)
+    if not isinstance(made, Comparison):
+        return made
+    least, most = min(own.known), max(own.known)
+    shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
+    return replace(
+        made,
+        text=f"{plain.text} {made.operator} {own.text} ({shown})",
+        left=f"{plain.text} - {f'({own.text})' if ' ' in own.text else own.text}",
+        names=(plain.text, *plain.summands[0][0].names),
+        threshold=min(map(abs, own.known)),
+    )
+
+
+def _common_per(
+    summands: tuple[tuple[Aggregate, Fraction], ...], node: exp.Expr, within: GroupScope
+) -> tuple[Part, ...]:
+    """What all summands are divided by; nothing if none is. Raises KH204 where they differ."""
+    found = [one.per for one, _ in summands]
+    first = found[0]
+    if all(not per for per in found):
+        return ()
+    if all(per and same_rows(first, per, within) for per in found):
+        return first
+    raise KeyholeError(
+        "KH204",
+        f"{write_node(node)[:80]} compares means or ratios over different rows",
+        detail="Two means can be compared by their sums only where both are over the same rows.",
+        hint="Add the same FILTER (WHERE x IS NOT NULL AND y IS NOT NULL) to both, or ask one atom each.",
+        position=position(node),
+    )

@@ -1,0 +1,355 @@
+"""What a question's tables, joins and subqueries may not be, and what to ask instead."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+
+from planner.catalog.model import Catalog, Column, PublicTable, Table
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.tree import bare, position, write_node
+
+APART = (
+    "Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) "
+    "q JOIN public_table ..."
+)
+_VIEW = (
+    "Ask the owner to expose a view of the source that joins them, or ask two questions and join their keys: "
+    "SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) a "
+    "JOIN (SELECT key FROM ... GROUP BY key HAVING ...) b ON ..."
+)
+_OWN_ROWS = "A question's rows are those of its private table."
+_ONE_EQUALITY = "A public table is joined by equality with one of its columns, unique and not NULL."
+
+
+def _from_refusal(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
+    """KH107 at a place in FROM."""
+    return KeyholeError("KH107", message, detail=detail, hint=hint, position=position(node))
+
+
+def no_table(node: exp.Expr) -> KeyholeError:
+    """KH107 for a subquery or function among the tables of FROM."""
+    return _from_refusal("a question joins tables, without subqueries or functions", node)
+
+
+def renamed_columns(node: exp.Expr) -> KeyholeError:
+    """KH107 for `t (a, b)` in FROM."""
+    return _from_refusal("column aliases of a joined table are not supported", node, hint="Leave them out.")
+
+
+def same_alias(alias: str, node: exp.Expr) -> KeyholeError:
+    """KH107 for two tables of one name."""
+    return _from_refusal(f'the table name "{alias}" is used twice', node, hint="Give each table an alias.")
+
+
+def more_than_one_equality(node: exp.Expr) -> KeyholeError:
+    """KH107 for what LEFT JOIN ... ON says beside one equality."""
+    return _from_refusal(
+        "LEFT JOIN is supported ON one equality",
+        node,
+        hint="Move other conditions on public columns into WHERE or FILTER.",
+    )
+
+
+def natural_join(node: exp.Expr) -> KeyholeError:
+    """KH107 for a join whose columns follow from the tables."""
+    return _from_refusal("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
+
+
+def unsupported_join(kind: str, node: exp.Expr) -> KeyholeError:
+    """KH107 for RIGHT JOIN, FULL JOIN and the like; `kind` is empty where PostgreSQL has no such join."""
+    return _from_refusal(
+        f"{kind or 'this'} JOIN is not supported in a question",
+        node,
+        detail=_OWN_ROWS,
+        hint="Write JOIN or LEFT JOIN, the private table first.",
+    )
+
+
+def left_join_of_private(node: exp.Expr) -> KeyholeError:
+    """KH107 for a LEFT JOIN between private tables."""
+    return _from_refusal(
+        "LEFT JOIN of private tables is not supported in a question",
+        node,
+        detail="Private tables are joined on their privacy unit: only units with rows in both count.",
+        hint="Write JOIN.",
+    )
+
+
+def private_on_the_right(node: exp.Expr) -> KeyholeError:
+    """KH107 for a LEFT JOIN that could leave the private rows out."""
+    return _from_refusal(
+        "LEFT JOIN needs the private table on its left",
+        node,
+        detail=_OWN_ROWS,
+        hint="Write FROM the private table LEFT JOIN the public one, or JOIN.",
+    )
+
+
+def with_query_joined(called: str, node: exp.Expr) -> KeyholeError:
+    """KH107 for the name of a WITH query in FROM."""
+    return _from_refusal(
+        f'"{called}" is a WITH query here, not a table', node, hint=f"Rename it, or write public.{called}."
+    )
+
+
+def no_public_table(called: str, node: exp.Expr) -> KeyholeError:
+    """KH107 for a table of which Keyhole holds no pinned copy."""
+    return _from_refusal(f'"{called}" is not a public table', node)
+
+
+def too_many_rows(public: PublicTable, node: exp.Expr, *, most_rows: int) -> KeyholeError:
+    """KH213 for a public table that would make a question too large."""
+    return KeyholeError(
+        "KH213",
+        f'the public table "{public.name}" has {len(public.rows):,} rows; the most in a question is {most_rows:,}',
+        hint=APART,
+        position=position(node),
+    )
+
+
+def ambiguous_using(called: str, node: exp.Expr) -> KeyholeError:
+    """KH201 for a name in USING that one side has not, or has twice."""
+    return KeyholeError(
+        "KH201",
+        f'column "{called}" in USING is not one column on each side',
+        hint="Write JOIN ... ON an equality.",
+        position=position(node),
+    )
+
+
+def not_joined(alias: str, node: exp.Expr) -> KeyholeError:
+    """KH107 for a public table that no equality ties to the others."""
+    return _from_refusal(f'no equality joins "{alias}" to the table of the question', node, detail=_ONE_EQUALITY)
+
+
+def joined_by_several(*, at: int | None) -> KeyholeError:
+    """KH107 for a public table joined by more than one column of USING."""
+    return KeyholeError(
+        "KH107",
+        "USING joins a public table by more columns than one",
+        detail=_ONE_EQUALITY,
+        hint="Join the public table by one column.",
+        position=at,
+    )
+
+
+def unknown_join_column(public: PublicTable, column: str, *, at: int | None) -> KeyholeError:
+    """KH201 for a column that the public table has not."""
+    return KeyholeError(
+        "KH201",
+        f'the public table "{public.name}" has no column "{column}"',
+        detail=f"Its columns: {', '.join(column.name for column in public.columns)}.",
+        position=at,
+    )
+
+
+def joins_two_types(public: PublicTable, key: Column, base: Column, *, at: int | None) -> KeyholeError:
+    """KH107 for columns that PostgreSQL might compare, but not as one type."""
+    return KeyholeError(
+        "KH107",
+        f"{readable(public.name)}.{readable(key.name)} is of type {key.declared}, "
+        f'"{base.name}" of type {base.declared}: they do not join',
+        detail="Joined columns are of one type: text, integer, date, timestamp, boolean or uuid.",
+        hint="Ask the owner to expose one of them with the other's type.",
+        position=at,
+    )
+
+
+def could_count_twice(public: PublicTable, column: str, *, problem: str, at: int | None) -> KeyholeError:
+    """KH107 for a column of a public table that is not unique."""
+    return KeyholeError(
+        "KH107",
+        f"{readable(public.name)}.{readable(column)} {problem} in the pinned copy",
+        detail="A row of the question could be counted more than once.",
+        hint=f"Join {readable(public.name)} by a column that is unique and not NULL. " + APART,
+        position=at,
+    )
+
+
+def different_units(node: exp.Expr) -> KeyholeError:
+    """KH107 for private tables whose units are not known to be the same people."""
+    return _from_refusal(
+        "these private tables are not joined with each other in a question",
+        node,
+        detail="The owner does not say that their privacy units are the same: one unit could count for "
+        "many rows of the other table.",
+        hint=_VIEW,
+    )
+
+
+def joined_with_itself(table: Table, node: exp.Expr) -> KeyholeError:
+    """KH107 for a private table that stands in FROM twice."""
+    return _from_refusal(f'the private table "{table.name}" is not joined with itself', node, hint=_VIEW)
+
+
+def joins_capped(table: Table, node: exp.Expr) -> KeyholeError:
+    """KH107 for a private table of which only some rows count."""
+    return _from_refusal(
+        f'the private table "{table.name}" is not joined with other private tables',
+        node,
+        detail="Its bound chooses rows (max_rows_per_group), which the join would multiply.",
+        hint=_VIEW,
+    )
+
+
+def not_joined_on_unit(alias: str, other: str, node: exp.Expr, *, wanted: str) -> KeyholeError:
+    """KH107 for private tables joined on less than the privacy unit; `wanted` is the condition that joins them."""
+    return _from_refusal(
+        f'"{alias}" is not joined with "{other}" on the whole privacy unit',
+        node,
+        detail="Rows of one privacy unit would meet rows of others.",
+        hint=f"Write JOIN ... ON {wanted}.",
+    )
+
+
+def using_beside_unit(node: exp.Expr) -> KeyholeError:
+    """KH107 for a column in USING that both private tables have, and that is none of their unit."""
+    return _from_refusal(
+        "USING names a column that is not one of the privacy unit in both private tables",
+        node,
+        hint="Join private tables on the columns of their privacy unit alone.",
+    )
+
+
+def nested_too_deeply() -> KeyholeError:
+    """KH100 for a question that is too deep to be read."""
+    return KeyholeError("KH100", "the question is nested too deeply")
+
+
+def too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at: int | None) -> KeyholeError:
+    """KH210 for a question about more groups than the policy lets one question have."""
+    return KeyholeError(
+        "KH210",
+        f"the question has {groups:,} groups; the most is {catalog.max_keys:,}",
+        hint=f"Restrict the keys in WHERE, for example {keys[0].name} = ..., or group by fewer columns.",
+        position=at,
+    )
+
+
+def shows_more_than_keys(node: exp.Expr, message: str) -> KeyholeError:
+    """KH101 for what a select list or ORDER BY may not read."""
+    return KeyholeError(
+        "KH101",
+        message,
+        detail="A question shows its keys and constants.",
+        hint="Select the GROUP BY keys alone.",
+        position=position(node),
+    )
+
+
+def reads_rows_in_having(node: exp.Expr) -> KeyholeError:
+    """KH207 for a condition in HAVING that belongs to WHERE."""
+    return KeyholeError(
+        "KH207",
+        "a condition in HAVING reads an aggregate, or one key alone",
+        hint="Move conditions on rows to WHERE.",
+        position=position(node),
+    )
+
+
+def unit_query_refusal(message: str, node: exp.Expr, table: Table, *, detail: str | None = None) -> KeyholeError:
+    """KH110 with a question of the right form."""
+    return KeyholeError("KH110", message, detail=detail, hint=_example(table), position=position(node))
+
+
+def no_key(error: KeyholeError, table: Table) -> KeyholeError:
+    """The refusal of a question that groups by a unit or a total, with one that groups by a key."""
+    return KeyholeError(
+        error.code,
+        error.message,
+        detail="A question over a subquery per privacy unit groups by keys of the table with a public list of values.",
+        hint=_example(table),
+        position=error.position,
+    )
+
+
+def _example(table: Table) -> str:
+    """A question over a subquery per privacy unit, as the table allows one."""
+    keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
+    keys = keys[:1] or [column for column in table.columns if column.domain is not None][:1]
+    if not keys:
+        return "Ask the owner for a key with a public list of values."
+    key, called = readable(keys[0].name), readable(table.name)
+    if table.row_unit:
+        return f"SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) > 1000;"
+    groups = ", ".join(dict.fromkeys((key, *map(readable, table.unit))))
+    counted = table.row_cap is not None or table.rows_per_unit is not None
+    measure = next((column for column in table.columns if column.per_unit is not None), None)
+    total = "count(*)" if counted or measure is None else f"sum({readable(measure.name)})"
+    return (
+        f"SELECT {key} FROM (SELECT {groups}, {total} AS total FROM {called} GROUP BY {groups}) v "
+        f"WHERE total > 3 GROUP BY {key} HAVING count(*) > 100;"
+    )
+
+
+def row_is_unit(node: exp.Expr, table: Table) -> KeyholeError:
+    """KH110 for a subquery per unit over a table of which each row is one."""
+    return unit_query_refusal(
+        "each row is its own privacy unit here: there is nothing to add up per unit",
+        node,
+        table,
+        detail="A subquery may group by the privacy unit, so that each unit has one row per key.",
+    )
+
+
+def not_by_unit(group: exp.Expr, table: Table) -> KeyholeError:
+    """KH110 for a subquery that groups by no column of the unit."""
+    return unit_query_refusal(
+        f"the subquery does not group by the privacy unit ({', '.join(table.unit)})",
+        group,
+        table,
+        detail="So that each unit has one row per key, it groups by the keys and all columns of the unit.",
+    )
+
+
+def not_by_whole_unit(group: exp.Expr, table: Table, *, missing: Iterable[str]) -> KeyholeError:
+    """KH110 for a subquery that groups by some columns of the unit."""
+    return unit_query_refusal(
+        f"the subquery does not group by all columns of the privacy unit: {', '.join(missing)} is missing",
+        group,
+        table,
+        detail=f"The privacy unit is {table.unit_text}.",
+    )
+
+
+def not_by_its_groups(group: exp.Expr, table: Table, *, more: Iterable[str]) -> KeyholeError:
+    """KH110 for a subquery that groups by more than the question and the unit."""
+    return unit_query_refusal(
+        f"the subquery groups by {', '.join(more)}, the question does not",
+        group,
+        table,
+        detail="One privacy unit would have several rows in a group.",
+    )
+
+
+def shows_units(table: Table, node: exp.Expr, *, at: int | None) -> KeyholeError:
+    """KH103 for a subquery per unit that something else than a question reads."""
+    return KeyholeError(
+        "KH103",
+        f'the private table "{table.name}" is used outside a question',
+        detail="Of a privacy unit's totals nothing is shown; a question tells which groups cross a threshold.",
+        hint=_example(table),
+        position=position(node) or at,
+    )
+
+
+def joins_totals(node: exp.Expr) -> KeyholeError:
+    """KH110 for a join beside a subquery per unit."""
+    return KeyholeError(
+        "KH110",
+        "a question over a subquery per privacy unit has no joins",
+        hint="Put the question into a subquery and join its keys: SELECT ... FROM (<question>) q JOIN ...",
+        position=position(node),
+    )
+
+
+def no_total(node: exp.Expr, table: Table) -> KeyholeError:
+    """KH110 for an aggregate in a subquery per unit that is no count or sum."""
+    return unit_query_refusal(
+        f"{write_node(bare(node))[:80]} is not a total of one privacy unit",
+        node,
+        table,
+        detail="A total is count(*), count(x) or sum(x), each with FILTER. For max(x) > 5 ask count(*) FILTER "
+        "(WHERE x > 5) AS n and n > 0.",
+    )
