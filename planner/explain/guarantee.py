@@ -12,8 +12,16 @@ from planner.question.plan import Plan
 FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"
 
 
+def domain_sentence(plan: Plan) -> str:
+    """What a list of keys without a threshold is."""
+    names = ", ".join(plan.question.keys.names)
+    return f"public values of {names}, with rows or without: no data is read, and nothing is spent."
+
+
 def guarantee_sentence(plan: Plan) -> str:
     """What an answer promises, in one sentence for the NOTICE."""
+    if plan.question.lists_domain:
+        return domain_sentence(plan)
     if not plan.question.functionals:
         return "the condition does not depend on data: the answer is exact and nothing was spent."
     accuracy, calibration = plan.question.accuracy, plan.calibration

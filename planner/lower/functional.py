@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from planner.catalog.model import Table
+from planner.catalog.model import SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.row_range import row_range
 from planner.lower.dialects.grid import INT4, integer_type
@@ -176,6 +176,8 @@ class FunctionalSql:
         if column is None:
             return None
         whole = self.functional.measure is Measure.VALUES  # a stored measure holds the clipped value
+        if whole and self.row.table.column(column).sql_type is SqlType.TEXT:
+            return self.row.cut_text(column)
         return null_test_sql(replace(self.row, measures={}) if whole else self.row, self.row.table.column(column))
 
     def _when(self, expression: str) -> str:

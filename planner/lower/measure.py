@@ -14,12 +14,14 @@ References: docs/decisions/0002-rewriting.md (clip inside CASE, round explicitly
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.grid import INT8, Grid, integer_type
-from planner.lower.row import RowSql
+from planner.lower.dialects.model import Dialect
+from planner.lower.row import RowSql, compare_exactly
 from planner.values.sql_literals import decimal, double, integer
 
 
@@ -35,23 +37,25 @@ class RowValue:
 
 def row_value(row: RowSql, column: Column) -> RowValue:
     """The clipped and rounded value of a measure. Raises KH203 where bounds or grid are missing or too long."""
-    computed = _compute_measure(row, column)
+    computed = _compute_measure(row.dialect, row.column(column.name), column)
     stored = row.measures.get(column.name)
     return computed if stored is None else replace(computed, sql=stored, steps=1)
 
 
-def _compute_measure(row: RowSql, column: Column) -> RowValue:
+@lru_cache(maxsize=256)
+def _compute_measure(dialect: Dialect, expression: str, column: Column) -> RowValue:
+    """A function of the policy alone: every question on a table asks for the same few."""
     step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
     if column.bounds is None or step is None:
         raise KeyholeError("KH203", f'column "{column.name}" has no declared bounds or grid')
     grid = Grid(Fraction(step), Fraction(column.bounds[0]), Fraction(column.bounds[1]))
     match column.sql_type:
         case SqlType.INTEGER:
-            return _integer(row, column, grid)
+            return _integer(dialect, expression, column, grid)
         case SqlType.NUMERIC:
-            return _numeric(row, column, grid)
+            return _numeric(dialect, expression, column, grid)
         case SqlType.DOUBLE:
-            return _double(row, column, grid)
+            return _double(expression, grid)
         case _:
             raise KeyholeError("KH203", f'column "{column.name}" is not a number')
 
@@ -69,13 +73,12 @@ def null_test_sql(row: RowSql, column: Column) -> str:
     return expression
 
 
-def _clip_sql(row: RowSql, column: Column, grid: Grid, *, inside: str, unit: Fraction) -> str:
+def _clip_sql(dialect: Dialect, expression: str, column: Column, grid: Grid, *, inside: str, unit: Fraction) -> str:
     """`inside` where the exact column rounds to within its bounds, else the bound reached, in multiples of `unit`."""
-    expression = row.column(column.name)
-    above = row.compare_exactly(expression, column, ">=", (grid.high - Fraction(1, 2)) * grid.step)
-    below = row.compare_exactly(expression, column, "<", (grid.low + Fraction(1, 2)) * grid.step)
+    above = compare_exactly(dialect, expression, column, ">=", (grid.high - Fraction(1, 2)) * grid.step)
+    below = compare_exactly(dialect, expression, column, "<", (grid.low + Fraction(1, 2)) * grid.step)
     spelled_low, spelled_high = (_spell_number(value * unit) for value in (grid.low, grid.high))
-    nan = row.dialect.numeric_nan
+    nan = dialect.numeric_nan
     if column.sql_type is SqlType.NUMERIC and nan is not None:
         spelled_high = f"CASE WHEN {expression} <> {nan} THEN {spelled_high} END"
     return f"CASE WHEN {above} THEN {spelled_high} WHEN {below} THEN {spelled_low} ELSE {inside} END"
@@ -90,33 +93,33 @@ def _spell_number(value: Fraction) -> str:
     return decimal(value, scale=scale)
 
 
-def _integer(row: RowSql, column: Column, grid: Grid) -> RowValue:
-    p, q, x = grid.p, grid.q, row.column(column.name)
+def _integer(dialect: Dialect, x: str, column: Column, grid: Grid) -> RowValue:
+    p, q = grid.p, grid.q
     inside = x
     if grid.step != 1:
-        # the largest number that the division sees, so that it fits the type it is done in
+        # the largest number in the division: it has to fit the type in which the engine divides
         largest = 2 * q * max(abs(ceil(grid.lower)), abs(ceil(grid.upper)))
         largest += p * (2 * max(abs(grid.low), abs(grid.high)) + 2)
-        wide = "bigint" if largest < INT8 else row.dialect.huge_integer
+        wide = "bigint" if largest < INT8 else dialect.huge_integer
         if p == 1:
             inside = f"CAST({x} AS {wide}) * {q}"
         else:
-            inside = grid.round_doubled(f"CAST({x} AS {wide}) * {2 * q}", row.dialect.floor_quotient)
+            inside = grid.round_doubled(f"CAST({x} AS {wide}) * {2 * q}", dialect.floor_quotient)
         inside = grid.cast_to_range(inside)
-    return RowValue(_clip_sql(row, column, grid, inside=inside, unit=Fraction(1)), 1, grid.low, grid.high)
+    return RowValue(_clip_sql(dialect, x, column, grid, inside=inside, unit=Fraction(1)), 1, grid.low, grid.high)
 
 
-def _numeric(row: RowSql, column: Column, grid: Grid) -> RowValue:
-    made = row.dialect.rounded_numeric(row.column(column.name), column, grid)
-    clipped = _clip_sql(row, column, grid, inside=made.sql, unit=Fraction(1, made.steps))
+def _numeric(dialect: Dialect, x: str, column: Column, grid: Grid) -> RowValue:
+    made = dialect.rounded_numeric(x, column, grid)
+    clipped = _clip_sql(dialect, x, column, grid, inside=made.sql, unit=Fraction(1, made.steps))
     return RowValue(clipped, made.steps, grid.low, grid.high)
 
 
-def _double(row: RowSql, column: Column, grid: Grid) -> RowValue:
+def _double(expression: str, grid: Grid) -> RowValue:
     step, lower, upper = float(grid.step), float(grid.lower), float(grid.upper)
     # the same arithmetic as the engine's, so that rounding is monotone between exactly these two values
     low, high = floor(lower / step + 0.5), floor(upper / step + 0.5)
-    x = f"CAST({row.column(column.name)} AS double precision)"
+    x = f"CAST({expression} AS double precision)"
     quotient = x if step == 1 else f"{x} / {double(step)}"
     inside = f"CAST(floor({quotient} + {double(0.5)}) AS {integer_type(low, high)})"
     if step > 1:

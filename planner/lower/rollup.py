@@ -13,12 +13,16 @@ References: docs/decisions/0006-rollups.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
+from types import MappingProxyType
 
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Table
+from planner.catalog.model import Column, Table
 from planner.catalog.refresh import parse_refresh
+from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding, not_null
+from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.layout import group_by, indent_blocks, select, where
@@ -30,6 +34,7 @@ from planner.question.model import Measure, Question, UnitRows
 from planner.question.plan import Rollup
 
 _RELATION = "rolled"
+_TABLES = 32  # whose rollups are remembered as SQL, a few thousand characters each: what questions ask changes nothing
 
 
 def rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> Rollup | None:
@@ -66,27 +71,24 @@ def _may_keep(question: Question) -> bool:
 
 
 def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:
-    build = "\n".join(build_rollup(Bounding(row, _whole(question))))
-    name = question.table.name
-    return Rollup(
-        table=name,
-        name=sha256(f"{row.dialect.name}\n{name}\n{build}".encode()).hexdigest()[:24],
-        build=build,
-        indexed=COUNT,
-        sql="\n".join(lines),
-    )
+    # in an order of columns that does not depend on how GROUP BY is typed
+    columns = tuple(sorted(question.keys.columns, key=lambda column: column.name))
+    return replace(_rows_that_count(question.table, columns, row.dialect), sql="\n".join(lines))
+
+
+@lru_cache(maxsize=_TABLES)
+def _rows_that_count(table: Table, keys: tuple[Column, ...], dialect: Dialect) -> Rollup:
+    """The rollup of all keys of these columns, for no question yet."""
+    whole = KeySpace(columns=keys, values=tuple(column.domain or () for column in keys))
+    build = "\n".join(build_rollup(Bounding(RowSql(table=table, dialect=dialect), whole)))
+    named = sha256(f"{dialect.name}\n{table.name}\n{build}".encode()).hexdigest()[:24]
+    return Rollup(table=table.name, name=named, build=build, indexed=COUNT, sql="")
 
 
 def _spread(question: Question) -> bool:
     """Whether different values are counted where some units' totals are made apart from others'."""
     measures = {functional.measure for functional in question.functionals}
     return Measure.VALUES in measures and (question.table.row_cap is None or Measure.UNITS in measures)
-
-
-def _whole(question: Question) -> KeySpace:
-    """All keys, in an order of columns that does not depend on how GROUP BY is typed."""
-    columns = tuple(sorted(question.keys.columns, key=lambda column: column.name))
-    return KeySpace(columns=columns, values=tuple(column.domain or () for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,9 @@ class _Rolled:
     @staticmethod
     def of(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> "_Rolled":
         """The question's functionals, filter and own restriction of keys."""
-        table = _rolled_table(question.table)
-        measures = {column: name for column, (name, _) in stored_measures(row).items()}
-        bounded = RowSql(table=table, dialect=row.dialect, measures=measures)
+        stored = _rolled_row(question.table, row.dialect)
+        bounded = compute_conditions(stored, question.where, question.functionals, beside=[COUNT])
+        table = bounded.table
         asked = [] if question.where == ALWAYS else [bounded.holds(question.where)]
         for column, values in zip(question.keys.columns, question.keys.values, strict=True):
             if len(values) < len(column.domain or ()):
@@ -121,7 +123,8 @@ class _Rolled:
         sums = [
             f"{f.sum_rows(added=f.added_sql(), present=f.present())} AS t{i}" for i, f in enumerate(self.functionals)
         ]
-        return _step("totals", units + sums, _RELATION, [*conditions, *self.asked], len(units), closing=closing)
+        source = self.bounding.row.table.relation
+        return _step("totals", units + sums, source, [*conditions, *self.asked], len(units), closing=closing)
 
 
 def _answer_per_unit(question: Question, rows: UnitRows, rolled: _Rolled) -> list[str]:
@@ -149,7 +152,7 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
         totals = [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(light, sums, strict=True))]
         return [
             "-- the rows that count, summed per key",
-            *_step("scan", keys + totals, _RELATION, asked, len(keys)),
+            *_step("scan", keys + totals, bounded.table.relation, asked, len(keys)),
             "SELECT * FROM scan",
         ]
     limit = min([*limits, MOST - 1])
@@ -158,7 +161,7 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
         *_step(
             "light",
             keys + [f"{total} AS f{i}" for i, total in enumerate(sums)],
-            _RELATION,
+            bounded.table.relation,
             [f"{COUNT} <= {limit}", *asked],
             len(keys),
             closing="),",
@@ -189,7 +192,10 @@ def _step(
     return [f"{name} AS (", *body, closing]
 
 
-def _rolled_table(table: Table) -> Table:
-    """The rows that count as a table: what was derived is stored."""
+@lru_cache(maxsize=_TABLES)
+def _rolled_row(table: Table, dialect: Dialect) -> RowSql:
+    """The rows that count as a table: what was derived is stored, and so are measures, clipped and rounded."""
+    measures = {column: name for column, (name, _) in stored_measures(RowSql(table=table, dialect=dialect)).items()}
     columns = tuple(replace(column, derivation=None, determined=table.determines(column)) for column in table.columns)
-    return replace(table, relation=_RELATION, columns=columns)
+    rolled = replace(table, relation=_RELATION, columns=columns)
+    return RowSql(table=rolled, dialect=dialect, measures=MappingProxyType(measures))

@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table, Value
+from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect, ExactValues
-from planner.question.condition import Compare, Condition, IsNull, Leaf, Like, Within
+from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Within
+from planner.values.like import collapse_wildcards, only_lengths, split_at_percent
 from planner.values.sql_literals import (
     constant,
     decimal,
@@ -24,6 +27,7 @@ from planner.values.sql_literals import (
     type_name,
 )
 
+_UNHASHED = 8  # members of a list that PostgreSQL compares one by one, each by its length first
 _OPERATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _YEARS = {
     SqlType.DATE: "DATE '0001-01-01' AND DATE '9999-12-31'",
@@ -35,12 +39,14 @@ _YEARS = {
 class RowSql:
     """SQL over single rows of `table` in one dialect.
 
-    `measures` names the stored column that already holds a measure's clipped and rounded value, by the measure's name.
+    `measures` names the stored column that already holds a measure's clipped and rounded value, by the measure's name;
+    `conditions` the one that says whether a condition holds, TRUE or FALSE.
     """
 
     table: Table
     dialect: Dialect
     measures: Mapping[str, str] = field(default_factory=dict)
+    conditions: Mapping[Condition, str] = field(default_factory=dict)
 
     def column(self, name: str) -> str:
         """The value of an exposed column, as its declared type; text compares byte by byte."""
@@ -87,7 +93,13 @@ class RowSql:
         return f"CASE WHEN {base} BETWEEN {years} THEN CAST({value} AS {type_name(column)}) END"
 
     def holds(self, condition: Condition) -> str:
-        """A row condition, three-valued as in SQL."""
+        """A row condition, true where it is in SQL; where it is not, false or unknown."""
+        if self.conditions:
+            stored = self.conditions.get(condition)
+            if stored is not None:
+                return stored
+            if isinstance(condition, And):
+                return " AND ".join(f"({self.holds(part)})" for part in condition.conditions) or "TRUE"
 
         def every(parts: Sequence[str]) -> str:
             return " AND ".join(f"({part})" for part in parts) or "TRUE"
@@ -97,59 +109,97 @@ class RowSql:
 
         return condition.fold(self._test, negation=lambda inner: f"NOT ({inner})", every=every, some=some)
 
+    def compute(self, condition: Condition) -> str:
+        """Whether the condition holds, TRUE or FALSE, with every test in it computed whatever the others give.
+
+        AND and OR stop at what decides them, CASE at its first true WHEN; LEAST and GREATEST read all they are given.
+        """
+
+        def literal(test: Leaf | Not) -> str:
+            told = f"NOT ({self.holds(test.condition)})" if isinstance(test, Not) else self._test(test)
+            return f"COALESCE({told}, FALSE)"
+
+        def every(parts: Sequence[str]) -> str:
+            return parts[0] if len(parts) == 1 else f"LEAST({', '.join(parts)})" if parts else "TRUE"
+
+        def some(parts: Sequence[str]) -> str:
+            return parts[0] if len(parts) == 1 else f"GREATEST({', '.join(parts)})" if parts else "FALSE"
+
+        return condition.fold_literals(literal, every=every, some=some, wanted=True)
+
     def _test(self, leaf: Leaf) -> str:
         match leaf:
+            case Compare(name, operator, str() as value) if self._is_text(name):
+                cut = len(value) >= self.table.column(name).longest_text
+                expression = self.cut_text(name) if cut else self.column(name)
+                return self.compare(expression, self.table.column(name), operator, value)
             case Compare(name, operator, value):
                 return self.compare(self.column(name), self.table.column(name), operator, value)
+            case Within(name, values) if self._is_text(name):
+                return self._text_within(name, values)
             case Within(name, values):
                 return self.within(self.column(name), self.table.column(name), values)
             case Like(name, pattern):
-                escape = r" ESCAPE '\'" if "\\" in pattern else ""
-                return f"{self.column(name)} LIKE {text(pattern)}{escape}"
+                return self._matches(name, collapse_wildcards(pattern))
             case IsNull(name):
                 return f"({self.column(name)}) IS NULL"
+
+    def _is_text(self, name: str) -> bool:
+        return self.table.column(name).sql_type is SqlType.TEXT
+
+    def _matches(self, name: str, pattern: str) -> str:
+        """LIKE of a pattern without `_` behind a `%`; one that is not looked for reads as much of a text as it has."""
+        head, *behind = split_at_percent(pattern)
+        lengths = only_lengths(pattern)
+        if lengths is not None:
+            return f"length({self.cut_text(name)}) {'>=' if lengths[1] else '='} {lengths[0]}"
+        escape = r" ESCAPE '\'" if "\\" in pattern else ""
+        most = None if any(behind) else len(head) + 1
+        return f"{self.cut_text(name, most=most)} LIKE {text(pattern)}{escape}"
+
+    def cut_text(self, name: str, *, most: int | None = None) -> str:
+        """A text column as far as conditions see it, or up to `most` characters, where that is less and all that
+        counts."""
+        column, expression = self.table.column(name), self.column(name)
+        longest = column.longest_text
+        typed = text_limit(column.declared) if self.dialect.enforces_lengths else None
+        if most is not None and most <= longest:
+            longest = most
+            if not self.dialect.enforces_lengths:
+                return expression  # compared where it stands, as far as the pattern goes
+        if typed is not None and typed <= longest:
+            return expression
+        return f"left({expression}, {longest})"
+
+    def _text_within(self, name: str, values: tuple[Value, ...]) -> str:
+        """Text IN a list: a long list is hashed, and so would be the whole text, however long."""
+        column, texts = self.table.column(name), [str(value) for value in values]
+        expression = self.column(name)
+        if any(len(one) >= column.longest_text for one in texts):
+            expression = self.cut_text(name)
+        found = self.within(expression, column, values)
+        if len(texts) <= _UNHASHED:
+            return found
+        longest = max(len(one.encode("utf-8", "surrogatepass")) for one in texts)
+        return f"{self.dialect.byte_length}({expression}) <= {longest} AND {found}"
 
     def compare(self, expression: str, column: Column, operator: str, value: Value) -> str:
         """`expression operator value`, both of the column's type, NULL where the expression is."""
         if operator not in _OPERATORS:
             raise KeyholeError("KH205", "a comparison that is not on the allow-list")
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC) and not isinstance(value, str | bool):
-            return self.compare_exactly(expression, column, operator, _number(value))
+            return compare_exactly(self.dialect, expression, column, operator, _number(value))
         return f"{expression} {operator} {constant(value, column=column)}"
 
     def within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
         """`expression IN (values)`, NULL where the expression is."""
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC):
-            taken = self._exact_values(column)
+            taken = _exact_values(self.dialect, column)
             exact = [_number(value) for value in values]
             spelled = [_exact(value, scale=taken.scale) for value in exact if taken.holds(value)]
         else:
             spelled = [constant(value, column=column) for value in values]
         return f"{expression} IN ({', '.join(spelled)})" if spelled else f"{expression} <> {expression}"
-
-    def compare_exactly(self, expression: str, column: Column, operator: str, value: Fraction) -> str:
-        """The comparison of an integer or numeric column with any rational, moved to a value the column can take.
-
-        So no engine has to widen the column, which would be slow, and on DuckDB could fail on a long decimal.
-        """
-        always, never = f"{expression} = {expression}", f"{expression} <> {expression}"
-        taken = self._exact_values(column)
-        if operator in ("=", "<>") and not taken.holds(value):
-            return never if operator == "=" else always
-        if taken.scale is not None:
-            steps = value * 10**taken.scale
-            value = Fraction(floor(steps) if operator in (">", "<=") else ceil(steps), 10**taken.scale)
-        if taken.high is not None and value > taken.high:
-            return always if operator in ("<", "<=") else never
-        if taken.low is not None and value < taken.low:
-            return always if operator in (">", ">=") else never
-        return f"{expression} {operator} {_exact(value, scale=taken.scale)}"
-
-    def _exact_values(self, column: Column) -> ExactValues:
-        if column.sql_type is SqlType.INTEGER:
-            limit = integer_limit(column.declared)
-            return ExactValues(scale=0, low=Fraction(-limit - 1), high=Fraction(limit))
-        return self.dialect.exact_values(column.declared)
 
     def canonical(self, expression: str, column: Column) -> str:
         """A non-NULL value as text that is the same on every engine and never ambiguous when joined with '|'."""
@@ -160,6 +210,34 @@ class RowSql:
                 return self.dialect.canonical_numeric(expression, column.declared)
             case _:
                 return f"CAST({expression} AS text)"
+
+
+@lru_cache(maxsize=1024)
+def compare_exactly(dialect: Dialect, expression: str, column: Column, operator: str, value: Fraction) -> str:
+    """The comparison of an integer or numeric column with any rational, moved to a value the column can take.
+
+    So no engine has to widen the column, which would be slow, and on DuckDB could fail on a long decimal. Remembered: a
+    statement asks a filter's comparison once for each way that it adds up the rows.
+    """
+    always, never = f"{expression} = {expression}", f"{expression} <> {expression}"
+    taken = _exact_values(dialect, column)
+    if operator in ("=", "<>") and not taken.holds(value):
+        return never if operator == "=" else always
+    if taken.scale is not None:
+        steps = value * 10**taken.scale
+        value = Fraction(floor(steps) if operator in (">", "<=") else ceil(steps), 10**taken.scale)
+    if taken.high is not None and value > taken.high:
+        return always if operator in ("<", "<=") else never
+    if taken.low is not None and value < taken.low:
+        return always if operator in (">", ">=") else never
+    return f"{expression} {operator} {_exact(value, scale=taken.scale)}"
+
+
+def _exact_values(dialect: Dialect, column: Column) -> ExactValues:
+    if column.sql_type is SqlType.INTEGER:
+        limit = integer_limit(column.declared)
+        return ExactValues(scale=0, low=Fraction(-limit - 1), high=Fraction(limit))
+    return dialect.exact_values(column.declared)
 
 
 def _exact(value: Fraction, *, scale: int | None) -> str:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from mechanisms.formula import TRUE
 from planner.functionals.unit_rows import one_row
 from planner.lower.bounded_scan import BoundedScan
+from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
@@ -40,8 +41,9 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
     if question.per_unit is not None:
         return _rewrite_per_unit(question, question.per_unit, dialect)
     known = question.table
-    question = replace(question, table=join_lookups(join_members(known, dialect=dialect), dialect=dialect))
-    row = RowSql(table=question.table, dialect=dialect)
+    stored = RowSql(table=join_lookups(join_members(known, dialect=dialect), dialect=dialect), dialect=dialect)
+    row = compute_conditions(stored, question.where, question.functionals)
+    question = replace(question, table=row.table)
     functionals = [
         FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals
     ]
@@ -49,7 +51,11 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
         lines = _scan_rows(question, row, functionals)
     else:
         lines = BoundedScan(question, row, Bounding(row, question.keys), tuple(functionals)).lines()
-    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rollup(question, row, functionals))
+    return Rewritten(
+        dialect=dialect.name,
+        sql="\n".join(lines),
+        rollup=rollup(replace(question, table=stored.table), stored, functionals),
+    )
 
 
 def _scan_rows(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> list[str]:
@@ -78,13 +84,15 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
 
 def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> Rewritten:
     """The totals of each unit in each key, bounded as for any question, then the question over these."""
-    row = RowSql(table=rows.table, dialect=dialect)
+    needed = list_needed(rows)
+    stored = RowSql(table=rows.table, dialect=dialect)
+    row = compute_conditions(stored, rows.where, needed)
     found = one_row(Term(1, None, ALWAYS, 0))
     inner = replace(
         question,
-        table=rows.table,
+        table=row.table,
         where=rows.where,
-        functionals=(*list_needed(rows), found),
+        functionals=(*needed, found),
         formula=TRUE,
         per_unit=None,
     )
@@ -100,5 +108,6 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
         *relation(unit_columns(rows, bounded.bounding), source),
         *answer(question, rows, row, bounded.bounding),
     ]
-    rolled = rollup_per_unit(question, rows, totals=inner, row=row, functionals=needs)
+    totals = replace(inner, table=stored.table)
+    rolled = rollup_per_unit(question, rows, totals=totals, row=stored, functionals=needs)
     return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled)

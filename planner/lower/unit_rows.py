@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from planner.catalog.model import Column, SqlType, Table
 from planner.functionals.unit_rows import in_steps, rename_columns
+from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.functional import FunctionalSql
 from planner.lower.layout import group_by, indent_blocks, select, where
@@ -55,19 +56,17 @@ def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) 
 
     table = _stored_table(question.table, names, rows.totals)
     measures = {_alias(i): _alias(i) for i in range(len(rows.totals))}
-    units = RowSql(table=table, dialect=row.dialect, measures=measures)
     among = store_condition(question.where)
-    functionals = [
-        FunctionalSql.of(units, _over(made, names, store_condition), where=ALWAYS, among=among)
-        for made in question.functionals
-    ]
+    asked = [_over(made, names, store_condition) for made in question.functionals]
+    units = compute_conditions(RowSql(table=table, dialect=row.dialect, measures=measures), among, asked)
+    functionals = [FunctionalSql.of(units, made, where=ALWAYS, among=among) for made in asked]
     sums = [f.final(f.sum_rows(added=f.added_sql(), present=f.present())) for f in functionals]
     keys = [f"k{i}" for i in range(len(question.keys.columns))]
     kept = [] if question.where == ALWAYS else [units.holds(among)]
     return [
         "-- the units that the question asks for, summed per key",
         *select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),
-        f"FROM {RELATION}",
+        f"FROM {units.table.relation}",
         *where(kept),
         group_by(len(keys)),
     ]

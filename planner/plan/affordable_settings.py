@@ -10,7 +10,7 @@ from planner.plan.calibrate import choose_calibration
 from planner.plan.reduce import reduce_question
 from planner.question.model import Question
 
-_TENTHS = range(1, 1001)  # of a percent
+_TENTHS = range(1, 1001)  # tenths of a percent
 _RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n in range(1, 46)))
 
 OtherWay: TypeAlias = Callable[[Question, Calibration], bool]

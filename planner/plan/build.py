@@ -1,13 +1,9 @@
-"""From a question to its plan: reduce, calibrate, rewrite, compare. Public inputs alone, deterministic, no I/O."""
+"""From a question to its plan: reduce, calibrate, rewrite. Public inputs alone, deterministic, no I/O."""
 
 from collections.abc import Iterator
 from functools import lru_cache
-from types import MappingProxyType
 
 from mechanisms.formula import FALSE, TRUE, cuts
-from mechanisms.protocol import DecisionTask
-from mechanisms.registry import compare
-from mechanisms.threshold.joint_loss import all_at_once
 from planner.lower.dialects.model import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.calibrate import calibrate
@@ -49,7 +45,6 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         minimised=minimised,
         calibration=calibration,
         rewritten=_rewrite(reduced, dialect),
-        compared=_compare_published(question),
         fingerprint=fingerprint(reduced),
         warnings=(*question.warnings, *_warnings(question, minimised), *calibration.notes),
         sharing=sharing,
@@ -59,18 +54,6 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
 def _rewrite(question: Question, dialect: Dialect) -> Rewritten:
     """The SQL that is sent to the source; none where the condition does not depend on data."""
     return rewrite(question, dialect=dialect) if question.functionals else Rewritten(dialect=dialect.name, sql="")
-
-
-def _compare_published(question: Question) -> MappingProxyType[str, float]:
-    """What the published mechanisms would reserve for the formula as typed, for the same contract."""
-    task = DecisionTask(
-        formula=question.formula,
-        sensitivities=tuple(functional.sensitivity for functional in question.functionals),
-        exposures=all_at_once(len(question.functionals)),
-        fnr=question.accuracy.fnr,
-        fpr=question.accuracy.fpr,
-    )
-    return MappingProxyType(compare(task, question.formula))
 
 
 def _warnings(question: Question, minimised: Minimised) -> Iterator[str]:

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from mechanisms.formula import Cut, Formula
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Lookup, Table
+from planner.catalog.model import Column, Lookup, SqlType, Table
 from planner.functionals.identity import functional_identity, summed_identity
 from planner.functionals.per_key_offsets import LIMIT
 from planner.lower.contribution_bounds import exceeds_groups
@@ -149,6 +149,7 @@ def _column(column: Column) -> str:
     return (
         f"column {column.name!r} {column.declared!r} bounds={_range(column.bounds)} grid={column.grid}"
         f" per_unit={_range(column.per_unit)} derivation={source}"
+        f"{f' longest={column.longest_text}' if column.sql_type is SqlType.TEXT else ''}"
     )
 
 

@@ -43,4 +43,4 @@ def _renumber(formula: Formula, places: dict[int, int]) -> Formula:
 
 
 def _move(cut: Cut, places: dict[int, int]) -> Cut:
-    return replace(cut, functional=places[cut.functional])
+    return Cut(functional=places[cut.functional], cut=cut.cut, above=cut.above, tolerance=cut.tolerance)

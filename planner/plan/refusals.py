@@ -9,7 +9,7 @@ from mechanisms.registry import MECHANISMS
 from planner.errors import KeyholeError
 from planner.functionals.sensitivity import joint_sensitivity
 from planner.plan.task import decision_task
-from planner.question.model import Question
+from planner.question.model import Accuracy, Question
 
 _DOUBLINGS = 12  # of a tolerance, up to 2,048 steps: each try is a calibration, made only to word a hint
 
@@ -21,7 +21,7 @@ def unreachable(question: Question, refusal: Unachievable) -> KeyholeError:
         return KeyholeError(
             "KH303",
             f"mechanism {accuracy.mechanism} does not take this question: {refusal.reason}",
-            hint=f"SET keyhole.mechanism = '{refusal.instead}';",
+            hint=_other_mechanism(accuracy, refusal.instead),
         )
     return KeyholeError(
         "KH303",
@@ -30,6 +30,16 @@ def unreachable(question: Question, refusal: Unachievable) -> KeyholeError:
         f"tolerance {accuracy.tolerance}, mechanism {accuracy.mechanism}.",
         hint=_find_reachable(question),
     )
+
+
+def _other_mechanism(accuracy: Accuracy, wanted: str) -> str:
+    """How to ask with another mechanism: the wanted one if the policy allows it, else any that answers."""
+    if wanted in accuracy.allowed:
+        return f"SET keyhole.mechanism = '{wanted}';"
+    if accuracy.other_mechanism is None:
+        return f"Ask the owner to add {wanted} to [accuracy] mechanisms."
+    reset = "" if accuracy.most_positives is None else "  and  RESET keyhole.most_positives;"
+    return f"SET keyhole.mechanism = '{accuracy.other_mechanism}';{reset}"
 
 
 def _find_reachable(question: Question) -> str:

@@ -1,7 +1,10 @@
 """Noise that later questions can share, where it costs little more than noise that serves one threshold alone."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
+from mechanisms.keyhole.contract import tolerances
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
 from mechanisms.keyhole.one_shot import better_in_blocks, epsilon_on_sum
 from mechanisms.keyhole.progressive import Progressive
@@ -17,7 +20,12 @@ MOST_FOR_SHARING = 1.5
 
 
 def shareable(
-    mechanism: Mechanism, question: Question, joint: JointSensitivity, cheapest: Calibration
+    mechanism: Mechanism,
+    question: Question,
+    joint: JointSensitivity,
+    cheapest: Calibration,
+    *,
+    made: Mapping[frozenset[int], Calibration | None] = MappingProxyType({}),
 ) -> tuple[Calibration, Sharing | None]:
     """The calibration with noise on sums instead of blocks wherever that costs at most `MOST_FOR_SHARING` times as
     much, and what was given up for it; the cheapest itself and None where nothing is.
@@ -30,12 +38,15 @@ def shareable(
         question: minimised, as in a plan.
         joint: its joint sensitivity.
         cheapest: the sound calibration with the least worst case.
+        made: what its task comes to with noise on these blocks alone, where that was calibrated before.
     """
     in_blocks = frozenset(index for index, test in enumerate(cheapest.tests) if test.block > 1)
     if not in_blocks or not _can_be_read_again(mechanism, question):
         return cheapest, None
     kept = in_blocks & (_list_unread(question) | better_in_blocks(cheapest, by=MOST_FOR_SHARING))
-    found = _with_blocks(mechanism, cheapest.task, joint, kept) if kept < in_blocks else None
+    found = None
+    if kept < in_blocks:
+        found = made[kept] if kept in made else _with_blocks(mechanism, cheapest.task, joint, kept)
     if found is None or found.worst_case_epsilon > MOST_FOR_SHARING * cheapest.worst_case_epsilon:
         return cheapest, None
     return found, Sharing(functionals=in_blocks - kept, mechanism=mechanism.name, apart=cheapest.task)
@@ -60,29 +71,30 @@ def shareable_foreseen(
         return None
     if foreseen is None:
         return None
-    return _surely_shareable(mechanism, question, joint, foreseen) or shareable(
-        mechanism, question, joint, mechanism.calibrate_foreseen(foreseen)
-    )
-
-
-def _surely_shareable(
-    mechanism: Mechanism, question: Question, joint: JointSensitivity, foreseen: Foreseen
-) -> tuple[Calibration, Sharing] | None:
-    """The calibration that gives up blocks, None where it may be that none does."""
     in_blocks = frozenset(index for index, test in enumerate(foreseen.tests) if test is not None and test.block > 1)
+    kept = _foresee_kept(question, foreseen, in_blocks)
+    made: dict[frozenset[int], Calibration | None] = {}
+    if kept is not None and kept < in_blocks:
+        found = made[kept] = _with_blocks(mechanism, task, joint, kept)
+        if found is not None and found.worst_case_epsilon <= MOST_FOR_SHARING * foreseen.least_epsilon:
+            return found, Sharing(functionals=in_blocks - kept, mechanism=mechanism.name, apart=task)
+    return shareable(mechanism, question, joint, mechanism.calibrate_foreseen(foreseen), made=made)
+
+
+def _foresee_kept(question: Question, foreseen: Foreseen, in_blocks: frozenset[int]) -> frozenset[int] | None:
+    """The blocks that are not given up, None where that may depend on the tests."""
     kept = in_blocks & _list_unread(question)
+    sensitivities = foreseen.task.sensitivities
+    near = tolerances(foreseen.task.formula, len(sensitivities))
     for index in in_blocks - kept:
         test = foreseen.tests[index]
         assert test is not None
-        on_sum = epsilon_on_sum(foreseen.task, index, fnr=foreseen.fnr[index], fpr=foreseen.fpr[index])
+        on_sum = epsilon_on_sum(sensitivities[index], near[index], fnr=foreseen.fnr[index], fpr=foreseen.fpr[index])
         if on_sum > MOST_FOR_SHARING * test.most_epsilon:
             kept |= {index}
         elif on_sum > MOST_FOR_SHARING * test.least_epsilon:
             return None
-    found = _with_blocks(mechanism, foreseen.task, joint, kept) if kept < in_blocks else None
-    if found is None or found.worst_case_epsilon > MOST_FOR_SHARING * foreseen.least_epsilon:
-        return None
-    return found, Sharing(functionals=in_blocks - kept, mechanism=mechanism.name, apart=foreseen.task)
+    return kept
 
 
 def _list_unread(question: Question) -> frozenset[int]:

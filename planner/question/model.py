@@ -5,6 +5,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from mechanisms.formula import Formula
+from mechanisms.registry import BOUNDED, DEFAULT, DENYING, LIMITED
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Table
 from planner.question.condition import Condition
@@ -108,6 +109,7 @@ class Accuracy:
 
     `most_positives` is the limit of a sparse vector, `public_knowledge` the text for MiM; other mechanisms have none.
     `reuse` says whether noise may be shared with other questions; without, the cheapest noise for this one is chosen.
+    `allowed` are the mechanisms that hints may name: no part of what is asked.
     """
 
     fnr: float
@@ -118,6 +120,13 @@ class Accuracy:
     most_positives: int | None = None
     public_knowledge: str = ""
     reuse: bool = True
+    allowed: tuple[str, ...] = BOUNDED
+
+    @property
+    def other_mechanism(self) -> str | None:
+        """The allowed mechanism to ask with instead: one that always answers and needs no setting of its own."""
+        able = [name for name in self.allowed if name not in LIMITED | DENYING and name != self.mechanism]
+        return DEFAULT if DEFAULT in able else next(iter(able), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +162,7 @@ class UnitRows:
 class Question:
     """A decision query; `formula` is in negation normal form over `functionals`, as typed, with guards where needed.
 
+    If it `lists_domain`, it asks for the public values of its keys alone, and its formula is true for all of them.
     With `per_unit` its rows are one per privacy unit and key: `table` has their columns, whose row cap is that one row.
     """
 
@@ -165,6 +175,7 @@ class Question:
     accuracy: Accuracy
     warnings: tuple[str, ...]
     per_unit: UnitRows | None = None
+    lists_domain: bool = False
 
 
 def aggregate_text(functional: Functional) -> str:

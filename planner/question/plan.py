@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 from mechanisms.formula import Cut, Formula
 from mechanisms.protocol import Calibration, DecisionTask
-from mechanisms.registry import MECHANISMS
+from mechanisms.registry import MECHANISMS, compare
+from mechanisms.threshold.joint_loss import all_at_once
 from planner.question.model import Question
 
 
@@ -82,9 +84,8 @@ class Plan:
 
     `question` is what will be computed: the formula is `minimised.formula`, and only the functionals that it needs are
     left, in canonical order (the calibration, the SQL and the aggregates count them the same way). `asked` is the
-    question as the analyst put it. `compared` holds the worst-case epsilon of published mechanisms for the same
-    contract, by name. Equal fingerprints mean that one answer serves both, on the same data version. `sharing` is there
-    where noise that others can share was chosen although other noise would cost this question less.
+    question as the analyst put it. Equal fingerprints mean that one answer serves both, on the same data version.
+    `sharing` is there where noise that others can share was chosen although other noise would cost this question less.
     """
 
     asked: Question
@@ -92,7 +93,6 @@ class Plan:
     minimised: Minimised
     calibration: Calibration
     rewritten: Rewritten
-    compared: Mapping[str, float]
     fingerprint: str
     warnings: tuple[str, ...]
     sharing: Sharing | None = None
@@ -101,3 +101,22 @@ class Plan:
     def worst_case_epsilon(self) -> float:
         """The most that any single key can cost."""
         return self.calibration.worst_case_epsilon
+
+    @property
+    def compared(self) -> Mapping[str, float]:
+        """By name, what published mechanisms would reserve for the formula as typed and the same contract.
+
+        Calculated when it is first asked for: EXPLAIN and the demo show it, an answer does not need it.
+        """
+        asked = self.asked
+        sensitivities = tuple(functional.sensitivity for functional in asked.functionals)
+        return _compare_published(asked.formula, sensitivities, fnr=asked.accuracy.fnr, fpr=asked.accuracy.fpr)
+
+
+@lru_cache(maxsize=128)
+def _compare_published(
+    formula: Formula, sensitivities: tuple[int, ...], *, fnr: float, fpr: float
+) -> Mapping[str, float]:
+    exposures = all_at_once(len(sensitivities))
+    task = DecisionTask(formula=formula, sensitivities=sensitivities, exposures=exposures, fnr=fnr, fpr=fpr)
+    return MappingProxyType(compare(task, formula))

@@ -1,6 +1,7 @@
 """DuckDB: decimals of at most 38 digits that fail where they are too short, text whose collation it does not tell."""
 
 from fractions import Fraction
+from functools import lru_cache
 
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
@@ -8,7 +9,7 @@ from planner.lower.dialects.grid import Grid
 from planner.lower.dialects.model import Dialect, ExactValues, Rounded
 from planner.values.sql_literals import duckdb_numeric, type_name
 
-_MORE_THAN_ALL_GROUPS = 2**62  # rows that no step has, so that the LIMIT leaves out none
+_MORE_THAN_ALL_GROUPS = 2**62  # rows or groups that no step has, so that the LIMIT leaves out none
 _SHORT_DECIMAL = 10**18  # decimals of up to 18 digits are kept in 64 bits
 _LONGEST_DECIMAL = 10**38  # DuckDB's decimals have at most 38 digits
 _LARGEST_HUGEINT = 2**127  # the end of its 128 bits
@@ -20,6 +21,7 @@ def _stored_column(name: str, column: Column) -> str:
     return f'{cast} COLLATE "C"' if column.sql_type is SqlType.TEXT else cast
 
 
+@lru_cache(maxsize=256)
 def _exact_values(declared: str) -> ExactValues:
     precision, scale = duckdb_numeric(declared)
     limit = Fraction(10**precision - 1, 10**scale)
@@ -56,6 +58,10 @@ def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
     return Rounded(grid.cast_to_range(grid.round_doubled(f"CAST(floor({x} * {2 * q}) AS hugeint)", _floor_quotient)))
 
 
+def _without_statistics(name: str) -> str:
+    return f"LEAST({name}, NULL)"
+
+
 DUCKDB = Dialect(
     name="duckdb",
     huge_integer="hugeint",
@@ -64,6 +70,10 @@ DUCKDB = Dialect(
     numeric_nan=None,
     # MATERIALIZED alone does not stop DuckDB from moving a test into the step
     materialized_fence=f"LIMIT {_MORE_THAN_ALL_GROUPS}",
+    row_fence=f"LIMIT {_MORE_THAN_ALL_GROUPS}",
+    without_statistics=_without_statistics,
+    byte_length="strlen",
+    enforces_lengths=False,
     stored_column=_stored_column,
     exact_values=_exact_values,
     canonical_numeric=_canonical_numeric,

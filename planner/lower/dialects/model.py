@@ -53,6 +53,18 @@ class Dialect:
     materialized_fence: str | None
     """Ends a step that is materialized, where that word alone does not keep later tests out of the step."""
 
+    row_fence: str
+    """Ends a subquery of rows, so that what is asked of them further out is not asked inside."""
+
+    without_statistics: Callable[[str], str]
+    """A column as it is, of whose values the engine's optimizer knows nothing: it could leave out rows by them."""
+
+    byte_length: str
+    """The function that gives the bytes of a text without reading it."""
+
+    enforces_lengths: bool
+    """Whether a column of type `varchar(n)` holds no longer text."""
+
     stored_column: Callable[[str, Column], str]
     """The quoted name of a stored column as a value of its declared type; text compares byte by byte."""
 

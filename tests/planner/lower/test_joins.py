@@ -29,8 +29,7 @@ from planner.statements.settings import accuracy
 from proxy.pipeline.claim import groups_of_one_unit
 from tests.effort import rounds
 from tests.planner.asked import TODAY
-from tests.worlds.people import LABS, PATIENTS, people
-from tests.worlds.stays import STAYS
+from tests.worlds.stays import LABS, PATIENTS, STAYS, people
 
 Row: TypeAlias = dict[str, Any]
 Data: TypeAlias = dict[str, list[Row]]

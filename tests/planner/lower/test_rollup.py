@@ -10,9 +10,12 @@ from sqlglot import exp
 from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Table
+from planner.lower import rollup as rollups
+from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.rollup_build import build_rollup
 from planner.lower.scan import rewrite
 from planner.question.condition import Compare
 from planner.question.model import Functional, Question
@@ -46,6 +49,23 @@ def test_one_rollup_for_all_questions_with_these_keys(table: Table, dialect: Dia
     ]
     name = _rollup(asked, dialect).name
     assert {_rollup(other, dialect).name for other in others} == {name}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=attrgetter("name"))
+def test_what_a_rollup_holds_is_written_once_for_all_questions(
+    dialect: Dialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = replace(CLIPPED, seed=f"written once for {dialect.name}")
+    built = []
+
+    def build(bounding: Bounding) -> list[str]:
+        built.append(bounding)
+        return build_rollup(bounding)
+
+    monkeypatch.setattr(rollups, "build_rollup", build)
+    for asked in (_question(table), replace(_question(table, total(table=table)), where=Compare("amount", ">", 7))):
+        assert _rollup(asked, dialect).build == "\n".join(build_rollup(built[0]))
+    assert len(built) == 1
 
 
 def test_other_bounding_is_another_rollup() -> None:

@@ -20,6 +20,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan import build as planning
 from planner.plan.affordable_settings import smallest_fnr, smallest_tolerance
 from planner.plan.build import plan
+from planner.question import plan as planned
 from planner.question.condition import ALWAYS, Compare, evaluate
 from planner.question.model import Question
 from tests.planner.asked import asked as sql_question
@@ -184,6 +185,20 @@ def test_the_published_mechanisms_are_compared_on_the_formula_as_typed() -> None
     assert dict(made.compared) == compare(task, typed)
     assert set(made.compared) == {"naive", "probe"}
     assert made.worst_case_epsilon < made.compared["probe"] < made.compared["naive"]
+
+
+def test_published_mechanisms_are_calibrated_only_where_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    calibrated = []
+
+    def calibrate(task: DecisionTask, as_typed: Formula) -> dict[str, float]:
+        calibrated.append(as_typed)
+        return compare(task, as_typed)
+
+    monkeypatch.setattr(planned, "compare", calibrate)
+    made = plan(asked(above(0, 517, 51)), dialect=DUCKDB)
+    assert calibrated == []
+    assert made.compared == made.compared
+    assert calibrated == [made.asked.formula]
 
 
 def test_beyond_twelve_thresholds_the_plan_says_so() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from mechanisms.formula import AllOf, AnyOf
 from mechanisms.keyhole.progressive import Progressive
+from mechanisms.protocol import Calibration, DecisionTask, Foreseen
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build, calibrate
@@ -16,6 +17,7 @@ from planner.question.plan import Plan
 from tests.worlds.questions import ACCURACY, ROWS, above, average, question, total
 
 APART = replace(ACCURACY, reuse=False)
+PROGRESSIVE = replace(ACCURACY, mechanism="progressive")
 
 
 def sum_above(tolerance: int, *, accuracy: Accuracy = ACCURACY, refresh: str = "static") -> Question:
@@ -97,7 +99,8 @@ def test_bounds_decide_as_the_calibrations_would(
     tolerance: tuple[int, int], both: type[AllOf | AnyOf], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equal calibrations, and the same is told of what was given up, whether or not blocks were calibrated."""
-    asked = question(both((above(0, 5000, tolerance[0]), above(1, 0, tolerance[1]))), total(), average(65))
+    formula = both((above(0, 5000, tolerance[0]), above(1, 0, tolerance[1])))
+    asked = question(formula, total(), average(65), accuracy=PROGRESSIVE)
     foreseen = plan(asked, dialect=DUCKDB)
     build._plan.cache_clear()
     monkeypatch.setattr(calibrate, "shareable_foreseen", lambda *_: None)
@@ -110,4 +113,24 @@ def test_blocks_that_are_surely_given_up_are_not_calibrated(monkeypatch: pytest.
         raise AssertionError("calibrated in blocks")
 
     monkeypatch.setattr(Progressive, "calibrate_foreseen", refuse)
-    assert plan(sum_above(257), dialect=DUCKDB).sharing is not None
+    assert plan(sum_above(257, accuracy=PROGRESSIVE), dialect=DUCKDB).sharing is not None
+
+
+def test_what_was_calibrated_to_foresee_the_choice_is_not_calibrated_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the bounds tell which blocks would go, and only the cheapest calibration whether that is worth it."""
+    calibrated: list[DecisionTask] = []
+    foresee, calibrate_task = Progressive.foresee, Progressive.calibrate
+
+    def see_no_epsilon(self: Progressive, task: DecisionTask) -> Foreseen | None:
+        found = foresee(self, task)
+        return None if found is None else replace(found, least_epsilon=0.0)
+
+    def note(self: Progressive, task: DecisionTask) -> Calibration:
+        calibrated.append(task)
+        return calibrate_task(self, task)
+
+    monkeypatch.setattr(Progressive, "foresee", see_no_epsilon)
+    monkeypatch.setattr(Progressive, "calibrate", note)
+    made = plan(sum_above(259, accuracy=PROGRESSIVE), dialect=DUCKDB)
+    assert made.sharing is not None
+    assert len(calibrated) == 1

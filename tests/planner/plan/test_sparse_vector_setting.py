@@ -83,6 +83,22 @@ def test_what_does_not_fit_is_refused_with_hints_that_work(sql: str, settings: d
         assert with_settings(sql, after).worst_case_epsilon > 0
 
 
+@pytest.mark.parametrize(
+    ("allowed", "hint"),
+    [
+        (("svt", "svt_generalised"), "SET keyhole.mechanism = 'svt_generalised';"),
+        (("svt", "probe", "keyhole"), "SET keyhole.mechanism = 'keyhole';  and  RESET keyhole.most_positives;"),
+        (("svt", "tslm", "progressive"), "SET keyhole.mechanism = 'progressive';  and  RESET keyhole.most_positives;"),
+        (("svt", "probe"), "Ask the owner to add svt_generalised to [accuracy] mechanisms."),
+    ],
+)
+def test_a_hint_names_only_mechanisms_that_the_policy_allows(allowed: tuple[str, ...], hint: str) -> None:
+    strict = replace(retail(), defaults=replace(EVERY_MECHANISM, mechanism="svt", mechanisms=allowed))
+    with pytest.raises(KeyholeError, match="KH303") as refusal:
+        plan(asked(TWO, catalog=strict, mechanism="svt", most_positives="3"), dialect=DUCKDB)
+    assert refusal.value.hint == hint
+
+
 def test_an_unset_limit_is_none_whatever_its_spelling() -> None:
     for value in (None, "", "  "):
         assert accuracy({"keyhole.most_positives": value}, EVERY_MECHANISM).most_positives is None

@@ -1,0 +1,66 @@
+"""Dear conditions, computed for every row before anything else is asked of it.
+
+Guarantee: where a test of a question could cost more on one row than on another, every row of the table costs what all
+tests of the question cost on it: neither WHERE nor keys, joins, AND, OR or CASE spare a row anything. So who asks
+cannot choose whose row is dear. What is left are the differences between rows, up to the limit of `row_work.py`.
+
+PostgreSQL does not move conditions into a subquery that ends in OFFSET 0, and computes its columns as it reads.
+DuckDB does not move them below a LIMIT, and its optimizer, which leaves out what no row can satisfy by the least and
+greatest value of a column, does not see through LEAST. `tests/proxy/sources/test_work_of_a_row.py` asks both engines.
+
+References: docs/decisions/0017-timing.md.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+
+from planner.catalog.model import SqlType
+from planner.lower.layout import indent_blocks, select
+from planner.lower.row import RowSql
+from planner.question.condition import ALWAYS, Condition
+from planner.question.model import Functional
+from planner.question.row_work import are_dear
+from planner.values.sql_literals import identifier
+
+
+def compute_conditions(
+    row: RowSql, where: Condition, functionals: Iterable[Functional], *, beside: Iterable[str] = ()
+) -> RowSql:
+    """The same rows with a column for each condition of a question, where these are dear; else as they were.
+
+    Parameters:
+        beside: what the relation has besides the table's columns and measures.
+
+    Raises KH214 where a single row could cost more than any may.
+    """
+    found = (where, *(term.condition for functional in functionals for term in functional.terms))
+    conditions = tuple(dict.fromkeys(condition for condition in found if condition != ALWAYS))
+    if not are_dear(conditions, row.table):
+        return row
+    usable = (column for column in row.table.columns if column.sql_type is not SqlType.OTHER)
+    stored = (column.name for column in usable if column.derivation is None)
+    kept = [identifier(name) for name in dict.fromkeys((*stored, *row.measures.values(), *beside))]
+    names = dict(zip(conditions, _free_names(row), strict=False))
+    computed = [f"{row.compute(condition)} AS {name}" for condition, name in names.items()]
+    lines = [
+        "(",
+        "  -- every condition for every row, before any row is left out",
+        *indent_blocks(select(kept + computed), [f"FROM {_hide_values(row, kept)}", row.dialect.row_fence]),
+        ") AS computed",
+    ]
+    return replace(row, table=replace(row.table, relation="\n".join(lines)), conditions=names)
+
+
+def _hide_values(row: RowSql, names: list[str]) -> str:
+    """The relation with columns of whose values the engine's optimizer knows nothing beforehand."""
+    hidden = [row.dialect.without_statistics(name) for name in names]
+    if hidden == names:
+        return row.table.relation
+    columns = ", ".join(f"{sql} AS {name}" for sql, name in zip(hidden, names, strict=True))
+    return f"(SELECT {columns} FROM {row.table.relation}) AS stored"
+
+
+def _free_names(row: RowSql) -> Iterator[str]:
+    taken = {column.name.lower() for column in row.table.columns}
+    return (name for i in count() if (name := f"keyhole_c{i}") not in taken)

@@ -1,0 +1,111 @@
+"""What the conditions of a question may cost on a single row, whatever stands in it: counted before data is touched.
+
+Most tests cost the same on every row. A LIKE pattern with text behind a `%` does not: it is looked for at every place
+of a text, so that what it costs depends on the text, and who asks could choose a pattern that is dear on one person's
+row alone. So the work of all patterns on a row has a public limit. It is small enough that nobody can tell from the
+time of an answer how much of it one row took.
+
+| symbol | name | meaning |
+|---|---|---|
+| n | `Column.longest_text` | the characters of a text that conditions see |
+| m | bytes of a pattern's longest part between two `%` | what is compared at one place |
+| n m | `pattern_work` | comparisons of a byte: 100,000 take about .1 ms on PostgreSQL and DuckDB alike |
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from planner.catalog.model import Column, Table
+from planner.errors import KeyholeError
+from planner.question.condition import Condition, Like
+from planner.values.like import collapse_wildcards, split_at_percent
+
+MOST_PATTERN_WORK = 100_000
+"""Comparisons on one row: .1 ms, less than answers differ by themselves, and room for twenty words of ten letters in
+texts of 500 characters."""
+MOST_PATTERNS = 1_000  # different ones in one question
+MOST_PERCENTS = 100  # in one pattern: PostgreSQL calls itself once for each
+UNNOTICED_TESTS = 16
+"""That some rows may be spared: a microsecond or two together. Where DuckDB spares them to all rows of a table, as no
+value lies where they look, that is a part of what reading the rows takes."""
+_AS_MANY_TESTS = 5  # whose time a derived column takes
+
+
+def are_dear(conditions: Iterable[Condition], table: Table) -> bool:
+    """Whether computing the conditions on some rows and not on others could be told from the time that it takes.
+
+    Raises KH214 where one row could cost more than any may.
+    """
+    leaves = [leaf for condition in conditions for leaf in condition.leaves()]
+    patterns = dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Like))
+    by_column: dict[str, list[str]] = defaultdict(list)
+    for leaf in patterns:
+        by_column[leaf.column].append(leaf.pattern)
+    work = sum(pattern_work(found, table.column(name)) for name, found in by_column.items())
+    most_percents = max((leaf.pattern.count("%") for leaf in patterns), default=0)
+    if work > MOST_PATTERN_WORK or len(patterns) > MOST_PATTERNS or most_percents > MOST_PERCENTS:
+        raise _too_dear(work, [table.column(name) for name in by_column])
+    looked_for = any(is_looked_for(leaf.pattern) for leaf in patterns)
+    derived = sum(table.column(leaf.column).derivation is not None for leaf in leaves)
+    return looked_for or len(leaves) + _AS_MANY_TESTS * derived > UNNOTICED_TESTS
+
+
+def is_looked_for(pattern: str) -> bool:
+    """Whether a part of the pattern is looked for at every place of a text."""
+    return any(split_at_percent(collapse_wildcards(pattern))[1:])
+
+
+def pattern_work(patterns: Sequence[str], column: Column) -> int:
+    """The most comparisons of a byte that LIKE needs for these patterns on one text of the column.
+
+    Both engines look for the parts between two `%` one after the other, each from where the one before was found first,
+    so that at one place of a text one part of each pattern is compared.
+    """
+    fixed, floating = 0, 0
+    words: list[str] = []
+    for pattern in patterns:
+        head, *behind = split_at_percent(collapse_wildcards(pattern))
+        fixed += _bytes(head) + 1
+        parts = [part for part in behind if part]
+        if len(parts) == 1 and all(parts[0]):
+            words.append("".join(parts[0]))
+        else:
+            floating += max((_bytes(part) for part in parts), default=0)
+    return fixed + column.longest_text * (floating + _compared_at_one_place(words))
+
+
+def _bytes(part: Sequence[str]) -> int:
+    return sum(len(character.encode("utf-8", "surrogatepass")) or 1 for character in part)
+
+
+def _compared_at_one_place(words: list[str]) -> int:
+    """The most bytes that are compared until it is known of each word whether the text has it at one place.
+
+    Words with another beginning than the text's end there: of all spellings of a word, half with each letter.
+    """
+    most = 0
+    waiting = [(words, 0, 0)]
+    while waiting:
+        alike, place, before = waiting.pop()
+        following: dict[str, list[str]] = defaultdict(list)
+        for word in alike:
+            if len(word) > place:
+                following[word[place]].append(word)
+        size = max((len(letter.encode("utf-8", "surrogatepass")) for letter in following), default=0)
+        here = before + size * sum(map(len, following.values()))
+        most = max(most, here)
+        waiting += [(found, place + 1, here) for found in following.values()]
+    return most
+
+
+def _too_dear(work: int, columns: Sequence[Column]) -> KeyholeError:
+    read = ", ".join(f"{column.name} up to {column.longest_text:,} characters" for column in columns)
+    return KeyholeError(
+        "KH214",
+        f"the LIKE patterns of this question may need {work:,} comparisons on a single row",
+        detail=f"At most {MOST_PATTERN_WORK:,} are allowed, {MOST_PATTERNS:,} patterns, and {MOST_PERCENTS} % in one, "
+        f"so that nobody can tell one row by the time it takes. What stands behind a % is looked for at every place of "
+        f"a text; conditions see {read}.",
+        hint="Ask for fewer or shorter patterns, or let them begin with text: LIKE 'flu%'. The owner may declare a "
+        "smaller max_length.",
+    )
