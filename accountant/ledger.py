@@ -25,6 +25,7 @@ from accountant.store.attempts import Attempt
 from accountant.store.journal import Journal, events_of
 from accountant.store.store import LedgerStore
 from accountant.store.transaction import Transaction
+from accountant.verbs.exposures import Exposures
 from accountant.verbs.idempotency import Idempotency
 from accountant.verbs.in_flight import Repeated, Repetition
 from accountant.verbs.owner import Owner
@@ -41,7 +42,7 @@ NO_PATHS: Mapping[str, bytes] = MappingProxyType({})
 
 class Ledger:
     """One open ledger. Safe to share between threads; processes open their own. `owner` has the owner's verbs,
-    `idempotency` the requests that are answered once."""
+    `idempotency` the requests that are answered once, `exposures` what its tables are called in their source."""
 
     def __init__(
         self, journal: Journal, *, clock: Callable[[], datetime], knowledge: Knowledge = nothing_known
@@ -53,6 +54,7 @@ class Ledger:
         self._repetition = Repetition()
         self.owner = Owner(journal, clock=clock)
         self.idempotency = Idempotency(journal, clock=clock)
+        self.exposures = Exposures(journal, clock=clock)
 
     @classmethod
     def open(

@@ -11,24 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-import tenacity
-from alembic import command
-from alembic.config import Config
-from alembic.util import CommandError
 from sqlalchemy import event as engine_event
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from accountant.errors import LedgerUnavailable
 from accountant.store import tables
 from accountant.store.domain_cache import DomainCache
+from accountant.store.private_files import make_private_file
+from accountant.store.schema import migrate
 from accountant.store.transaction import Transaction
 
 # how long a question waits for the writer before it against how soon a writer that hangs is told of; set, not measured
 LOCK_TIMEOUT_MS = 30_000
 # the same for a PostgreSQL that does not answer at all
 CONNECT_TIMEOUT_S = 10
-# any number, the same for every version: openers queue on it before the tables exist.
-MIGRATION_LOCK = 0x4B6579686F6C65
 
 
 class LedgerStore:
@@ -48,7 +44,7 @@ class LedgerStore:
         with _translated():
             engine = _engine(url)
             try:
-                _migrate(engine)
+                migrate(engine)
             except BaseException:
                 engine.dispose()
                 raise
@@ -103,8 +99,10 @@ def _engine(url: str) -> sa.Engine:
         )
     if parsed.get_backend_name() != "sqlite":
         raise LedgerUnavailable(f"a ledger lives in SQLite or PostgreSQL, not in {parsed.get_backend_name()}")
-    if parsed.database in (None, "", ":memory:") or "mode" in parsed.query:
+    if not parsed.database or parsed.database == ":memory:" or "mode" in parsed.query:
         raise LedgerUnavailable("a ledger in memory would forget what was spent")
+    if not parsed.database.startswith("file:"):
+        make_private_file(Path(parsed.database))
     engine = sa.create_engine(parsed, connect_args={"timeout": LOCK_TIMEOUT_MS / 1000})
     engine_event.listen(engine, "connect", _prepare_sqlite)
     engine_event.listen(engine, "begin", _begin_sqlite)
@@ -127,29 +125,10 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql(connection.get_execution_options().get("keyhole_begin", "BEGIN IMMEDIATE"))
 
 
-@tenacity.retry(
-    retry=tenacity.retry_if_exception(
-        # two processes that create one file at once: the switch to WAL does not wait for the busy timeout
-        lambda error: isinstance(error, OperationalError) and "database is locked" in str(error.orig)
-    ),
-    wait=tenacity.wait_random(min=0.01, max=0.1),
-    stop=tenacity.stop_after_delay(10),
-    reraise=True,
-)
-def _migrate(engine: sa.Engine) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent.parent / "migrations").replace("%", "%%"))
-    with engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-
-
 @contextmanager
 def _translated() -> Iterator[None]:
     try:
         yield
-    except (SQLAlchemyError, CommandError, OSError) as error:
+    except (SQLAlchemyError, OSError) as error:
         # the driver's text may hold the address or statement values: only its kind is passed on
         raise LedgerUnavailable(f"the ledger's storage failed ({type(error).__name__})") from error

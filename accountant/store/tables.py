@@ -1,4 +1,4 @@
-"""The tables of a ledger as its queries name them; the migrations make them. `attempts` has one of its own."""
+"""The tables of a ledger as its queries name them; the migrations make them. Some have files of their own."""
 
 import sqlalchemy as sa
 

@@ -16,6 +16,7 @@ from accountant.model import PathState
 from accountant.store import tables
 from accountant.store.attempts import Attempts
 from accountant.store.domain_cache import DomainCache
+from accountant.store.relations import Relations
 
 # memory against round trips when the log is read; set, not measured
 READ_ROWS = 5_000
@@ -43,11 +44,12 @@ class Snapshot:
 
 class Transaction:
     """What can be done inside one transaction. `newest` is the id and hash of the last event it has seen or written,
-    `attempts` the requests that are answered once."""
+    `attempts` the requests that are answered once, `relations` what tables are called in their source."""
 
     def __init__(self, connection: sa.Connection, cache: DomainCache) -> None:
         self.newest = (0, GENESIS)
         self.attempts = Attempts(connection)
+        self.relations = Relations(connection)
         self._connection = connection
         self._cache = cache
 

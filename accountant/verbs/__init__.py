@@ -1,5 +1,5 @@
 """The ledger's verbs beside reserve, commit and release: what owners decide, requests that come twice,
-verification.
+verification, what tables are called in their source.
 
 May refuse: `LedgerMisuse`, `LedgerUnavailable`, `OtherRequest`, `Repeated`, `TooManyKeys`.
 May import: `store` and below.

@@ -15,7 +15,7 @@ class Fault(ValueError):
         self.hint = hint
 
 
-Faults: TypeAlias = Iterator[tuple[tuple[str, ...], Fault]]  # each with the dotted key where it shows
+Faults: TypeAlias = Iterator[tuple[tuple[str, ...], Fault]]  # each with the parts of the policy key that is at fault
 
 
 def nearest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str) -> str:

@@ -1,7 +1,7 @@
 """The key space of a question: the product of its keys' public domains, restricted by what WHERE says of keys."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from math import prod
@@ -32,7 +32,7 @@ class KeySpace:
     """Grouping columns in the question's order, each with the values it may take here (row-major product)."""
 
     columns: tuple[Column, ...]
-    values: tuple[tuple[Value, ...], ...]
+    values: tuple[tuple[Value, ...], ...] = field(hash=False)  # not hashed: there may be millions
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ Everything here is public.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
@@ -16,6 +16,10 @@ from mechanisms.registry import BOUNDED
 from planner.errors import KeyholeError
 
 Value: TypeAlias = str | int | bool | Decimal | date | datetime
+
+LONGEST_TEXT = 500
+"""Characters of a text that conditions see where the owner and the type say nothing: a comment, not a document. Longer
+ones leave room for fewer patterns in a question."""
 
 
 def _perhaps(name: str, known: list[str]) -> str | None:
@@ -58,7 +62,7 @@ class Lookup:
 
     column: str
     source: str
-    pairs: tuple[tuple[Value, Value | None], ...]
+    pairs: tuple[tuple[Value, Value | None], ...] = field(hash=False)  # not hashed: there may be many
     classes: bool = False
 
 
@@ -71,12 +75,13 @@ class Column:
     `prunable`: a range of it spares the source reading other rows; it decides how SQL is written, never what it means.
     `ledger`: what the ledger calls it, where that is not its name (of a looked-up column: what it is looked up by).
     `determined`: its privacy unit determines it, where SQL has it stored and no longer says how it is derived.
+    `max_length`: of a text, how many of its characters conditions and counts of different values see.
     """
 
     name: str
     sql_type: SqlType
     declared: str
-    domain: tuple[Value, ...] | None = None
+    domain: tuple[Value, ...] | None = field(default=None, hash=False)  # not hashed: there may be millions
     bounds: tuple[Decimal, Decimal] | None = None
     grid: Decimal | None = None
     per_unit: tuple[Decimal, Decimal] | None = None
@@ -86,6 +91,12 @@ class Column:
     comment: str | None = None
     ledger: str = ""
     determined: bool = False
+    max_length: int | None = None
+
+    @property
+    def longest_text(self) -> int:
+        """How many characters of a text conditions and counts of different values see: longer texts are cut."""
+        return LONGEST_TEXT if self.max_length is None else self.max_length
 
     @property
     def label(self) -> str:
@@ -201,13 +212,19 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class PublicTable:
-    """A public table, pinned: columns and rows are copied into the shadow."""
+    """A public table, pinned: columns and rows are copied into the shadow.
+
+    `required` are its columns without NULL, and `unique` those whose values differ, as the source insists and the
+    pinned rows have it.
+    """
 
     name: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value | None, ...], ...]
     digest: str
     comment: str | None = None
+    required: tuple[str, ...] = ()
+    unique: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +312,10 @@ class Analyst:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Everything public that answering needs. `digest` identifies the policy and the pinned data."""
+    """Everything public that answering needs. `digest` identifies the policy and the pinned data.
+
+    What was read is told at multiples of `release_every_ms` after reading began; at 0 at once.
+    """
 
     tables: tuple[Table, ...]
     public_tables: tuple[PublicTable, ...]
@@ -307,6 +327,7 @@ class Catalog:
     max_keys: int
     statement_timeout_ms: int
     digest: str
+    release_every_ms: int = 0
 
     def table(self, name: str) -> Table | None:
         """The private table of that name, if there is one."""

@@ -17,12 +17,16 @@ from planner.catalog.sql_types import SourceColumn, sql_type
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
-    """A copy of a public table, its rows sorted; `digest` is a sha256 in hex of columns and rows."""
+    """A copy of a public table, its rows sorted; `digest` is a sha256 in hex of columns and rows.
+
+    `unique` are the columns that the source keeps unique, each by itself.
+    """
 
     name: str
     columns: tuple[SourceColumn, ...]
     rows: tuple[tuple[Value | None, ...], ...]
     digest: str
+    unique: tuple[str, ...] = ()
 
     def values(self, column: str) -> tuple[Value | None, ...]:
         """One column's values, row by row. Raises a `Fault` (KH003) for a column that the table does not have."""
@@ -50,11 +54,15 @@ class PinnedDomain:
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """Everything pinned for one policy. `refreshes` says when each explicitly refreshed table was last declared new."""
+    """Everything pinned for one policy. `refreshes` says when each explicitly refreshed table was last declared new,
+    `relations` what each private table is called in the source, `states` in which data version each was seen first, and
+    in what state."""
 
     tables: tuple[PinnedTable, ...] = ()
     domains: tuple[PinnedDomain, ...] = ()
     refreshes: tuple[tuple[str, datetime], ...] = ()
+    relations: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    states: tuple[tuple[str, str, str], ...] = ()
 
     def table(self, name: str) -> PinnedTable | None:
         """The copy of a public table, if it was pinned."""
@@ -63,6 +71,14 @@ class Pins:
     def domain(self, table: str, column: str) -> PinnedDomain | None:
         """A column's confirmed domain, if it was pinned."""
         return next((pinned for pinned in self.domains if (pinned.table, pinned.column) == (table, column)), None)
+
+    def relation(self, table: str) -> tuple[str, ...] | None:
+        """The names that a private table has in the source, the lasting one first; None if it was never pinned."""
+        return dict(self.relations).get(table)
+
+    def state(self, table: str, version: str) -> str | None:
+        """The state in which a table was seen first in a data version."""
+        return next((state for name, seen, state in self.states if (name, seen) == (table, version)), None)
 
     def refresh(self, table: str, *, at: datetime) -> "Pins":
         """The same pins with `table` declared new at a moment in UTC."""

@@ -6,6 +6,10 @@ from datetime import UTC, datetime, time, timedelta
 
 from planner.catalog.fault import Fault
 
+CHOICES = (
+    'Say when its data change: "live" (at any time; nothing is used twice), "static" (never; you vouch for that), '
+    '"explicit" (when you run keyhole refresh), "hourly" or "daily 02:00" (UTC; then and at no other time).'
+)
 _DAILY = re.compile(r"daily\s+([01]\d|2[0-3]):([0-5]\d)")
 
 
@@ -37,5 +41,4 @@ def parse_refresh(text: str) -> Refresh:
         return Refresh(kind=text)
     if match := _DAILY.fullmatch(text):
         return Refresh(kind="daily", at=time(int(match[1]), int(match[2])))
-    hint = 'Write "static", "live", "explicit", "hourly" or "daily 02:00" (UTC).'
-    raise Fault("KH002", "is not a refresh that Keyhole knows", hint=hint)
+    raise Fault("KH002", "is not a refresh that Keyhole knows", hint=CHOICES)

@@ -47,6 +47,7 @@ _NAMES: dict[str, SqlType] = {
     "uuid": SqlType.UUID,
 }
 _MODIFIER = re.compile(r"\s*\(\s*-?\d+(\s*,\s*-?\d+)?\s*\)")
+_LENGTH = re.compile(r"\(\s*(\d+)\s*\)")
 _ZONED = re.compile(r"timestamp(\(\d+\))? with time zone|timestamptz(\(\d+\))?")
 
 
@@ -60,6 +61,12 @@ def sql_type(declared: str) -> SqlType:
     `OTHER` for everything else, `character(n)` included: its padding compares differently from engine to engine.
     """
     return _NAMES.get(_plain(declared), SqlType.OTHER)
+
+
+def text_limit(declared: str) -> int | None:
+    """How many characters a declared text type holds: n of `varchar(n)`; None where it does not say."""
+    found = _LENGTH.search(declared)
+    return None if found is None else int(found[1])
 
 
 def has_time_zone(declared: str) -> bool:

@@ -48,7 +48,7 @@ def _amount(text: str) -> Amount:
         number = Decimal(text.removesuffix("%").strip())
     except InvalidOperation:
         raise _refusal(f"keyhole.tolerance: {text[:40]!r} is neither a percentage nor a number") from None
-    exponent = number.as_tuple().exponent  # a letter for NaN and infinities
+    exponent = number.as_tuple().exponent  # for NaN and infinities this is a letter
     if not isinstance(exponent, int) or number < 0 or number.adjusted() > 18 or exponent < -18:
         raise _refusal(f"keyhole.tolerance: {text[:40]!r} is out of range")
     if percent and number > 100:

@@ -17,11 +17,13 @@ from planner.catalog.domains import encode_value
 from planner.catalog.fault import Fault
 from planner.catalog.model import Catalog, SqlType, Value
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table
+from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import compile_catalog, key_domains, relation
 from planner.policy.file import Policy
 from proxy.service.refusals import pins_differ, pins_edited
+from proxy.service.relations import Identities, check_pinned, identify_tables
 
 MAX_PUBLIC_ROWS = 1_000_000  # of a public table: its rows are held in memory, pinned, and copied into the shadow
 _FORMAT = 1  # of the pin file
@@ -36,8 +38,11 @@ class PinSource(Protocol):
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> Sequence[Sequence[object]]:
         """All rows of a public table. Raises KH006."""
 
-    def is_view(self, relation: str) -> bool:
-        """Whether the relation is computed from others."""
+    def identify(self, relation: str) -> RelationIdentity:
+        """What the relation is in the source's own catalog. Raises KH006."""
+
+    def state(self, relation: str) -> str:
+        """Another text once its data have moved. Raises KH006."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +79,23 @@ def source_schema(policy: Policy, source: PinSource) -> Mapping[str, tuple[Sourc
 
 
 def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
-    """The catalog on what is pinned already; for serving. Raises KH003 to KH007 and KH010."""
+    """The catalog on what is pinned already; for serving. Raises KH002 to KH007 and KH010."""
     pins = read_pins(pins_path(policy))
+    check_pinned(policy, identify_tables(policy, source), pins)
     return compile_catalog(policy, schema=source_schema(policy, source), pins=pins, directory=policy.directory)
 
 
 def pin(policy: Policy, source: PinSource, *, confirm: bool, now: datetime) -> Pinning:
     """Check a policy against the source, and pin.
 
-    What was never pinned is pinned. A public table or key domain that differs from what was pinned is refused with
-    KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
+    What was never pinned is pinned. A public table, key domain or relation that differs from what was pinned is refused
+    with KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
     """
     path = pins_path(policy)
     before = read_pins(path)
+    identities = identify_tables(policy, source)
     schema = source_schema(policy, source)
-    after = _take_pins(policy, source, schema, before, now)
+    after = _take_pins(policy, source, schema, identities, before, now)
     changes = differences(before, after)
     changed = [change for change in changes if change.kind == "changed"]
     if changed and not confirm:
@@ -115,11 +122,21 @@ def _take_pins(
     policy: Policy,
     source: PinSource,
     schema: Mapping[str, tuple[SourceColumn, ...]],
+    identities: Identities,
     before: Pins,
     now: datetime,
 ) -> Pins:
-    tables = tuple(_copy_table(policy, name, source, schema[name]) for name in policy.public_tables)
-    pins = replace(before, tables=tables)
+    for name in policy.public_tables:
+        if identities[name].is_view:
+            hint = "Name a table: a view may be computed from private rows. Copy it into a table of its own."
+            fault = Fault("KH002", "is a view, which cannot be public", hint=hint)
+            raise policy.refuse(("tables", name, "public"), fault)
+    tables = tuple(
+        replace(_copy_table(policy, name, source, schema[name]), unique=tuple(sorted(identities[name].unique)))
+        for name in policy.public_tables
+    )
+    relations = tuple((name, identities[name].names) for name in policy.private_tables)
+    pins = replace(before, tables=tables, relations=relations)
     pins = replace(pins, domains=tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins)))
     for name, section in policy.private_tables.items():
         if section.refresh == "explicit" and name not in dict(pins.refreshes):
@@ -130,10 +147,7 @@ def _take_pins(
 def _copy_table(policy: Policy, name: str, source: PinSource, columns: tuple[SourceColumn, ...]) -> PinnedTable:
     place = ("tables", name, "public")
     text = relation(name, policy.tables[name], directory=policy.directory)
-    if source.is_view(text):
-        hint = "Name a table: a view may be computed from private rows. Copy it into a table of its own."
-        raise policy.refuse(place, Fault("KH002", "is a view, which cannot be public", hint=hint))
-    policy.at(("tables", name), lambda: pinned_table(name, columns, ()))  # the types, before any row is read
+    policy.at(("tables", name), lambda: pinned_table(name, columns, ()))  # checks the types before any row is read
     rows = source.table_rows(text, tuple(column.name for column in columns))
     if len(rows) > MAX_PUBLIC_ROWS:
         hint = "Copy only what analysts join or browse."
@@ -143,7 +157,7 @@ def _copy_table(policy: Policy, name: str, source: PinSource, columns: tuple[Sou
 
 
 def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
-    """Every public table and key domain that is new, changed or gone."""
+    """Every public table and key domain that is new, changed or gone, and every private table that is another one."""
     found: list[PinChange] = []
     old_tables = {table.name: table for table in before.tables}
     for table in after.tables:
@@ -160,6 +174,11 @@ def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
             found.append(PinChange("new", name, f"{domain.count:,} key values"))
         elif known.digest != domain.digest:
             found.append(PinChange("changed", name, f"{known.count:,} key values -> {domain.count:,}"))
+    for name, names in after.relations:
+        former = before.relation(name)
+        if former is not None and former[0] != names[0]:
+            meaning = f"it was {former[0]} and is {names[0]}; what was spent under this name stays charged to it"
+            found.append(PinChange("changed", f"tables.{name}", meaning))
     found += [PinChange("gone", name, "no longer public") for name in old_tables]
     found += [PinChange("gone", ".".join(place), "no longer a key") for place in old_domains]
     return tuple(found)
@@ -206,12 +225,15 @@ def _encode_pins(pins: Pins) -> dict[str, object]:
             table.name: {
                 "digest": table.digest,
                 "columns": [[column.name, column.declared, column.nullable] for column in table.columns],
+                "unique": list(table.unique),
                 "rows": [[None if value is None else encode_value(value) for value in row] for row in table.rows],
             }
             for table in pins.tables
         },
         "domains": domains,
         "refreshes": {name: at.isoformat() for name, at in pins.refreshes},
+        "relations": {name: list(names) for name, names in pins.relations},
+        "states": {name: [version, state] for name, version, state in pins.states},
     }
 
 
@@ -228,6 +250,9 @@ def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
             for column, pinned in columns.items()
         ),
         refreshes=tuple((name, datetime.fromisoformat(str(at))) for name, at in written["refreshes"].items()),
+        # older files do not have these; the next check pins them
+        relations=tuple((name, tuple(map(str, names))) for name, names in written.get("relations", {}).items()),
+        states=tuple((name, str(seen[0]), str(seen[1])) for name, seen in written.get("states", {}).items()),
     )
 
 
@@ -235,7 +260,8 @@ def _decoded_table(name: str, written: Mapping[str, Any]) -> PinnedTable:
     columns = tuple(SourceColumn(name=each[0], declared=each[1], nullable=each[2]) for each in written["columns"])
     kinds = [sql_type(column.declared) for column in columns]
     rows = [tuple(_value(text, kind) for text, kind in zip(row, kinds, strict=True)) for row in written["rows"]]
-    return pinned_table(name, columns, rows)
+    # absent in files of before
+    return replace(pinned_table(name, columns, rows), unique=tuple(map(str, written.get("unique", []))))
 
 
 def _value(text: str | None, kind: SqlType) -> Value | None:

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy.exc import DatabaseError
 
 import accountant
@@ -17,6 +18,7 @@ from accountant.events.digests import Domain, digest, domain_body
 from accountant.events.events import GENESIS, Committed, Event, Record, Reserved, event_of, record_of
 from accountant.ledger import Ledger
 from accountant.model import NANO, Spent
+from accountant.store.schema import newest_revision
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.conftest import now
 from tests.accountant.examples import COUNTRIES, charge, limits, per_key
@@ -54,6 +56,13 @@ def test_losses_per_key_beside_another_largest_one_are_not_read(losses: list[int
         written = record_of(event, number=1, previous_hash=GENESIS, domains={})
         with pytest.raises(LedgerUnavailable):
             event_of(written, domains={})
+
+
+def test_the_newest_revision_is_where_the_migrations_lead() -> None:
+    """Opening a ledger compares with it whether there is anything to do."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(accountant.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(config).get_heads() == [newest_revision()]
 
 
 def test_a_ledger_of_the_first_schema_is_migrated(ledger_url: str) -> None:

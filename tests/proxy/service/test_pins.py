@@ -258,3 +258,29 @@ def test_only_explicit_tables_are_refreshed_by_hand(policy: Policy) -> None:
             refresh(policy, name, now=NOW)
     with pytest.raises(KeyholeError, match="KH007"):
         Versions(pins_path(policy)).version(table("explicit"), now=NOW)
+
+
+def test_what_the_source_insists_on_is_kept_for_public_tables(policy: Policy) -> None:
+    plain = checked(policy)
+    (before,) = plain.catalog.public_tables
+    assert (before.required, before.unique) == ((), ())
+    clinic(policy.directory, "ALTER TABLE wards ADD PRIMARY KEY (name)")
+    with pytest.raises(KeyholeError, match="KH007"):  # a column that was nullable is another column
+        pinned_catalog(policy, opened := open_source(policy.source.url, directory=policy.directory))
+    opened.close()
+    after = checked(policy, confirm=True)
+    (wards,) = after.catalog.public_tables
+    assert (wards.required, wards.unique) == (("name",), ("name",))
+    assert wards.rows == before.rows
+    assert after.catalog.digest != plain.catalog.digest
+    assert read_pins(pins_path(policy)) == after.pins
+
+
+def test_pins_of_before_say_nothing_of_uniqueness(policy: Policy) -> None:
+    checked(policy)
+    path = pins_path(policy)
+    written = json.loads(path.read_text())
+    for table in written["tables"].values():
+        del table["unique"]
+    path.write_text(json.dumps(written))
+    assert [table.unique for table in read_pins(path).tables] == [()]

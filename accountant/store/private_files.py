@@ -1,0 +1,25 @@
+"""Files that their owner alone may read: what they hold is what analysts paid for, and the noise behind it."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+OWNER_ALONE = 0o600  # the mode that leaves group and others nothing
+OTHERS = 0o077  # what group and everybody else may do
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file that its owner alone may read and write, unless there is one. Raises OSError.
+
+    SQLite takes an empty file for a new database, and gives what it writes beside it the same mode.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ALONE))
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Whether somebody but its owner may read, write or run a file; not where there is none."""
+    try:
+        return bool(path.stat().st_mode & OTHERS)
+    except OSError:
+        return False

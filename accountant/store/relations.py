@@ -1,0 +1,36 @@
+"""Which relations of the source have been charged as which tables: rows beside the log and no part of it."""
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+
+_relations = sa.Table(
+    "relations",
+    sa.MetaData(),
+    *(sa.Column(name, sa.Text, primary_key=True) for name in ("relation", "family_table")),
+    sa.Column("since", sa.Text, nullable=False),
+)
+
+
+class Relations:
+    """The rows inside one transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def find_tables(self, relations: Collection[str]) -> dict[str, set[str]]:
+        """By relation, the tables that it was exposed as."""
+        chosen = sa.select(_relations.c.relation, _relations.c.family_table).where(_relations.c.relation.in_(relations))
+        found: dict[str, set[str]] = {}
+        for relation, table in self._connection.execute(chosen):
+            found.setdefault(relation, set()).add(table)
+        return found
+
+    def remove(self, relation: str, table: str) -> None:
+        """Forget that a relation was exposed as a table."""
+        here = (_relations.c.relation == relation) & (_relations.c.family_table == table)
+        self._connection.execute(_relations.delete().where(here))
+
+    def add(self, relation: str, table: str, *, since: str) -> None:
+        """Remember that a relation is exposed as a table."""
+        self._connection.execute(_relations.insert(), {"relation": relation, "family_table": table, "since": since})

@@ -1,0 +1,64 @@
+"""The schema of a ledger's database, made or brought up to date by the migrations when it is opened."""
+
+from functools import cache
+from pathlib import Path
+
+import sqlalchemy as sa
+import tenacity
+from sqlalchemy.exc import OperationalError, ProgrammingError
+
+from accountant.errors import LedgerUnavailable
+
+# any number, the same for every version: openers queue on it before the tables exist.
+MIGRATION_LOCK = 0x4B6579686F6C65
+_MIGRATIONS = Path(__file__).parent.parent / "migrations"
+
+
+@tenacity.retry(
+    retry=tenacity.retry_if_exception(
+        # two processes that create one file at once: the switch to WAL does not wait for the busy timeout
+        lambda error: isinstance(error, OperationalError) and "database is locked" in str(error.orig)
+    ),
+    wait=tenacity.wait_random(min=0.01, max=0.1),
+    stop=tenacity.stop_after_delay(10),
+    reraise=True,
+)
+def migrate(engine: sa.Engine) -> None:
+    """Run the migrations that a database does not have yet, all or none.
+
+    Raises `LedgerUnavailable` where none leads on from its schema.
+    """
+    if _stored_revision(engine) != newest_revision():
+        _upgrade(engine)
+
+
+@cache
+def newest_revision() -> str:
+    """Return the revision of the last migration, as its file's name has it."""
+    return max(path.name.removeprefix("r").partition("_")[0] for path in (_MIGRATIONS / "versions").glob("r*.py"))
+
+
+def _stored_revision(engine: sa.Engine) -> str | None:
+    try:
+        with engine.connect() as connection, connection.execution_options(keyhole_begin="BEGIN").begin():
+            return connection.execute(sa.text("SELECT version_num FROM ledger_version")).scalar()
+    except (OperationalError, ProgrammingError):
+        return None  # no such table, in either database; what else it may be, the migrations meet again
+
+
+def _upgrade(engine: sa.Engine) -> None:
+    # opening a ledger that is up to date does not wait for these to load
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise LedgerUnavailable("the ledger's schema is not of this version or one before") from error

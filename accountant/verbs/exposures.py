@@ -1,0 +1,53 @@
+"""Which relations of the source the ledger has charged, and under which names.
+
+A balance is kept by a table's name. So that the same rows under another name do not begin from nothing unnoticed, the
+ledger remembers what each name stood for. No event: it changes no balance.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+
+from accountant.balances.fold import Balances
+from accountant.store.journal import Journal
+from accountant.store.transaction import Transaction
+
+
+class Exposures:
+    """What the owner has exposed, by the names that relations have in their source."""
+
+    def __init__(self, journal: Journal, *, clock: Callable[[], datetime]) -> None:
+        self._journal = journal
+        self._clock = clock
+
+    def remember(self, tables: Mapping[str, Collection[str]]) -> None:
+        """Note by which relations each of the ledger's tables is charged; a name under which such a relation has lost
+        nothing is forgotten, so that it is no way back later. What is known is not written again."""
+        wanted = {relation: table for table, relations in tables.items() for relation in relations}
+        with self._journal.reading() as (transaction, balances):
+            if _is_known(transaction, balances, wanted):
+                return
+        with self._journal.writing() as (transaction, balances):
+            known = transaction.relations.find_tables(wanted)
+            for relation, table in sorted(wanted.items()):
+                for other in known.get(relation, set()) - {table}:
+                    if not balances.worst.spent_on_table(other):
+                        transaction.relations.remove(relation, other)
+                if table not in known.get(relation, ()):
+                    transaction.relations.add(relation, table, since=self._clock().isoformat())
+
+    def charged_as(self, relations: Collection[str], *, names: Collection[str]) -> tuple[str, ...]:
+        """Under which names a relation, called by any of its own, has lost something; none where it was exposed under
+        one of `names` as well, since the owner has confirmed that then."""
+        with self._journal.reading() as (transaction, balances):
+            tables = set().union(*transaction.relations.find_tables(relations).values())
+            charged = {table for table in tables if balances.worst.spent_on_table(table)}
+            return () if tables & set(names) else tuple(sorted(charged))
+
+
+def _is_known(transaction: Transaction, balances: Balances, wanted: Mapping[str, str]) -> bool:
+    known = transaction.relations.find_tables(wanted)
+    return all(
+        table in known.get(relation, ())
+        and all(balances.worst.spent_on_table(other) for other in known[relation] - {table})
+        for relation, table in wanted.items()
+    )

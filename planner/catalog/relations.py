@@ -1,0 +1,26 @@
+"""What a table of the policy is in the source, however the owner has spelled it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RelationIdentity:
+    """A relation as the source's own catalog knows it.
+
+    `names` all lead to this one relation: first the one that stays when its data or the database are replaced (a
+    table's schema and name, a file's place), then what outlives that. `bases` are the stored tables and files whose
+    rows it shows, by itself, through views or by its parts: two relations that have one in common show rows of the
+    same people. `is_view`: they are not its own; `joins`: they are put together from several relations.
+    `unique`: the columns that a constraint or an index of the source keeps unique, each by itself.
+    """
+
+    names: tuple[str, ...]
+    bases: frozenset[str]
+    is_view: bool
+    joins: bool
+    unique: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The name that pins, refusals and warnings have."""
+        return self.names[0]

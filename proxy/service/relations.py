@@ -1,0 +1,82 @@
+"""Which relations the policy's tables are in the source, held against what was pinned and against the ledger's names.
+
+Guarantee: no relation of the source answers under two names with a budget each, and none answers under another name
+than it was charged under before, unless the owner confirmed that.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from accountant.errors import LedgerError
+from accountant.ledger import Ledger
+from planner.catalog.fault import Fault
+from planner.catalog.pins import Pins
+from planner.catalog.relations import RelationIdentity
+from planner.policy.compile import relation
+from planner.policy.file import Policy
+from planner.policy.rules.relations import find_shared_relations
+from planner.policy.rules.tables import unit_root
+from planner.policy.source_faults import REPIN
+from proxy.service.refusals import charged_under_another_name, ledger_unreadable
+
+Identities = Mapping[str, RelationIdentity]
+
+
+class Identifying(Protocol):
+    """What this needs of a source."""
+
+    def identify(self, relation: str) -> RelationIdentity:
+        """What the relation is in the source's own catalog. Raises KH006."""
+
+
+def identify_tables(policy: Policy, source: Identifying) -> Identities:
+    """What every table of the policy is in the source. Raises KH002 where two are one relation, and KH006."""
+    identities = {
+        name: source.identify(relation(name, table, directory=policy.directory))
+        for name, table in policy.tables.items()
+    }
+    for place, fault in find_shared_relations(policy, identities):
+        raise policy.refuse(place, fault)
+    return identities
+
+
+def check_pinned(policy: Policy, identities: Identities, pins: Pins) -> None:
+    """Raise KH007 unless every private table is the relation that was pinned."""
+    for name in policy.private_tables:
+        pinned = pins.relation(name)
+        if pinned is None:
+            fault = Fault("KH007", "is not pinned yet: which relation of the source it is", hint="Run keyhole check.")
+            raise policy.refuse(("tables", name), fault)
+        if pinned[0] != identities[name].name:
+            problem = f"is {identities[name].name} in the source, and was {pinned[0]} when it was pinned"
+            raise policy.refuse(("tables", name, "relation"), Fault("KH007", problem, hint=REPIN))
+
+
+def check_names(policy: Policy, identities: Identities, ledger: Ledger) -> None:
+    """Refuse a table whose relation was charged under another name, by which its groups would begin from nothing.
+
+    Raises:
+        KeyholeError: KH007, which says what confirming means, and KH009.
+    """
+    for name in policy.private_tables:
+        try:
+            before = ledger.exposures.charged_as(identities[name].names, names=(name, _ledger_name(policy, name)))
+        except LedgerError as error:
+            raise ledger_unreadable(error) from None
+        if before:
+            raise charged_under_another_name(policy.path.name, name, before[0], identities[name].name)
+
+
+def remember_names(policy: Policy, pins: Pins, ledger: Ledger) -> None:
+    """Note in the ledger which relations its tables are. Raises KH009."""
+    tables: dict[str, set[str]] = {}
+    for name in policy.private_tables:
+        tables.setdefault(_ledger_name(policy, name), set()).update(pins.relation(name) or ())
+    try:
+        ledger.exposures.remember(tables)
+    except LedgerError as error:
+        raise ledger_unreadable(error) from None
+
+
+def _ledger_name(policy: Policy, name: str) -> str:
+    return unit_root(policy, name) or name

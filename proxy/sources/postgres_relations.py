@@ -1,0 +1,53 @@
+"""Which tables a relation of PostgreSQL is, by its catalog: views are followed, partitions and children are parts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from planner.catalog.relations import RelationIdentity
+
+_READ = """
+WITH RECURSIVE read(oid, is_part) AS (
+  SELECT %s::regclass::oid, false
+  UNION
+  SELECT further.oid, further.is_part FROM read CROSS JOIN LATERAL (
+    SELECT refobjid AS oid, read.is_part FROM pg_rewrite
+      JOIN pg_depend ON classid = 'pg_rewrite'::regclass AND objid = pg_rewrite.oid
+    WHERE ev_class = read.oid AND ev_type = '1' AND refclassid = 'pg_class'::regclass AND refobjid <> read.oid
+    UNION ALL
+    SELECT inhrelid, true FROM pg_inherits WHERE inhparent = read.oid
+  ) AS further
+)
+"""
+"""Every relation whose rows one shows, itself among them; its rules of other kinds than SELECT read nothing."""
+RELATION = f"""{_READ}
+SELECT pg_class.oid = %s::regclass AND NOT is_part, relkind IN ('v', 'm'), is_part, pg_class.oid::text,
+  current_database(), format('%%I.%%I', nspname, relname), ftserver::text || ftoptions::text,
+  ARRAY(
+    SELECT attname::text FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+    WHERE indrelid = pg_class.oid AND indisunique AND indisvalid AND indpred IS NULL AND indnkeyatts = 1
+  )
+FROM read JOIN pg_class USING (oid) JOIN pg_namespace ON pg_namespace.oid = relnamespace
+  LEFT JOIN pg_foreign_table ON ftrelid = pg_class.oid
+WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
+"""
+STATE = f"""{_READ}
+SELECT DISTINCT pg_class.oid, pg_relation_filenode(oid), pg_stat_get_tuples_inserted(oid),
+  pg_stat_get_tuples_updated(oid), pg_stat_get_tuples_deleted(oid)
+FROM read JOIN pg_class USING (oid) WHERE relkind IN ('r', 'm', 'f') ORDER BY pg_class.oid
+"""
+"""Which file each stored relation is in, and how many of its rows were ever changed. A table that is rewritten without
+a change has another file, too."""
+
+
+def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
+    """What the rows of `RELATION` say. A materialised view shows the rows of its tables, as they were."""
+    ((_, is_view, _, oid, database, name, _, unique),) = [row for row in rows if row[0]]
+    stored = [row for row in rows if not row[1]]
+    foreign = {f"foreign {remote}" for *_, remote, _ in stored if remote is not None}
+    return RelationIdentity(
+        names=(name, f"{database} oid {oid}"),
+        bases=frozenset({f"oid {row[3]}" for row in stored} | foreign),
+        is_view=is_view,
+        joins=len({row[3] for row in stored if not row[2]}) > 1,
+        unique=frozenset(unique),
+    )
