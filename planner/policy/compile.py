@@ -26,7 +26,7 @@ from planner.catalog.model import (
     UnitRoot,
     Value,
 )
-from planner.catalog.pins import PinnedDomain, Pins
+from planner.catalog.pins import PinnedDomain, PinnedTable, Pins
 from planner.catalog.sql_types import SourceColumn as SourceColumn
 from planner.catalog.sql_types import sql_type
 from planner.policy.compile_column import compiled_columns, key_domain, typed_column
@@ -68,6 +68,7 @@ def compile_catalog(
         max_keys=policy.limits.max_keys,
         statement_timeout_ms=policy.limits.statement_timeout_ms,
         digest=_digest(policy, tables, public),
+        release_every_ms=policy.server.release_every_ms,
     )
 
 
@@ -174,7 +175,21 @@ def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tu
         )
         for column in pinned.columns
     )
-    return PublicTable(name=name, columns=columns, rows=pinned.rows, digest=pinned.digest, comment=section.comment)
+    return PublicTable(
+        name=name,
+        columns=columns,
+        rows=pinned.rows,
+        digest=pinned.digest,
+        comment=section.comment,
+        required=tuple(one.name for one in pinned.columns if not one.nullable and None not in pinned.values(one.name)),
+        unique=tuple(one.name for one in pinned.columns if one.name in pinned.unique and _differ(pinned, one.name)),
+    )
+
+
+def _differ(pinned: PinnedTable, column: str) -> bool:
+    """Whether no value stands twice in a column of the pinned rows; NULL may."""
+    found = [value for value in pinned.values(column) if value is not None]
+    return len(set(found)) == len(found)
 
 
 def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins, directory: Path) -> Table:
@@ -183,6 +198,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
     columns = compiled_columns(policy, name, source, pins)
     by_name = {column.name: column for column in columns}
     assert section.privacy_unit is not None
+    assert section.refresh is not None
     for unit in section.privacy_unit:
         if by_name[unit].sql_type not in UNIT_TYPES:
             problem = f'column "{unit}" of type {by_name[unit].declared} cannot name a privacy unit'
@@ -268,6 +284,6 @@ def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable
     identity = {
         "source": [url.scheme, url.username, url.hostname, url.port, url.path, options],
         "tables": [asdict(table) for table in tables],
-        "public": [table.digest for table in public],
+        "public": [[table.digest, table.required, table.unique] for table in public],
     }
     return sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()

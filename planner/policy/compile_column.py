@@ -8,9 +8,9 @@ from decimal import Decimal
 from planner.catalog.derived_columns import derived_type, parse_derivation, possible
 from planner.catalog.domains import KEY_TYPES, count_values, domain_digest, encode_value, list_values, take_values
 from planner.catalog.fault import Fault
-from planner.catalog.model import Column, Derivation, SqlType, Value
+from planner.catalog.model import LONGEST_TEXT, Column, Derivation, SqlType, Value
 from planner.catalog.pins import PinnedDomain, Pins
-from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type
+from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
 from planner.policy.file import Policy
 from planner.policy.sections import ColumnSection, KeySection
 from planner.policy.source_faults import REPIN, absent_column, nondeterministic_column, unpinned_table, zoned_column
@@ -42,6 +42,7 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
         domain = key_domain(policy, place, column.key, kind, derivation, pins)
         check_pinned(policy, place, domain_digest(domain, kind), pins.domain(table, name))
     grid = _grid(policy, place, column, kind, declared)
+    longest = max((len(value) for value in domain or () if isinstance(value, str)), default=0)
     return Column(
         name=name,
         sql_type=kind,
@@ -54,7 +55,25 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
         immutable=name in section.immutable,
         prunable=all(known.prunable for known in source if known.name == (derivation.column if derivation else name)),
         comment=column.comment,
+        max_length=_max_length(policy, place, column, kind, declared, longest),
     )
+
+
+def _max_length(
+    policy: Policy, place: tuple[str, ...], column: ColumnSection, kind: SqlType, declared: str, longest_key: int
+) -> int | None:
+    """How many characters of a text conditions see: never fewer than its longest public value has."""
+    where = (*place, "max_length")
+    if kind is not SqlType.TEXT:
+        if column.max_length is not None:
+            raise policy.refuse(where, Fault("KH002", f"has no meaning for type {declared}", hint="Remove it."))
+        return None
+    limits = [limit for limit in (column.max_length, text_limit(declared)) if limit is not None]
+    longest = min(limits, default=max(LONGEST_TEXT, longest_key))
+    if longest < longest_key:
+        hint = f"Write max_length = {longest_key}, or leave it out."
+        raise policy.refuse(where, Fault("KH002", f"the key domain has a value of {longest_key} characters", hint=hint))
+    return longest
 
 
 def typed_column(

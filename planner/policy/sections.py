@@ -81,6 +81,9 @@ MechanismNames: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_mechanis
 Secret: TypeAlias = Annotated[str, Field(repr=False)]
 
 
+MemorySize = Annotated[str, Field(pattern=r"^[1-9][0-9]*(MB|GB|TB)$", examples=["4GB"])]
+
+
 class Section(BaseModel):
     """A table of the file: frozen, no unknown keys, no silent conversions."""
 
@@ -94,6 +97,11 @@ class SourceSection(Section):
     rollups: Annotated[int, Field(ge=0, le=1000)] = 4
     rollup_rows: Annotated[int, Field(ge=1, le=10**12)] = 20_000_000
     scratch: Annotated[str, Field(min_length=1, max_length=63)] | None = None
+    memory_limit: MemorySize | None = None
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+    temp_directory: Annotated[str, Field(min_length=1)] | None = None
+    work_mem: MemorySize | None = None
+    max_parallel_workers_per_gather: Annotated[int, Field(ge=0, le=1024)] | None = None
 
 
 class LedgerSection(Section):
@@ -184,6 +192,7 @@ class ServerSection(Section):
     metrics_port: Port | None = None
     workers: Annotated[int, Field(ge=1, le=64)] = 1
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    release_every_ms: Annotated[int, Field(ge=0, le=10_000)] = 0
     tls: TlsSection | None = None
     limits: ServerLimitsSection = ServerLimitsSection()
     rest: RestSection = RestSection()
@@ -225,6 +234,7 @@ class ColumnSection(Section):
     per_unit: Pair | None = None
     expression: str | None = None
     type: str | None = None
+    max_length: Annotated[int, Field(ge=1, le=100_000)] | None = None
     filter: bool | None = None
     comment: str | None = None
 
@@ -250,7 +260,7 @@ class TableSection(Section):
     immutable: Names = ()
     epsilon_per_table: Epsilon | None = None
     approval_above_epsilon: Epsilon | None = None
-    refresh: str = "static"
+    refresh: str | None = None
     seed: str | None = None
     columns: dict[str, ColumnSection] = Field(default_factory=dict)
 

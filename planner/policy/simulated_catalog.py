@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import count, islice
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from planner.catalog.derived_columns import derived_type, parse_derivation, possible
 from planner.catalog.model import Catalog, Derivation, SqlType, Value
 from planner.catalog.pins import PinnedTable, Pins, pinned_table
 from planner.catalog.sql_types import SourceColumn, sql_type
+from planner.errors import KeyholeError
+from planner.parser.lexer import tokens
+from planner.parser.tree import parse
 from planner.policy.compile import compile_catalog, key_domains
 from planner.policy.file import Policy
 from planner.policy.rules.tables import unit_root
@@ -131,8 +132,8 @@ class _ColumnUse:
     @classmethod
     def parse(cls, sql: str) -> "_ColumnUse":
         try:
-            parsed = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
-        except (SqlglotError, RecursionError):
+            parsed = [parse(sql, tokens(sql)).tree]
+        except KeyholeError:
             parsed = []  # whoever plans the question says what is wrong with it
         tables = frozenset(table.name for tree in parsed for table in tree.find_all(exp.Table))
         grouped = dict.fromkeys(

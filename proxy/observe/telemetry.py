@@ -1,8 +1,9 @@
 """What the operator sees of a running Keyhole: counters, gauges, durations by stage, and a log line for each event.
 
 Guarantee: every label and every logged field comes from the policy, the ledger, the catalogue of errors or the
-connection; there is no SQL, key, parameter, password or number of keys among them. One thing does depend on data: how
-long the stages from `aggregate` on take. It is measured for operators alone, and never logged.
+connection; there is no SQL, key, parameter, password or number of keys among them. Two things do depend on data, and
+are for operators alone: how long the stages from `aggregate` on take, which is never logged, and whether data have
+moved within a data version.
 References: docs/operating.md has every metric and every event.
 """
 
@@ -36,7 +37,7 @@ _LOGIN_FAILED = "KH401"
 _ALARMING = ("KH501", "KH502", "KH900")
 _HEALTH = ("/healthz", "/readyz")  # asked every few seconds
 
-_PAUSE_S = 60.0  # between two lines about what anybody can make happen as often as they like
+_PAUSE_S = 60.0  # seconds between two lines of the log about what anybody can cause as often as they like
 
 disable_created_metrics()  # a second series for each, which says when the process started
 
@@ -234,6 +235,11 @@ class Telemetry:
             yield
         finally:
             self._tell("session closed", analyst=analyst, seconds=round(time.monotonic() - started, 3))
+
+    def data_moved(self, table: str, *, version: str) -> None:
+        """A table's data have moved within a data version, for which the owner vouches that they do not."""
+        if self._log is not None:
+            self._log.warning("data moved within a version", table=table, version=version)
 
     def now_missing(self, missing: Sequence[str]) -> None:
         """What Keyhole cannot work without has gone, or has come back."""

@@ -10,7 +10,7 @@ from threading import Event
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.explain.document import explain_json
-from planner.explain.guarantee import guarantee_sentence
+from planner.explain.guarantee import domain_sentence, guarantee_sentence
 from planner.explain.render import explain_text
 from planner.extract.outer_query import outer_sql
 from planner.question.plan import Plan
@@ -18,6 +18,7 @@ from planner.scope.embedded import Embedded, EmbeddedVirtual
 from planner.statements import stored_parameters
 from planner.statements.classify import (
     Asking,
+    Copying,
     Executing,
     Explaining,
     PassThrough,
@@ -28,7 +29,7 @@ from planner.statements.classify import (
     classify_prepared,
     split,
 )
-from planner.statements.settings import SETTINGS
+from planner.statements.settings import ALL_SETTINGS
 from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import affordable, approval
 from proxy.pipeline import stages as pipeline
@@ -83,7 +84,7 @@ class Answering:
     def settings(self) -> Mapping[str, str]:
         """The `keyhole.*` settings and the policy's defaults."""
         catalog = self._service.catalog
-        own = {setting.name: setting.default(catalog.defaults) for setting in SETTINGS}
+        own = {setting.name: setting.default(catalog.defaults) for setting in ALL_SETTINGS}
         return {**own, **stored_parameters.settings_of(catalog)}
 
     def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
@@ -140,7 +141,7 @@ class Answering:
                 columns = tuple((array.embedded, array.column) for array in outer.arrays)
                 plan = Answerable(planned, columns, request.analyst, request.settings)
                 return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal)
-            case PassThrough() | SetKeyhole() | Preparing() | Executing():
+            case PassThrough() | SetKeyhole() | Copying() | Preparing() | Executing():
                 raise TypeError("the shadow answers this statement")
 
     def _plan(self, asked: Asked) -> tuple[Asked, Plan]:
@@ -170,6 +171,9 @@ class Answering:
             asked, plan = part
             answer = pipeline.answer(self._service, plan, replace(asked, withdrawn=withdrawn))
             relations.append(answer.keys.arrays)
+            if plan.question.lists_domain:
+                notices.append(f"Listed are {domain_sentence(plan)}")
+                continue
             notices.append(f"Guarantee: {guarantee_sentence(answer.plan)}")
             if answer.reused:
                 notices.append(f"Released before (data version: {answer.version}): the same answer, nothing is spent.")
@@ -187,10 +191,11 @@ def read_part(text: str, offset: int, statement: Statement) -> StatementPart:
     return StatementPart(
         text=text,
         offset=offset,
-        intercepted=isinstance(statement, Asking | Explaining),
+        intercepted=isinstance(statement, Asking | Explaining | Copying),
         prepares=statement.name if isinstance(statement, Preparing) else None,
         executing=statement if isinstance(statement, Executing) else None,
         beforehand=statement.beforehand if isinstance(statement, Asking) else (),
+        copied=statement.copied if isinstance(statement, Copying) else None,
     )
 
 

@@ -23,8 +23,9 @@ from planner.question.model import Question
 from planner.question.plan import Plan
 from planner.statements.settings import max_epsilon
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.refusals import too_dear
+from proxy.pipeline.refusals import data_changed, too_dear
 from proxy.service.accounts import _limits_on, label, nano
+from proxy.service.data_versions import is_lasting
 from proxy.service.service import Service
 
 
@@ -80,6 +81,20 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
 def claim_now(service: Service, plan: Plan, asked: Asked) -> Claim:
     """The claim on the data version that the question's table has now. Raises KH302."""
     return claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
+
+
+def check_same_data(service: Service, claim: Claim, *, paid: bool) -> None:
+    """Refuse a question whose data version is another one by now, before it reserves and again once data were read.
+
+    Guarantee: what is answered was read between two moments at which its table had the version it is charged to. A row
+    that moved from one version to the next would else be read where it is now and be charged where it was. Depends on
+    the clock and the owner's word alone. A live table has a version for each question, and reads it in one statement.
+
+    Raises:
+        KeyholeError: KH501, which says by `paid` whether what was reserved stays spent.
+    """
+    if is_lasting(claim.version) and claim.version != service.version(claim.plan.question.table):
+        raise data_changed(paid=paid)
 
 
 def identity(plan: Plan, catalog: Catalog) -> str:

@@ -206,13 +206,13 @@ class RunResult:
     paths: Mapping[str, bytes]
 
     @staticmethod
-    def of(paid: Paid, outcome: Outcome, memory: Memory, *, version: str) -> "RunResult":
-        """What the outcome means. Noise is kept only where `version`, that of now, is still the reserved one."""
+    def of(paid: Paid, outcome: Outcome, memory: Memory) -> "RunResult":
+        """What the outcome means."""
         plan = paid.claim.plan
         return RunResult(
             released=Denial() if outcome.denied else KeySet.of(plan, outcome.passed),
             lost=charging.spent_by(paid.claim, outcome),
-            paths=reuse.left_paths(plan, paid.on_paths, outcome, memory) if version == paid.claim.version else {},
+            paths=reuse.left_paths(plan, paid.on_paths, outcome, memory),
         )
 
 

@@ -22,7 +22,7 @@ from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
 from planner.statements import settings
-from planner.statements.classify import Executing, classify, split
+from planner.statements.classify import Copied, Executing, classify, split
 from proxy.concurrency.cancellable_work import cancellation_error
 from proxy.pipeline.refusals import not_a_bare_question, not_one_statement
 
@@ -188,7 +188,7 @@ class StatementPart:
 
     `prepares`: the name under which the shadow keeps a question, whose text must therefore be sent alone. `executing`:
     only what the shadow holds under a name tells who answers. `beforehand` are statements of no effect that must
-    succeed in the shadow before anything else is done.
+    succeed in the shadow before anything else is done. `copied`: the query of a COPY, which is what is answered.
     """
 
     text: str
@@ -197,6 +197,7 @@ class StatementPart:
     prepares: str | None = None
     executing: Executing | None = None
     beforehand: tuple[str, ...] = ()
+    copied: Copied | None = None
 
     @property
     def first_word(self) -> str:

@@ -29,7 +29,6 @@ from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.pipeline.claim import Claim, amounts, worst_amounts
 from proxy.pipeline.key_paths import KeyPath, UnknownPath, from_bytes
-from proxy.pipeline.refusals import data_changed
 from proxy.service.data_versions import is_lasting
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
@@ -199,20 +198,6 @@ def answer_from_known(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | No
     if on_paths is None or not on_paths.told:
         return None
     return settle(on_paths.continuation, noise=noise)
-
-
-def version_after_reading(service: Service, claim: Claim, on_paths: OnPaths | None) -> str:
-    """The data version once the data were read. Raises KH501 where earlier noise is of another."""
-    version = service.version(claim.plan.question.table)
-    check_same_data(on_paths, version)
-    return version
-
-
-def check_same_data(on_paths: OnPaths | None, version: str) -> None:
-    """Refuse to refine noise on values that were read when the data version had changed: noise of the old values says
-    something else about the new ones. Depends on the clock and the owner's word alone. Raises KH501."""
-    if on_paths is not None and version != on_paths.claim.version:
-        raise data_changed()
 
 
 def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, noise: Noise) -> Outcome:

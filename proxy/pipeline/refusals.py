@@ -6,7 +6,6 @@ these were paid for.
 
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.model import NANO
-from mechanisms.registry import DEFAULT
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
 
@@ -108,22 +107,24 @@ def reading_not_written() -> KeyholeError:
     )
 
 
-def data_changed() -> KeyholeError:
-    """Noise of earlier questions, and data that are others by now."""
+def data_changed(*, paid: bool) -> KeyholeError:
+    """A question asked on data that are others by now."""
     return KeyholeError(
         "KH501",
         "the data version changed while the question was answered",
-        detail="Noise of earlier questions is refined on the same data alone. What was reserved stays spent.",
+        detail="An answer is told for the data that it is charged to alone. "
+        + ("What was reserved stays spent." if paid else "Nothing was spent."),
         hint="Ask again: it is another question now.",
     )
 
 
 def mechanism_stopped(plan: Plan) -> KeyholeError:
     """The refusal of a mechanism that looked at the data and then stopped: a function of noisy values, and paid."""
+    other = plan.asked.accuracy.other_mechanism
     return KeyholeError(
         "KH307",
         f"the mechanism {plan.calibration.mechanism} stopped without an answer",
         detail="To keep to its bounds on losses and wrong keys it would have had to look closer than it may. What it "
         "had looked at until then is spent; asking again tells the same for nothing.",
-        hint=f"SET keyhole.mechanism = '{DEFAULT}';",
+        hint="Widen keyhole.tolerance." if other is None else f"SET keyhole.mechanism = '{other}';",
     )

@@ -3,20 +3,23 @@
     statement -> question -> plan -> earlier noise -> reservation -> true aggregates -> outcomes -> commit -> keys
 
 Data is touched in exactly one line, `source.aggregates`, and only after the worst case is durably reserved. A question
-that was answered before, or whose noise earlier questions have revealed for all to know, ends before that.
+that was answered before, or whose noise earlier questions have revealed for all to know, ends before that. What comes
+of reading is told at moments that no row decides.
 """
 
 from contextlib import ExitStack
+from functools import partial
 
 from planner.plan import build as planning
 from planner.question.plan import Plan
 from proxy.observe.telemetry import Stage
 from proxy.pipeline import ledger_verbs, noise_reuse
-from proxy.pipeline.claim import Claim
+from proxy.pipeline.claim import Claim, check_same_data
 from proxy.pipeline.duplicate_wait import Patience, answer_in_turn
 from proxy.pipeline.messages import Answer, Asked
 from proxy.pipeline.outcome import observe
 from proxy.service.service import Service
+from proxy.sources.public_moments import PublicMoments
 
 
 def prepare(service: Service, asked: Asked) -> Plan:
@@ -40,20 +43,32 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
     memory, on_paths = noise_reuse.find_earlier_noise(service, claim)
     if known := ledger_verbs.told_answer(service, on_paths):
         return known
-    plan, limit, count = claim.plan, service.catalog.statement_timeout_ms, len(claim.plan.question.functionals)
+    plan, catalog, count = claim.plan, service.catalog, len(claim.plan.question.functionals)
     with ExitStack() as paying:
-        with patience.turn(service):
+        with ExitStack() as reading:
+            reading.enter_context(service.using())
+            reading.enter_context(patience.turn(service))
+            check_same_data(service, claim, paid=False)
             with service.stage(Stage.RESERVE):
                 paid = ledger_verbs.reserve(service, claim, on_paths)
             paying.enter_context(service.ledger.at_work(paid.reservation))
-            with service.stage(Stage.AGGREGATE), service.failures.held_until(limit, analyst=claim.asked.analyst.name):
-                true_aggregates = service.source.aggregates(
-                    plan.rewritten, plan.question.keys, functionals=count, timeout_ms=limit, version=claim.version
-                )
-        version = noise_reuse.version_after_reading(service, claim, paid.on_paths)
-        with service.stage(Stage.DECIDE):
-            outcome = noise_reuse.decide(paid.claim.plan, paid.on_paths, true_aggregates.values, noise=service.noise)
-        result = ledger_verbs.RunResult.of(paid, outcome, memory, version=version)
+            limit, aggregates = catalog.statement_timeout_ms, service.source.aggregates
+            moments = PublicMoments(timeout_ms=limit, every_ms=catalog.release_every_ms)
+            with moments.told():
+                with service.stage(Stage.AGGREGATE), service.failures.counted(claim.asked.analyst.name):
+                    read = partial(
+                        aggregates,
+                        plan.rewritten,
+                        plan.question.keys,
+                        functionals=count,
+                        timeout_ms=limit,
+                        version=claim.version,
+                    )
+                    values = moments.read(read, keeping=reading).values
+                check_same_data(service, claim, paid=True)
+                with service.stage(Stage.DECIDE):
+                    outcome = noise_reuse.decide(paid.claim.plan, paid.on_paths, values, noise=service.noise)
+                result = ledger_verbs.RunResult.of(paid, outcome, memory)
         with service.stage(Stage.COMMIT):
             ledger_verbs.commit(service, paid.reservation, result)
     return ledger_verbs.new_answer(paid, result)

@@ -63,6 +63,11 @@ class Versions:
             self._read_pins()
         return data_version(table, now=now, pins=self._pins)
 
+    def pinned_state(self, table: Table, version: str) -> str | None:
+        """The state in which `keyhole check` saw a table first in a data version."""
+        self._read_pins()
+        return self._pins.state(table.name, version)
+
     def _read_pins(self) -> None:
         try:
             state = self._path.stat()

@@ -1,4 +1,4 @@
-"""Whether Keyhole can answer now: the shadow, the ledger and the source, asked at most every few seconds.
+"""Whether Keyhole can answer now: logins, the shadow, the ledger and the source, asked at most every few seconds.
 
 Guarantee: no row of the data is read and nothing is written. However often and by whomever it is asked, at most one
 look is under way, so that nobody can occupy the source by asking whether it is free.
@@ -74,8 +74,13 @@ class Readiness:
             self._there[part] = True
 
 
-def readiness(serving: Serving, shadow: Callable[[], ShadowAddress] | None) -> Readiness:
-    """Of the open policy that answers and, where there is one, the shadow in front of it."""
+def readiness(
+    serving: Serving, shadow: Callable[[], ShadowAddress] | None, *, logins: Callable[[], None] | None = None
+) -> Readiness:
+    """Of the open policy that answers and, where there are, the shadow in front of it and the way in.
+
+    `logins` begins a login as a client would, and raises where none can begin.
+    """
 
     def ledger() -> None:
         with serving.using() as service:
@@ -88,6 +93,8 @@ def readiness(serving: Serving, shadow: Callable[[], ShadowAddress] | None) -> R
     parts: dict[str, Callable[[], object]] = {"ledger": ledger, "source": source}
     if shadow is not None:
         parts["shadow"] = lambda: shadow_connections(shadow())
+    if logins is not None:
+        parts["logins"] = logins
     return Readiness(parts, telemetry=serving.telemetry)
 
 

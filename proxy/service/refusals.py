@@ -63,6 +63,18 @@ def pins_differ(policy: str, names: Sequence[str], *, detail: str) -> KeyholeErr
     )
 
 
+def charged_under_another_name(policy: str, table: str, before: str, relation: str) -> KeyholeError:
+    """A relation that the ledger knows under another name."""
+    return KeyholeError(
+        "KH007",
+        f"{policy}: tables.{table} is the relation that was charged as {before}",
+        detail=f"It is {relation} in the source. Under the new name its groups, and the table, begin from nothing: "
+        f"what {before} has lost counts no more there, so that everybody in them may lose a whole budget again.",
+        hint=f"Call it [tables.{before}], with relation to say where it is; or, if a new budget is meant, say so with "
+        "keyhole check --confirm.",
+    )
+
+
 def pins_edited(file: str) -> KeyholeError:
     """A pin file that Keyhole did not write."""
     hint = "Restore the file, or delete it and run keyhole check."

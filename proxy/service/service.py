@@ -22,8 +22,9 @@ from proxy.observe.telemetry import Stage, Telemetry
 from proxy.service.accounts import limits
 from proxy.service.column_dependencies import dependencies
 from proxy.service.data_versions import Versions
-from proxy.service.pins import pinned_catalog, pins_path
+from proxy.service.pins import pinned_catalog, pins_path, read_pins
 from proxy.service.refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded_error
+from proxy.service.relations import remember_names
 from proxy.sources.failures import SourceFailures
 from proxy.sources.shared import SharedSource
 
@@ -78,7 +79,7 @@ class Service:
     @classmethod
     def over(cls, policy: Policy, *, telemetry: Telemetry | None = None, workers: int = 1) -> "Service":
         """The same over a policy that was read already, in one of so many `workers`. Raises KH003 to KH010."""
-        source = SharedSource(policy)
+        source = SharedSource(policy, workers=workers)
         try:
             return cls._on(source, policy, telemetry=telemetry or Telemetry(), failures=SourceFailures(workers=workers))
         except BaseException:
@@ -90,6 +91,11 @@ class Service:
         catalog = pinned_catalog(policy, source.source)
         started = time.monotonic()
         ledger = open_ledger(policy, knowledge=dependencies(catalog))
+        try:
+            remember_names(policy, read_pins(pins_path(policy)), ledger)
+        except BaseException:
+            ledger.close()
+            raise
         return cls(
             catalog=catalog,
             source=source,
@@ -152,6 +158,10 @@ class Service:
     def version(self, table: Table) -> str:
         """The public data version on which a question about `table` is answered now."""
         return self._versions.version(table, now=datetime.now(UTC))
+
+    def pinned_state(self, table: Table, version: str) -> str | None:
+        """The state in which `keyhole check` saw a table first in a data version, for the owner alone."""
+        return self._versions.pinned_state(table, version)
 
     def stage(self, stage: Stage) -> AbstractContextManager[None]:
         """Measure the block as one stage of a question."""

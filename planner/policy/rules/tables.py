@@ -1,7 +1,7 @@
 """One table: what has no meaning in it, who its privacy units are and how they are bounded."""
 
 from planner.catalog.fault import Fault, Faults, nearest
-from planner.catalog.refresh import parse_refresh
+from planner.catalog.refresh import CHOICES, parse_refresh
 from planner.policy.rules.budgets import find_shared_cap_faults
 from planner.policy.rules.columns import find_column_faults
 from planner.policy.sections import PolicyDocument, TableSection
@@ -15,7 +15,7 @@ def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Fau
     for key in ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as", "immutable", *_TABLE_CAPS, "seed"):
         if getattr(table, key) not in (None, ()):
             yield (*place, key), Fault("KH002", "has no meaning in a public table", hint="Remove it.")
-    if table.refresh != "static":
+    if table.refresh is not None:
         hint = "Remove it: a public table changes when keyhole check --confirm says so."
         yield (*place, "refresh"), Fault("KH002", "has no meaning in a public table", hint=hint)
     for name, column in table.columns.items():
@@ -35,12 +35,20 @@ def find_private_table_faults(place: tuple[str, ...], table: TableSection, polic
         yield from _find_same_unit_faults((*place, "same_unit_as"), table, policy)
     for key, fault in find_shared_cap_faults(table):
         yield (*place, key), fault
-    try:
-        parse_refresh(table.refresh)
-    except Fault as fault:
-        yield (*place, "refresh"), fault
+    yield from _find_refresh_faults((*place, "refresh"), table.refresh)
     for name, column in table.columns.items():
         yield from find_column_faults((*place, "columns", name), column, table, policy.public_tables)
+
+
+def _find_refresh_faults(place: tuple[str, ...], refresh: str | None) -> Faults:
+    """There is no default: noise is refined as far as the owner vouches that data stay as they are."""
+    if refresh is None:
+        yield place, Fault("KH002", "is missing, and has no default", hint=CHOICES)
+        return
+    try:
+        parse_refresh(refresh)
+    except Fault as fault:
+        yield place, fault
 
 
 def unit_root(policy: PolicyDocument, name: str) -> str | None:

@@ -152,8 +152,11 @@ def test_other_questions_other_analysts_and_other_data_wait_for_nobody(policy: P
         all_of_them.append(here.ask(here.there))
         here.lock.wait_for_somebody(4)
         here.lock.release()
-        assert not any(one.answer.result().reused or one.waits for one in all_of_them)
-        assert here.events == 8
+        assert not any(one.waits for one in all_of_them)
+        *before, after = all_of_them
+        assert all("data version changed" in str(one.answer.exception()) for one in before)
+        assert not after.answer.result().reused
+        assert here.events == 5
 
 
 @SQLITE
@@ -174,6 +177,27 @@ def test_an_answer_that_came_while_a_question_waited_for_its_turn_is_told(policy
         assert bob.answer.result().reused
         assert here.spent == spent == COST
         assert [one.charge.shared for one in here.here.ledger.history(analyst="bob")] == [False]
+
+
+@SQLITE
+def test_a_question_that_waits_for_its_turn_while_the_version_changes_is_refused_unspent(
+    policy: Path, source_url: str
+) -> None:
+    with a_shop(policy, source_url) as here, ExitStack() as turns:
+        here.lock.release()
+        for analyst in ("cy", "dora"):
+            with suppress(KeyholeError):  # once all turns are taken
+                while True:
+                    turns.enter_context(here.here.source.turn(analyst=analyst, timeout_ms=1))
+        late = here.ask(here.here)
+        turned = here.here.telemetry.registry
+        eventually(lambda: turned.get_sample_value("keyhole_source_turns", {"state": "waiting"}) == 1)
+        refresh(policy, "sales")
+        turns.close()
+        with pytest.raises(KeyholeError, match="the data version changed") as refusal:
+            late.answer.result()
+        assert "Nothing was spent" in (refusal.value.detail or "")
+        assert here.events == 0
 
 
 class FailingOnce(ExactNoise):
@@ -249,24 +273,22 @@ def test_an_own_question_under_way_is_waited_for_though_another_analyst_has_an_a
 
 
 @SQLITE
-@pytest.mark.parametrize("fails", [False, True])
-def test_new_data_meanwhile_are_asked_about_only_where_the_first_had_no_answer(
-    policy: Path, source_url: str, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+def test_new_data_meanwhile_refuse_the_first_and_are_what_the_second_is_asked_about(
+    policy: Path, source_url: str
 ) -> None:
-    """Both were asked on the old data. Nothing is charged for these once others are in their place."""
+    """Both were asked on the old data: who waits has paid nothing for these, and pays for the new ones."""
     with a_shop(policy, source_url) as here:
-        if fails:
-            monkeypatch.setattr(here.here, "noise", FailingOnce(token_bytes))
         first = here.ask(here.here)
         here.lock.wait_for_somebody()
         second = here.ask(here.here)
         eventually(lambda: second.waits)
         new = refresh(policy, "sales")
         here.lock.release()
-        assert (second.answer.result().version == new) == fails
-        assert (first.answer.exception() is not None) == fails
+        with pytest.raises(KeyholeError, match="the data version changed"):
+            first.answer.result()
+        assert second.answer.result().version == new
         versions = [one.charge.family.version for one in here.here.ledger.history()]
-        assert [version == new for version in versions] == [False, True][: 1 + fails]
+        assert [version == new for version in versions] == [False, True]
 
 
 @SQLITE

@@ -11,7 +11,7 @@ import psycopg
 from proxy.cli.check import check
 from tests.effort import PATIENCE_S
 from tests.worlds.house import PASSWORD, eventually, locked, write_policy
-from tests.worlds.serving_process import served
+from tests.worlds.served import served
 
 TOKEN = "a token of twenty-odd letters"
 

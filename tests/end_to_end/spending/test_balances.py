@@ -32,6 +32,7 @@ epsilon_per_query = 30.0
 [tables.visits]
 relation = "visits.csv"
 privacy_unit = "patient"
+refresh = "static"
 max_groups_per_unit = 2
 rows_per_unit = 3
 

@@ -1,5 +1,6 @@
 """A mechanism that looks and then stops without an answer: what it looked at is paid, and the stop is an answer."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,13 +23,13 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield house
 
 
-def denied(client: psycopg.Connection[tuple[str]]) -> None:
+def denied(client: psycopg.Connection[tuple[str]], *, hint: str = "SET keyhole.mechanism = 'progressive';") -> None:
     with pytest.raises(psycopg.errors.ConfigurationLimitExceeded, match="KH307: the mechanism probe stopped") as found:
         client.execute(NEAR.encode())
     assert "what it had looked at until then is spent" in " ".join(
         (found.value.diag.message_detail or "").lower().split()
     )
-    assert found.value.diag.message_hint == "SET keyhole.mechanism = 'progressive';"
+    assert found.value.diag.message_hint == hint
 
 
 def test_a_denial_is_paid_once_and_told_again_for_nothing(house: House) -> None:
@@ -51,3 +52,17 @@ def test_a_denial_is_paid_once_and_told_again_for_nothing(house: House) -> None:
         assert hers.spent_nano == his.spent_nano
         ada.execute("SET keyhole.mechanism = 'progressive'")
         assert ada.execute(NEAR.encode()).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("allowed", "hint"),
+    [(["probe", "tslm"], "SET keyhole.mechanism = 'tslm';"), (["probe"], "Widen keyhole.tolerance.")],
+)
+def test_the_hint_names_only_a_mechanism_that_the_policy_allows(tmp_path: Path, allowed: list[str], hint: str) -> None:
+    shop.fill_duckdb(tmp_path / "shop.duckdb")
+    policy = write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    written = re.sub(r"(?m)^mechanism = .*$", "mechanism = 'probe'", policy.read_text())
+    policy.write_text(re.sub(r"(?m)^mechanisms = .*$", f"mechanisms = {allowed}", written))
+    with opened(policy) as house, house.connect() as ada:
+        house.service.noise = SeededNoise(20)
+        denied(ada, hint=hint)

@@ -38,6 +38,7 @@ epsilon_per_unit = 900
 
 [tables.edge]
 privacy_unit = "row"
+refresh = "static"
 
 [tables.edge.columns.bucket]
 key = {{ range = [1, {KEYS}] }}
@@ -49,6 +50,7 @@ bounds = [0, 10]
 
 [tables.visits]
 privacy_unit = "person"
+refresh = "static"
 max_groups_per_unit = 1
 rows_per_unit = 2
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner.catalog.derived_columns import DATE_PARTS, possible
 from planner.catalog.domains import count_values, domain_digest, list_values
 from planner.catalog.fault import Fault
-from planner.catalog.model import Derivation, RowCap, SqlType
+from planner.catalog.model import LONGEST_TEXT, Derivation, RowCap, SqlType
 from planner.catalog.pins import Pins
 from planner.catalog.sql_types import sql_type
 from planner.errors import KeyholeError
@@ -45,6 +45,17 @@ def test_only_listed_and_needed_columns_are_exposed() -> None:
     (visits,) = compiled().tables
     names = [column.name for column in visits.columns]
     assert names == ["patient_id", "ward", "disease", "age", "cost", "admitted", "note", "month"]
+
+
+def test_conditions_see_as_much_of_a_text_as_the_owner_or_its_type_says() -> None:
+    (visits,) = compiled().tables
+    assert visits.column("ward").longest_text == 10  # character varying(10)
+    assert visits.column("note").longest_text == LONGEST_TEXT
+    assert visits.column("age").max_length is None
+    (visits,) = compiled(changed(("columns.note]", "columns.note]\nmax_length = 4000"))).tables
+    assert visits.column("note").longest_text == 4000
+    (visits,) = compiled(changed(("columns.ward]", "columns.ward]\nmax_length = 4000"))).tables
+    assert visits.column("ward").longest_text == 10
 
 
 def test_a_row_cap_replaces_clipped_totals() -> None:
@@ -95,6 +106,8 @@ REFUSED: list[tuple[str, str, str, str, str]] = [
     ("columns.note]", "columns.note]\nbounds=[0,1]\ngrid=1\nper_unit=[0,1]", "KH004", "note.bounds", "integer"),
     ("columns.note]", "columns.scan]\nkey = { values = ['x'] }", "KH003", "scan.key", "other"),
     ("columns.note]", "columns.note]\ntype = 'integer'", "KH006", "note.type", "text"),
+    ("columns.age]", "columns.age]\nmax_length = 5", "KH002", "age.max_length", "Remove"),
+    ("columns.disease]", "columns.disease]\nmax_length = 4", "KH002", "disease.max_length", "max_length = 7"),
     ("[tables.diseases]", "[tables.diseases]\ncolumns.nam.comment = 'x'", "KH006", "diseases.columns.nam", "name?"),
 ]
 

@@ -68,6 +68,8 @@ REFUSED: list[tuple[str, str, str, str, str]] = [
     ('privacy_unit = "patient_id"', 'privacy_unit = ""', "KH005", "tables.visits.privacy_unit", "row"),
     ('privacy_unit = "patient_id"', 'privacy_unit = ["a", "a"]', "KH005", "tables.visits.privacy_unit", "once"),
     ('privacy_unit = "patient_id"', 'privacy_unit = "row"', "KH005", "max_groups_per_unit", "Remove"),
+    ('refresh = "daily 02:00"\n', "", "KH002", "tables.visits.refresh: is missing, and has no default", "vouch"),
+    ('refresh = "daily 02:00"', 'refresh = ""', "KH002", "tables.visits.refresh", "vouch"),
     ('refresh = "daily 02:00"', 'refresh = "daily 25:00"', "KH002", "tables.visits.refresh", "daily 02:00"),
     ("date_trunc('month', admitted)", "length(note)", "KH010", "tables.visits.columns.month.expression", "date_trunc"),
     ("date_trunc('month'", "date_trunc('century'", "KH010", "tables.visits.columns.month.expression", "month"),

@@ -24,6 +24,7 @@ epsilon_per_query = 2
 
 [tables.stays]
 privacy_unit = "patient_id"
+refresh = "static"
 max_groups_per_unit = 3
 rows_per_unit = 20
 
@@ -32,6 +33,7 @@ key = {{ values = ["A", "B"] }}
 
 [tables.patients]
 privacy_unit = "person"
+refresh = "static"
 max_groups_per_unit = 1
 rows_per_unit = 1
 same_unit_as = "stays"
@@ -45,6 +47,7 @@ key = {{ range = [1900, 2030] }}
 
 [tables.labs]
 privacy_unit = "person"
+refresh = "static"
 max_groups_per_unit = 2
 rows_per_unit = 5
 same_unit_as = "patients"
@@ -54,6 +57,7 @@ key = {{ values = ["blood"] }}
 
 [tables.lines]
 privacy_unit = "row"
+refresh = "static"
 
 [tables.wards]
 public = true

@@ -22,7 +22,7 @@ from tests.effort import PATIENCE_S
 from tests.proxy.raw_client import RawClient
 from tests.worlds import shop
 from tests.worlds.house import PASSWORD, VERIFIER, eventually, new_database, write_policy
-from tests.worlds.serving_process import ROOT, Served, served
+from tests.worlds.served import ROOT, Served, served
 
 OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 SECRET = "zebra"  # stands in everything that a client sends and no operator may read
@@ -137,7 +137,7 @@ def logged(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> list[
             lose_the_source_and_the_ledger(
                 running, f"{conninfo} password='{PASSWORD}'", source, tmp_path / "keyhole.db"
             )
-        return running.events()
+        return running.read_log()
 
 
 def documented() -> dict[str, set[str]]:

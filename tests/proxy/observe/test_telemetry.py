@@ -26,7 +26,7 @@ from proxy.process.serve import in_background
 from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
-from tests.worlds.serving_process import ROOT, scraped
+from tests.worlds.served import ROOT, scraped
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
 OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")

@@ -1,0 +1,73 @@
+"""What is allowed, and weakens what a policy promises: one sentence each, for whoever runs `keyhole check`."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from planner.catalog.relations import RelationIdentity
+from planner.catalog.sql_types import SourceColumn
+from planner.policy.sections import PolicyDocument
+
+MOST_EPSILON = 10.0  # a probability may differ by e^10, 22,000-fold, whether or not somebody is there
+_ROUND_DIGITS = 3  # before the zeros at the end: people choose 110, 5000, 0.25; 87.43 looks read from the data
+_PEOPLE = re.compile(
+    r".+_(id|uuid|guid|key|no|nr|number|code)|.*(person|patient|customer|client|member|user|employee|e?mail|phone|ssn).*"
+)
+
+
+def describe_doubts(policy: PolicyDocument) -> Iterator[str]:
+    """What the policy alone shows: budgets that protect nobody, groups of single units, bounds that were looked up."""
+    for key in ("epsilon_per_predicate", "epsilon_per_unit"):
+        epsilon = getattr(policy.budget, key)
+        if epsilon is not None and epsilon > MOST_EPSILON:
+            yield (
+                f"budget.{key} ({epsilon:g}) is above {MOST_EPSILON:g}: so much loss protects hardly anybody, "
+                "whatever else the policy says."
+            )
+    for name, table in policy.private_tables.items():
+        unit = table.privacy_unit or ()
+        if unit and all(column in table.columns and table.columns[column].key is not None for column in unit):
+            yield (
+                f"tables.{name} has its whole privacy unit ({', '.join(unit)}) as keys: every group is one unit by "
+                "itself, and each answer is about single ones."
+            )
+        for column, section in table.columns.items():
+            ends = (*(section.bounds or ()), *(section.per_unit or ()))
+            if any(_looks_read(end) for end in ends):
+                yield (
+                    f"tables.{name}.columns.{column} has bounds that look as if they were read from the data: bounds "
+                    "are public, so choose them from what is known without looking."
+                )
+
+
+def describe_source_doubts(
+    policy: PolicyDocument,
+    identities: Mapping[str, RelationIdentity],
+    schema: Mapping[str, Sequence[SourceColumn]],
+) -> Iterator[str]:
+    """What the source's catalog shows beside it: views, units that are more than a row, values that may repeat."""
+    for name, table in policy.private_tables.items():
+        if identities[name].is_view:
+            yield (
+                f"tables.{name} reads a view: if that has now(), random() or LIMIT in it, its rows are others from one "
+                "question to the next of the same data version."
+            )
+        repeating = [one.name for one in schema[name] if one.name not in identities[name].unique]
+        people = [column for column in repeating if _PEOPLE.fullmatch(column.lower())]
+        if not table.privacy_unit and people:
+            yield (
+                f"tables.{name} protects each row by itself, and {people[0]} may be the same in several: whoever has "
+                f'that many rows is protected that much less, so consider privacy_unit = "{people[0]}".'
+            )
+        cap = table.max_rows_per_group
+        if cap is not None and cap.unique in repeating:
+            yield (
+                f"tables.{name}.max_rows_per_group chooses rows by {cap.unique}, which no constraint of the source "
+                "keeps unique: rows with the same value count together, and the cap does not hold."
+            )
+
+
+def _looks_read(end: Decimal) -> bool:
+    digits = "".join(map(str, end.as_tuple().digits)).strip("0")
+    is_year = end == end.to_integral_value() and 1800 <= end <= 2200
+    return len(digits) > _ROUND_DIGITS and not is_year
