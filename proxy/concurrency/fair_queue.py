@@ -42,7 +42,8 @@ class Line(Generic[T]):
     def join(self, analyst: str, one: T) -> None:
         """One more waits."""
         self._waiting.setdefault(analyst, {})[one] = None
-        self._served.setdefault(analyst, self._places_given)  # as if just now
+        # a newcomer counts as served just now, so that nobody gets ahead by leaving
+        self._served.setdefault(analyst, self._places_given)
 
     def leave(self, analyst: str, one: T) -> bool:
         """It waits no more. Whether it waited: if not, it was given a place before."""

@@ -60,7 +60,7 @@ class Signals:
 def unheard_by_children() -> Iterator[None]:
     """Processes that are started in the block hear nothing of what a terminal tells everybody until they call
     `heard_by_parent_alone`."""
-    resource_tracker.ensure_running()  # its own start would undo this
+    resource_tracker.ensure_running()  # when it starts by itself it unblocks these signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_ALL)
     try:
         yield

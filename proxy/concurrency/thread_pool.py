@@ -23,7 +23,7 @@ class WorkerPool:
     def __init__(self, threads: int, *, telemetry: Telemetry) -> None:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="keyhole-question")
         self._line: Line[Future[Any]] = Line(threads)
-        self._work: dict[Future[Any], Callable[[], Any]] = {}  # of those in line
+        self._work: dict[Future[Any], Callable[[], Any]] = {}  # the work of those that wait in line
         self._changed = threading.Condition()
         self._is_shut = False
         self._busy = telemetry.workers.labels(state="busy")
@@ -49,7 +49,8 @@ class WorkerPool:
             self._work[future] = partial(copy_context().run, work)
             self._line.join(analyst, future)
             self._begin()
-        future.add_done_callback(partial(self._leave_if_cancelled, analyst))  # knows no future: it would keep itself
+        # the callback must not hold the future, which holds the callback
+        future.add_done_callback(partial(self._leave_if_cancelled, analyst))
         return future
 
     def _leave_if_cancelled(self, analyst: str, future: Future[Any]) -> None:
@@ -84,7 +85,7 @@ def _settle(future: Future[Any], work: Callable[[], Any]) -> None:
         result = work()
     except BaseException as error:
         future.set_exception(error)
-        del future  # which the error's traceback would hold, and it the error
+        del future  # the error's traceback holds this frame: with the future in it the two would keep each other
     else:
         future.set_result(result)
 

@@ -6,7 +6,7 @@ extensions are installed or loaded, no statement changes the configuration.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,19 @@ import duckdb
 
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import SqlType
+from planner.catalog.relations import RelationIdentity
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
 from planner.values.sql_literals import identifier, text
+from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups
+from proxy.sources.duckdb_relations import EXPLAIN_ALL, identify_relation, read_state
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
-from proxy.sources.refusals import duckdb_unopened
+from proxy.sources.refusals import duckdb_unopened, unreachable
 from proxy.sources.rollups import MOST_ROWS, Rollups
 
 _SEALED = {
@@ -69,8 +72,10 @@ class DuckDBSource:
 
     Parameters:
         database: a `.duckdb` file, opened read-only; None for an empty in-memory database over files.
-        directories: where `read_parquet`, `read_csv` and views may read files.
+        directories: where `read_parquet`, `read_csv` and views may read files; those in the first are called by their
+            place there.
         settings: DuckDB settings of the owner, such as `threads` and `memory_limit`.
+        questions: how many are answered at the same time.
         rollups: how many rollups are kept in memory at most.
         rollup_rows: how many rows each may have.
 
@@ -86,10 +91,13 @@ class DuckDBSource:
         *,
         directories: tuple[Path, ...],
         settings: Mapping[str, str],
+        questions: int = 8,
         rollups: int = 0,
         rollup_rows: int = MOST_ROWS,
     ) -> None:
+        self._turns = Turns(questions)
         self._connection = _open_connection(database, directories=directories, settings=settings)
+        self._directory, self._database = directories[0], database
         self._rollups = Rollups(DuckDBStore(self._connection, most_rows=rollup_rows), most=rollups)
 
     def relations(self) -> tuple[str, ...]:
@@ -104,35 +112,35 @@ class DuckDBSource:
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """A relation's columns by PostgreSQL's type names. Raises KH006."""
 
-        def query() -> list[tuple[Any, ...]]:
-            with self._cursor() as cursor:
-                return cursor.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-
-        rows = hide_shape_failures(query, relation=relation)
+        rows = hide_shape_failures(lambda: self._run(f"DESCRIBE SELECT * FROM {relation}"), relation=relation)
         return tuple(
             SourceColumn(name=name, declared=_declared_type(kind), nullable=null != "NO")
             for name, kind, null, *_ in rows
         )
 
-    def is_view(self, relation: str) -> bool:
-        """Whether the relation names a view of the database file; a file is none."""
-        with self._cursor() as cursor:
-            views = cursor.execute("SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal").fetchall()
-        wanted = relation.strip().lower()
-        return any(wanted in _spellings(schema, name) for schema, name in views)
+    def identify(self, relation: str) -> RelationIdentity:
+        """What the relation is, by its whole name or its file. Raises KH006."""
+        return hide_shape_failures(
+            lambda: identify_relation(relation, run=self._run, directory=self._directory), relation=relation
+        )
+
+    def state(self, relation: str) -> str:
+        """What the relation's files look like from outside. Raises KH006."""
+        return hide_shape_failures(
+            lambda: read_state(relation, run=self._run, database=self._database), relation=relation
+        )
 
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of a public table, sorted by all columns. Raises KH006."""
+        return public_rows(relation, columns, self.schema(relation), run=self._run, uncopyable=_UNCOPYABLE)
 
-        def run(sql: str) -> list[tuple[Any, ...]]:
-            with self._cursor() as cursor:
-                return cursor.execute(sql).fetchall()
-
-        return public_rows(relation, columns, self.schema(relation), run=run, uncopyable=_UNCOPYABLE)
-
-    def turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Always at once: the engine runs in this process."""
-        return nullcontext()
+    @contextmanager
+    def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
+        """One of so many turns: an engine that has not stopped yet keeps its own. Raises KH501, nothing reserved."""
+        with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
+            if not has_turn:
+                raise unreachable()
+            yield
 
     def aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
@@ -162,6 +170,10 @@ class DuckDBSource:
         """Close the database."""
         self._rollups.close()
         self._connection.close()
+
+    def _run(self, sql: str) -> list[tuple[Any, ...]]:
+        with self._cursor() as cursor:
+            return cursor.execute(sql).fetchall()
 
     @contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -194,6 +206,7 @@ def _open_connection(
             config={**_SEALED, **settings},
         )
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        connection.execute(EXPLAIN_ALL)
         connection.execute(f"ATTACH ':memory:' AS {DATABASE} (READ_WRITE)")
         connection.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
         connection.execute("SET GLOBAL enable_external_access = false")
@@ -213,8 +226,3 @@ def _declared_type(kind: str) -> str:
 
 def _qualified_name(schema: str, name: str) -> str:
     return identifier(name) if schema == "main" else f"{identifier(schema)}.{identifier(name)}"
-
-
-def _spellings(schema: str, name: str) -> set[str]:
-    plain, quoted = {schema.lower(), identifier(schema).lower()}, {name.lower(), identifier(name).lower()}
-    return quoted | {f"{outer}.{inner}" for outer in plain for inner in quoted}

@@ -1,8 +1,8 @@
-"""Failures of the source while data is touched: told at one moment, and not for ever.
+"""Failures of the source while data is touched: not for ever.
 
 Rewritten SQL cannot fail on data by itself. Should an engine fail all the same (memory, a time limit, a lost
-connection), then the moment at which the analyst learns of it is the policy's timeout, whatever happened and whenever;
-and whoever has met too many failures is refused before anything is reserved. Both depend on no row.
+connection), then the analyst learns of it at a moment that no row decides (`public_moments.py`); and whoever has met
+too many failures is refused before anything is reserved. So what failures could tell is at most so many bits an hour.
 """
 
 import threading
@@ -23,7 +23,7 @@ WINDOW_S = 3600.0  # for so long a failure counts
 
 
 class SourceFailures:
-    """Holds failures back until the timeout and counts them per analyst, in this process.
+    """Counts failures per analyst, in this process.
 
     Each of several `workers` allows its part of `MOST_FAILURES`, so that all together allow no more.
     """
@@ -44,14 +44,12 @@ class SourceFailures:
         raise too_many_failures(self._most)
 
     @contextmanager
-    def held_until(self, timeout_ms: int, *, analyst: str) -> Iterator[None]:
-        """Run the block; let a refusal of it out only once `timeout_ms` have passed since its start."""
-        deadline = time.monotonic() + timeout_ms / 1000
+    def counted(self, analyst: str) -> Iterator[None]:
+        """The block reads for an analyst: should it fail, that is one failure more."""
         try:
             yield
         except Exception:
             log.warning("a question failed in the source", analyst=analyst)
             with self._lock:
                 self._times[analyst].append(time.monotonic())
-            time.sleep(max(0.0, deadline - time.monotonic()))
             raise

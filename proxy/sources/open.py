@@ -11,7 +11,8 @@ from proxy.sources.refusals import unknown_url
 from proxy.sources.rollups import MOST_ROWS
 
 _DUCKDB = "duckdb://"
-CONNECTIONS = 8
+QUESTIONS = 8  # at a source at the same time, in each process
+CONNECTIONS = QUESTIONS
 """To a PostgreSQL source, for questions; one more builds rollups."""
 COMMANDS = 2  # of the owner that run at the same time
 ROLE_CONNECTIONS = 2 * (CONNECTIONS + 1) + COMMANDS
@@ -43,7 +44,12 @@ def open_source(
         database = database_file(url, directory=directory)
         directories = (directory,) if database is None else (directory, database.parent)
         return DuckDBSource(
-            database, directories=directories, settings=settings or {}, rollups=rollups, rollup_rows=rollup_rows
+            database,
+            directories=directories,
+            questions=QUESTIONS,
+            settings=settings or {},
+            rollups=rollups,
+            rollup_rows=rollup_rows,
         )
     if url.startswith(("postgresql://", "postgres://")):
         return PostgresSource(

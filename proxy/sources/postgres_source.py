@@ -8,6 +8,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from planner.catalog.key_space import KeySpace
+from planner.catalog.relations import RelationIdentity
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.policy.compile import SourceColumn
@@ -15,6 +16,7 @@ from planner.question.plan import Rewritten
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups
 from proxy.sources.connecting import OPENING_S, SourceConnection, not_reached, reach
+from proxy.sources.postgres_relations import RELATION, STATE, identity_of
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import public_rows
@@ -32,6 +34,7 @@ _SETTINGS = {
     "jit": "off",
 }
 _OPENING_S = float(OPENING_S)
+_STATE_TIMEOUT_MS = "2000"  # a load may hold its lock for hours, and this one has a connection that questions want
 _IDLE_S = 10.0
 """After each such time without need one connection is given back: after a busy hour all but one within two minutes."""
 
@@ -52,7 +55,6 @@ FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
   LEFT JOIN pg_collation ON pg_collation.oid = attcollation
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
-_KIND = "SELECT relkind IN ('v', 'm') FROM pg_class WHERE oid = %s::regclass"
 
 
 class PostgresSource:
@@ -147,13 +149,23 @@ class PostgresSource:
         rows = hide_shape_failures(query, relation=relation)
         return tuple(SourceColumn(*row) for row in rows)
 
-    def is_view(self, relation: str) -> bool:
-        """Whether the relation is a view or materialised view. Raises KH006, and KH008 when nothing answers."""
+    def identify(self, relation: str) -> RelationIdentity:
+        """What the relation is, by name and by oid. Raises KH006, and KH008 when nothing answers."""
 
-        def query() -> bool:
+        def query() -> RelationIdentity:
             with self._owners() as connection:
-                row = connection.execute(_KIND, (relation,)).fetchone()
-                return row is not None and bool(row[0])
+                return identity_of(connection.execute(RELATION, (relation, relation)).fetchall())
+
+        return hide_shape_failures(query, relation=relation)
+
+    def state(self, relation: str) -> str:
+        """The files and counters of what the relation reads, once nobody has it locked. Raises KH006 and KH008."""
+
+        def query() -> str:
+            with self._owners() as connection:
+                connection.execute("SELECT set_config('statement_timeout', %s, true)", (_STATE_TIMEOUT_MS,))
+                _run(connection, f"SELECT FROM {relation} LIMIT 0")  # a load that holds the table's lock is awaited
+                return str(connection.execute(STATE, (relation,)).fetchall())
 
         return hide_shape_failures(query, relation=relation)
 

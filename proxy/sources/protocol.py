@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 from mechanisms.formula import Integers
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Value
+from planner.catalog.relations import RelationIdentity
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
@@ -44,8 +45,13 @@ class Source(Protocol):
         """A relation's columns, from the catalog alone. Raises KH006 when there is no such relation, and KH008 when
         nothing answers."""
 
-    def is_view(self, relation: str) -> bool:
-        """Whether the relation is a view, whose rows may come from private tables."""
+    def identify(self, relation: str) -> RelationIdentity:
+        """What the relation is in the source's own catalog, however it is spelled; from the catalog alone. Raises
+        KH006 and KH008."""
+
+    def state(self, relation: str) -> str:
+        """A text that is another one once the relation's data have moved, and may be without that; reads no row. It
+        follows from private data, and is for the owner alone. Raises KH006 and KH008."""
 
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of a public table. Raises KH006, naming the column if a value has no counterpart, and KH008."""

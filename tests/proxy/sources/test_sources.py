@@ -119,11 +119,11 @@ def test_relations_and_views(source: Opened) -> None:
     opened, name, _ = source
     if name == "small":
         assert {relation.strip('"') for relation in opened.relations()} >= {"small", "seen"}
-        assert opened.is_view("seen")
-        assert not opened.is_view("small")
+        assert opened.identify("seen").is_view
+        assert not opened.identify("small").is_view
     else:
         assert opened.relations() == ()
-        assert not opened.is_view(name)
+        assert not opened.identify(name).is_view
 
 
 def test_missing_relations_are_named(source: Opened) -> None:

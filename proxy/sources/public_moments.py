@@ -1,0 +1,79 @@
+"""When an analyst learns how reading ended: at moments that no row decides, whether or not the engine has stopped.
+
+A failure is told at the policy's timeout, counted from when the question had its turn, and so is an engine that has not
+stopped by then: some look at an interrupt only now and then, and when they stop depends on the rows. Its turn at the
+source stays taken until it has. With `every_ms` successes too are told at multiples of it alone, and the timeout is the
+next such multiple.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
+from functools import partial
+from typing import TypeVar
+
+from proxy.sources.refusals import could_not_answer
+
+_Result = TypeVar("_Result")
+
+
+class PublicMoments:
+    """The moments of one question, counted from now on, when nothing was read for it yet.
+
+    Parameters:
+        timeout_ms: after so long reading has failed.
+        every_ms: outcomes are told at multiples of it; 0 tells what was read at once.
+    """
+
+    def __init__(self, *, timeout_ms: int, every_ms: int) -> None:
+        self._started = time.monotonic()
+        self._every_s = every_ms / 1000
+        self._deadline_s = self._round_up(timeout_ms / 1000)
+        self._has_failed = False
+
+    def read(self, query: Callable[[], _Result], *, keeping: ExitStack) -> _Result:
+        """What `query` returns, run in a thread of its own, by the deadline.
+
+        Parameters:
+            keeping: what an engine that has not stopped by then keeps. It is closed here, once it has.
+
+        Raises:
+            KeyholeError: KH501 at the deadline; and what `query` raises before.
+        """
+        under_way: Future[_Result] = Future()
+        settle = partial(copy_context().run, _settle, under_way, query)
+        threading.Thread(target=settle, name="keyhole-reading", daemon=True).start()
+        wait([under_way], timeout=max(0.0, self._started + self._deadline_s - time.monotonic()))
+        if under_way.done():
+            self._has_failed = under_way.exception() is not None
+            return under_way.result()
+        self._has_failed = True
+        left = keeping.pop_all()
+        under_way.add_done_callback(lambda _: left.close())
+        raise could_not_answer()
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Let the block end at a public moment: the deadline where reading failed in it, else the next multiple."""
+        try:
+            yield
+        finally:
+            passed_s = time.monotonic() - self._started
+            moment_s = self._deadline_s if self._has_failed else self._round_up(passed_s)
+            time.sleep(max(0.0, moment_s - passed_s))
+
+    def _round_up(self, duration_s: float) -> float:
+        return math.ceil(duration_s / self._every_s) * self._every_s if self._every_s else duration_s
+
+
+def _settle(under_way: "Future[_Result]", query: Callable[[], _Result]) -> None:
+    try:
+        result = query()
+    except BaseException as error:
+        under_way.set_exception(error)
+    else:
+        under_way.set_result(result)

@@ -1,0 +1,52 @@
+"""Where DuckDB puts what it cannot hold in memory: a folder of this process's own, there only once it is needed.
+
+Guarantee: it is gone when the process ends; what a killed process left is removed by the next one that opens a source
+with the same parent folder.
+"""
+
+import atexit
+import os
+import secrets
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+_PREFIX = "keyhole-spill"
+_TOKEN_BYTES = 8  # so that nobody else can have made the folder before
+
+
+@cache
+def spill_folder(parent: Path | None) -> Path:
+    """The folder of this process in `parent`, or in the system's temporary folder. Raises OSError.
+
+    DuckDB makes it when it needs it, by the process's umask, which the `keyhole` command sets. There is one for all
+    sources of a process: DuckDB opens a file a second time only with the same settings.
+    """
+    where = Path(tempfile.gettempdir()) if parent is None else parent.resolve(strict=True)
+    own = f"{_PREFIX}-{_process_namespace()}-"
+    for left in where.glob(f"{own}*"):
+        number = left.name.removeprefix(own).partition("-")[0]
+        if number.isdecimal() and not _lives(int(number)):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = where / f"{own}{os.getpid()}-{secrets.token_hex(_TOKEN_BYTES)}"
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _process_namespace() -> int:
+    """Within which process numbers are told apart: containers may share a folder and have numbers of their own."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0  # a system without such namespaces
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # and somebody else's
+    return True
