@@ -13,6 +13,7 @@ from starlette.routing import Route
 from proxy.endpoint.server import Endpoint
 from proxy.observe.telemetry import GaugeReading, Telemetry
 from proxy.process.generations import Generations
+from proxy.service.moved_data import DataWatch
 from proxy.service.readiness import Readiness, shadow_connections
 from proxy.service.service import Service
 
@@ -47,7 +48,9 @@ def operations(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
     )
 
 
-def readings(generations: Generations, endpoint: Endpoint, ready: Readiness) -> tuple[GaugeReading, ...]:
+def readings(
+    generations: Generations, endpoint: Endpoint, ready: Readiness, watch: DataWatch
+) -> tuple[GaugeReading, ...]:
     """What is read at every scrape rather than counted as it happens."""
 
     def sessions() -> Mapping[str, float]:
@@ -74,6 +77,12 @@ def readings(generations: Generations, endpoint: Endpoint, ready: Readiness) -> 
         GaugeReading("keyhole_shadow_connections", "The shadows' own count", "", in_shadows),
         GaugeReading(
             "keyhole_generations", "Policies whose tables open sessions show", "", lambda: {"": len(generations.open)}
+        ),
+        GaugeReading(
+            "keyhole_data_moved",
+            "Tables that moved within their data version",
+            "table",
+            lambda: watch.find_moved(newest().catalog),
         ),
         GaugeReading("keyhole_rollups", "Prepared copies of rows that count", "state", rollups),
         GaugeReading(

@@ -21,7 +21,13 @@ from planner.policy.sections import ServerLimitsSection, ServerSection
 from proxy.endpoint.connection_limits import shadow_connections
 from proxy.endpoint.server import Endpoint
 from proxy.observe.logs import fault, to_standard_error
-from proxy.process.generations import Generation, Generations, next_generation, oldest_of_few
+from proxy.process.generations import (
+    Generation,
+    Generations,
+    close_generation,
+    next_generation,
+    oldest_of_few,
+)
 from proxy.service.pins import PinSource, pinned_catalog
 from proxy.service.service import ledger_url
 from proxy.shadow.schema import update_roles
@@ -138,6 +144,15 @@ class Reloading:
         self._generations = generations
         self._taking = Taking(generations, endpoint, log_level=policy.server.log_level)
         self._now = InForce.of(policy, generations.newest.service.catalog.digest)
+        self._changing = asyncio.Lock()
+
+    async def renew(self) -> None:
+        """Open another generation of the policy in force, since the newest shadow is gone. Raises what fails."""
+        async with self._changing:
+            policy, newest = self._now.policy, self._generations.newest
+            opened = await unless_cancelled(lambda: next_generation(policy, after=newest), undo=close_generation)
+            self._now = InForce.of(policy, opened.service.catalog.digest)
+            self._taking.generation(policy, opened, oldest=opened.number)
 
     async def reload(self) -> None:
         """Read the policy's file again, and its pins. What cannot be used is logged, and nothing changes.
@@ -145,6 +160,10 @@ class Reloading:
         Sessions of analysts who are gone, or who must log in in another way, end with 57P01; all others go on. Raises
         nothing.
         """
+        async with self._changing:
+            await self._reload()
+
+    async def _reload(self) -> None:
         try:
             policy = Policy.load(self._now.policy.path)
             opened = await unless_cancelled(lambda: self._open(policy), undo=_undo)

@@ -19,11 +19,13 @@ from proxy.process.addresses import Addresses, ListenAddress, Sockets, sockets
 from proxy.process.announcements import announce, say_goodbye
 from proxy.process.generations import Generation, Generations, first_generation, prepared_shadow
 from proxy.process.reload import Reloading, each_time
+from proxy.process.shadow_watch import replacing_lost
 from proxy.process.single import running
+from proxy.security.file_modes import describe_exposed_files
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls, exposure
 from proxy.service.login_secret import login_secret
-from proxy.service.service import Service
+from proxy.service.service import Service, ledger_url
 from proxy.shadow.address import ShadowAddress
 
 log = structlog.get_logger("keyhole.serving")
@@ -44,8 +46,10 @@ def run(
     signals = Signals()
     policy = Policy.load(policy_path)
     to_standard_error(policy.server.log_level)
+    log.info("starting", policy=policy_path.name)
     section, tls = policy.server, Tls.of(policy)
-    for warning in exposure(host or section.host, tls, now=datetime.now(UTC)):
+    exposed = describe_exposed_files(policy, ledger=ledger_url(policy))
+    for warning in (*exposure(host or section.host, tls, now=datetime.now(UTC)), *exposed):
         log.warning("exposed", what=warning)
     wanted = section.metrics_port if metrics_port is None else metrics_port
     metrics = None if wanted is None else ListenAddress(metrics_host or section.metrics_host, wanted)
@@ -156,7 +160,10 @@ async def _until_told(
                 tls.reload()
             await reloading.reload()
 
-        async with each_time(again, reload):
+        async with (
+            replacing_lost(lambda: generations.newest.shadow, reloading.renew, otherwise=told),
+            each_time(again, reload),
+        ):
             announce(up.addresses, metrics_ports=(up.addresses.metrics_port,))
             await told.wait()
             say_goodbye()

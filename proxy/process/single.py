@@ -7,9 +7,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.endpoint.cancel_requests import Siblings
+from proxy.endpoint.login_probe import address_from_here, insist_on_a_login
 from proxy.endpoint.server import Endpoint
 from proxy.observe.telemetry import Telemetry
 from proxy.process.addresses import Addresses, ListenAddress, Sockets, bound
@@ -20,7 +22,10 @@ from proxy.rest import uvicorn_server
 from proxy.rest.app import create_app
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
+from proxy.service.moved_data import DataWatch
 from proxy.service.readiness import Readiness, readiness
+
+WATCH_EVERY_S = 60.0  # how late an owner hears that data moved, against statements at a busy source; set, not measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +55,15 @@ async def running(
     """
     siblings, rest = siblings or Siblings(), rest or RestSection()
     seen, newest = generations.telemetry, generations.newest
-    ready = readiness(generations, lambda: generations.newest.shadow)
+    ready = readiness(
+        generations,
+        lambda: generations.newest.shadow,
+        logins=partial(insist_on_a_login, *address_from_here(accepting.postgresql), over_tls=tls is not None),
+    )
     rest_tls = tls if tls is not None and tls.covers_rest else None
     endpoint = Endpoint(newest.backing, tls=tls, limits=limits, telemetry=seen, siblings=siblings, strangers=strangers)
-    seen.watch(*readings(generations, endpoint, ready))
+    watch = DataWatch(seen)
+    seen.watch(*readings(generations, endpoint, ready, watch))
     await endpoint.start(shared=accepting.postgresql)
     stopping: asyncio.Task[None] | None = None
     try:
@@ -64,6 +74,7 @@ async def running(
                 accepting=accepting.rest,
             ),
             _metrics(seen, ready, place=metrics) as metrics_port,
+            _watching(generations, watch),
         ):
             host, port = accepting.postgresql.getsockname()[:2]
             addresses = Addresses(
@@ -81,6 +92,25 @@ async def running(
                 stopping = asyncio.create_task(endpoint.stop())
     finally:
         await (stopping or endpoint.stop())
+
+
+@asynccontextmanager
+async def _watching(generations: Generations, watch: DataWatch) -> AsyncIterator[None]:
+    def look() -> None:
+        with generations.using() as service:
+            watch.look(service)
+
+    async def look_again() -> None:
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            await asyncio.to_thread(look)
+
+    looking = asyncio.create_task(look_again())
+    try:
+        yield
+    finally:
+        looking.cancel()
+        await asyncio.wait({looking})
 
 
 @asynccontextmanager

@@ -23,6 +23,7 @@ from proxy.process.addresses import Addresses, ListenAddress, Sockets
 from proxy.process.announcements import announce, say_goodbye
 from proxy.process.generations import oldest_of_few, prepared_shadow
 from proxy.process.reload import InForce, NotTaken, each_time, log_refusal, unless_cancelled
+from proxy.process.shadow_watch import replacing_lost
 from proxy.process.worker_messages import Failed, Ready, Reload, Shown, Stop, Take, Task
 from proxy.process.worker_process import WorkerProcess
 from proxy.security.mock_users import Strangers
@@ -112,6 +113,7 @@ class Supervisor:
         self._last_number = 1
         self._workers: dict[int, WorkerProcess] = {}
         self._changing = asyncio.Lock()
+        self._replacing = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
         self._told = asyncio.Event()
         self._again = asyncio.Event()
@@ -124,11 +126,14 @@ class Supervisor:
             for number in () if self._told.is_set() else range(self._number):
                 self._start(number)
             reports = await asyncio.gather(*(worker.ready for worker in self._workers.values()))
-            if self._told.is_set():  # maybe they were, too
+            if self._told.is_set():  # the workers may have been told already
                 return
             ready = [_insist_on_ready(report) for report in reports]
             keeping = [asyncio.create_task(self._keep(number)) for number in self._workers]
-            async with each_time(self._again, self._reload):
+            async with (
+                replacing_lost(lambda: self._newest.shown.shadow, self._renew, otherwise=self._told),
+                each_time(self._again, self._reload),
+            ):
                 announce(ready[0], metrics_ports=[one.metrics_port for one in ready])
                 await self._told.wait()
                 say_goodbye()
@@ -140,7 +145,7 @@ class Supervisor:
             await asyncio.gather(*(worker.wait_for_end() for worker in self._workers.values()))
             if self._closing:
                 await asyncio.wait(self._closing)
-            await asyncio.to_thread(self.close)  # while signals are still seen to
+            await asyncio.to_thread(self.close)  # done while signals are still handled
 
     def close(self) -> None:
         """Stop the shadows that are left."""
@@ -184,7 +189,17 @@ class Supervisor:
                 with suppress(OSError):  # the system has no process left: it is tried again
                     self._start(number)
 
+    async def _renew(self) -> None:
+        """Make another shadow for the policy in force, since the newest is gone. Raises what fails."""
+        async with self._replacing:
+            policy = self._now.policy
+            await self._take(await unless_cancelled(lambda: self._make_next(policy), undo=_close_generation))
+
     async def _reload(self) -> None:
+        async with self._replacing:
+            await self._reload_alone()
+
+    async def _reload_alone(self) -> None:
         level = self._now.policy.server.log_level
         try:
             policy = Policy.load(self._now.policy.path)
@@ -210,6 +225,9 @@ class Supervisor:
         if catalog is not None:
             update_roles(self._newest.shown.shadow, catalog)
             return catalog
+        return self._make_next(policy)
+
+    def _make_next(self, policy: Policy) -> _Made:
         with closing(open_policy_source(policy)) as source:
             catalog = pinned_catalog(policy, source)
         self._last_number += 1

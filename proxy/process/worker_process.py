@@ -63,7 +63,7 @@ class WorkerProcess:
             return
         match word:
             case Ready() | Failed():
-                if not self.ready.done():  # it may fail at its very end
+                if not self.ready.done():  # the process may fail at its very end
                     self.ready.set_result(word)
             case Opened(number=number, why=why):
                 if number == self._asked and not self._vote.done():

@@ -22,10 +22,10 @@ _START_S = 60  # for a first start on a slow disk; PostgreSQL's own pg_ctl waits
 _LAST_LINES = 3  # of its log, in the refusal: the last ones say why
 # Set by a shell before the server runs, because afterwards only its own user could. It is not the address space that is
 # limited: shared memory would count, and a stack that cannot grow is a crash, where memory that cannot is an error.
-# Where the whole machine runs out, its sessions are to go rather than Keyhole.
+# Where the whole machine runs out, its sessions are to go, rather than Keyhole or the server that all of them need.
 _LIMITED = """
 ulimit -d "$1" 2>/dev/null || test "$(ulimit -d)" != unlimited || exit 1
-{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
+export PG_OOM_ADJUST_FILE=/proc/self/oom_score_adj PG_OOM_ADJUST_VALUE=500
 shift
 exec "$@"
 """
@@ -59,16 +59,16 @@ def stop_at_once(server: PostgresServer) -> None:
     """Stop a server that holds nothing, unless another process uses it too, whatever its sessions do meanwhile."""
     with server._lock:
         if server.global_process_id_list.get_and_remove(0) == [os.getpid()]:
-            with suppress(subprocess.SubprocessError):  # gone already
+            with suppress(subprocess.SubprocessError):  # the server has gone already
                 pgexec(
                     "pg_ctl",
                     ("-w", "-m", "immediate", "-D", str(server.pgdata), "stop"),
                     bin_path=server.bin_path,
                     user=server.system_user,
                 )
-                server._postmaster_info = None  # cleaning up must not look for it: it may be going still
+                server._postmaster_info = None  # the server may still be ending: cleaning up must not look for it
     server.cleanup()
-    atexit.unregister(server._cleanup)  # it would make the folder anew, for its lock
+    atexit.unregister(server._cleanup)  # at exit it would make the folder anew, to lock it
 
 
 def _start(server: PostgresServer, process_memory_mb: int) -> None:

@@ -168,6 +168,27 @@ def test_a_text_has_so_many_tokens_and_no_more(monkeypatch: pytest.MonkeyPatch) 
         lexer.tokens("x " * 1002)
 
 
+def nested(depth: int) -> str:
+    return "/*" * depth + "*/" * depth + "SELECT 1"
+
+
+def test_comments_stand_in_one_another_so_deep_and_no_deeper() -> None:
+    assert len(lexer.tokens(nested(lexer.DEEPEST_COMMENT))) == 2
+    assert len(lexer.tokens(nested(1) * 1000)) == 2000
+    with pytest.raises(lexer.NestedTooDeep, match="KH100"):
+        lexer.tokens(nested(lexer.DEEPEST_COMMENT + 1))
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_comments_that_would_hold_the_shadow_never_reach_it(running: Running, prepared: bool) -> None:
+    """It would have said first what it has against the text: its lexer takes the square of the depth for that."""
+    wrong = nested(lexer.DEEPEST_COMMENT + 1).replace("SELECT", "SELEC")
+    with running.connect(autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.SyntaxError, match="KH100: comments stand in one another"):
+            connection.execute(wrong.encode(), prepare=prepared)
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
 def test_of_long_texts_only_the_last_are_remembered() -> None:
     asked: list[str] = []
 

@@ -33,7 +33,7 @@ from tests.worlds.house import (
     opened,
     write_policy,
 )
-from tests.worlds.serving_process import Served, served
+from tests.worlds.served import Served, served
 
 TOKEN = "keyhole_token_of_ada_0123456789abcdef"
 ADA = {"Authorization": f"Bearer {TOKEN}"}
@@ -89,7 +89,7 @@ class Keyhole:
         )
 
     def heard(self, event: str) -> list[dict[str, Any]]:
-        return [one for one in self.running.events() if one["event"] == event]
+        return [one for one in self.running.read_log() if one["event"] == event]
 
     def reload(self, *, answers: int = 1, event: str = "policy reloaded") -> list[dict[str, Any]]:
         """Tell it to read its policy again; the lines that say so."""
@@ -204,6 +204,7 @@ def test_sessions_of_before_go_on_and_ask_no_more(policy: Path, shop_url: str) -
         asking.close()
         eventually(lambda: keyhole.shadows == 1)
         eventually(lambda: len(keyhole.heard("generation ended")) == 1)
+        assert [one["policy"] for one in keyhole.heard("starting")] == [policy.name]
 
 
 def test_many_reloads_leave_nothing_and_end_the_oldest_sessions_alone(

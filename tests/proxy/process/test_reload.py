@@ -16,7 +16,7 @@ from proxy.service.service import ledger_url
 from proxy.wire.scram import verifier
 from tests.worlds import shop
 from tests.worlds.house import PASSWORD, VERIFIER, command, eventually, most_spent, write_policy
-from tests.worlds.serving_process import COMMAND, ROOT, Served, served
+from tests.worlds.served import COMMAND, ROOT, Served, served
 
 QUESTION = "SELECT store FROM sales GROUP BY store HAVING count(*) > {}"
 ANSWERS = {"policy reloaded", "policy not reloaded"}
@@ -50,7 +50,7 @@ def reload(keyhole: Served, *, answers: int) -> list[str]:
     """Tell the process to read its policy again; what was logged of it once so many have said so."""
 
     def heard() -> list[str]:
-        return [event["event"] for event in keyhole.events() if event["event"] in ANSWERS]
+        return [event["event"] for event in keyhole.read_log() if event["event"] in ANSWERS]
 
     before = len(heard())
     keyhole.process.send_signal(signal.SIGHUP)
@@ -133,9 +133,9 @@ def test_limits_and_the_level_of_the_log_hold_from_then_on(policy: Path) -> None
         with pytest.raises(psycopg.OperationalError, match="too many connections"):
             log_in(keyhole)
         assert ada.execute(QUESTION.format(1000).encode()).fetchall() == [("north",), ("south",)]
-        logged = len(keyhole.events())
+        logged = len(keyhole.read_log())
         log_in(keyhole, "bob").close()
-        assert len(keyhole.events()) == logged
+        assert len(keyhole.read_log()) == logged
 
 
 def test_a_link_that_leads_elsewhere_names_another_ledger(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.worlds import shop
 from tests.worlds.house import eventually, write_policy
-from tests.worlds.serving_process import COMMAND, ROOT
+from tests.worlds.served import COMMAND, ROOT
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
 
@@ -47,7 +47,11 @@ class Starting:
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("house")
     shop.fill_duckdb(directory / "shop.duckdb")
-    return write_policy(directory, source="duckdb:///shop.duckdb")
+    path = write_policy(directory, source="duckdb:///shop.duckdb")
+    text = path.read_text(encoding="utf-8")
+    # who may read its files, and that it runs as root, is told as a warning
+    path.write_text(text.replace('database = "shop"', 'database = "shop"\nlog_level = "error"'), encoding="utf-8")
+    return path
 
 
 @contextmanager

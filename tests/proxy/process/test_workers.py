@@ -17,7 +17,7 @@ from proxy.wire.frontend import Cancel
 from tests.effort import PATIENCE_S
 from tests.worlds import shop
 from tests.worlds.house import PASSWORD, eventually, write_policy
-from tests.worlds.serving_process import Served, served
+from tests.worlds.served import Served, served
 
 SQL = "SELECT store FROM sales GROUP BY store HAVING count(*) > {}"
 _PER_WORKER = (1 << 31) // MOST_WORKERS
@@ -137,12 +137,12 @@ def test_a_dead_worker_is_replaced_and_the_other_sessions_go_on(policy: Path) ->
         assert len(before) == 2
         with log_in(keyhole) as first:
             same = worker_of(first)
-            victims = [event["worker"] for event in keyhole.events() if event["event"] == "session opened"]
+            victims = [event["worker"] for event in keyhole.read_log() if event["event"] == "session opened"]
             assert victims == [same]
             dead = min(before)
             os.kill(dead, signal.SIGKILL)
-            eventually(lambda: any(event["event"] == "worker ended" for event in keyhole.events()))
-            ended = [event["worker"] for event in keyhole.events() if event["event"] == "worker ended"]
+            eventually(lambda: any(event["event"] == "worker ended" for event in keyhole.read_log()))
+            ended = [event["worker"] for event in keyhole.read_log() if event["event"] == "worker ended"]
             if ended != [same]:
                 assert first.execute("SELECT 1").fetchone() == (1,)
             with log_in(keyhole) as second:

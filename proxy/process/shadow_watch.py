@@ -1,0 +1,71 @@
+"""A shadow whose server was killed is replaced by another generation; where that cannot be, Keyhole ends with a status.
+
+Guarantee: nobody has to notice. Sessions on the lost shadow have ended with it; the ledger, the source and REST go on.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from planner.errors import KeyholeError
+from proxy.observe.logs import fault
+from proxy.shadow.address import ShadowAddress
+
+log = structlog.get_logger("keyhole.shadow")
+
+LOOK_S = 1.0  # a look costs a server process for a millisecond; a client that comes back waits no longer
+MOST_FAILURES = 5  # in a row: by then something is wrong that a supervisor should see, and start Keyhole anew for
+
+
+def is_gone(shadow: ShadowAddress) -> bool:
+    """Whether nobody listens there any more. A server that hangs, or is full, is not gone."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(0)  # a full queue is no reason to wait
+        try:
+            probe.connect(shadow.socket)
+        except (ConnectionRefusedError, FileNotFoundError):
+            return True
+        except OSError:
+            pass
+    return False
+
+
+async def replace_lost(newest: Callable[[], ShadowAddress], renew: Callable[[], Awaitable[None]]) -> None:
+    """Look at the newest shadow for ever, and `renew` one that is gone. Raises KH406 where that always fails."""
+    failures = 0
+    while True:
+        await asyncio.sleep(LOOK_S * (1 + failures))
+        if not await asyncio.to_thread(is_gone, newest()):
+            failures = 0
+            continue
+        log.error("shadow lost")
+        try:
+            await renew()
+        except Exception as error:
+            failures += 1
+            log.error("shadow not replaced", **fault(error))
+            if failures == MOST_FAILURES:
+                hint = "Look at memory and disk: its server was killed, and cannot be started any more."
+                raise KeyholeError("KH406", "the shadow was lost, and cannot be replaced", hint=hint) from None
+
+
+@asynccontextmanager
+async def replacing_lost(
+    newest: Callable[[], ShadowAddress], renew: Callable[[], Awaitable[None]], *, otherwise: asyncio.Event
+) -> AsyncIterator[None]:
+    """Do so while the block runs, which waits for `otherwise`: that is set, too, when a shadow cannot be replaced.
+
+    Raises KH406 then, when the block has ended.
+    """
+    watching = asyncio.create_task(replace_lost(newest, renew))
+    watching.add_done_callback(lambda _: otherwise.set())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+    if not watching.cancelled():
+        watching.result()
