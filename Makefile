@@ -3,12 +3,18 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 POLICY ?= deploy/demo/keyhole.toml
-JOBS   ?= 2
+# Three on two cores: many tests wait for a process to start, or for a moment to pass.
+JOBS   ?= 3
+# The oldest Python that is promised, where the system has one of its own: Debian's is 3.11.2.
+OLDEST ?= $(firstword $(wildcard /usr/bin/python3.11) $(PYTHON))
+
+# Without bytecode each of the hundreds of processes that the tests start would compile Keyhole anew.
+export PYTHONDONTWRITEBYTECODE =
 
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo serve check test test-thorough test-all test-clients lint bench bench-accounting bench-planning experiments superset docs clean
+.PHONY: help demo serve check test test-thorough test-all test-oldest test-on-servers test-clients lint bench bench-accounting bench-planning experiments superset docs clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -25,7 +31,7 @@ PYTEST  = $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --durations=15
 check: lint  ## lint, types, and the tests without servers, processes and sampling: between two thoughts
 	@$(PYTEST) -m 'not (installed or server or process or statistical)'
 
-test: lint  ## every test, with real PostgreSQL and DuckDB, on fewer random cases than test-all; JOBS=2 at a time
+test: lint  ## every test, with real PostgreSQL and DuckDB, on fewer random cases than test-all; JOBS=3 at a time
 	@$(PYTEST)
 
 test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size
@@ -34,7 +40,14 @@ test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size
 test-all: lint  ## every test at full size, as before a release
 	@$(PYTEST) --hypothesis-profile=thorough
 
-test-clients: $(VENV)/.installed-test  ## clients from apt and npm (JDBC, ODBC, node, pgbouncer, Prometheus); what cannot be installed is skipped
+test-oldest:  ## the tests that need servers and processes, on the oldest Python there is, in a .venv of its own
+	@$(MAKE) --no-print-directory VENV=.venv-oldest PYTHON=$(OLDEST) test-on-servers
+
+test-on-servers: $(VENV)/.installed-test
+	@$(BIN)/python --version
+	@$(PYTEST) -m '(server or process) and not installed'
+
+test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large ones (JDBC, ODBC, node, ADBC, polars, pgbouncer, Prometheus); what cannot be installed is skipped
 	@VENV=$(VENV) bash tests/clients/installed/run.sh
 
 lint: $(VENV)/.installed-test  ## style, types and import rules
@@ -62,7 +75,7 @@ docs: $(VENV)/.installed-test  ## what the pages take from the code: the tables 
 	@$(BIN)/python -m docs.generator
 
 clean:  ## what was installed and cached
-	rm -rf $(VENV) .venv-superset .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
+	rm -rf $(VENV) .venv-oldest .venv-superset .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
 
 # uv is faster where it exists; a Python without ensurepip gets its environment from virtualenv.
 $(VENV)/bin/python:

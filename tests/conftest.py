@@ -15,10 +15,11 @@ from tests.marks import marks
 register_profiles()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    also_sized = "sized" in config.getoption("markexpr")
     for item in items:
         if isinstance(item, pytest.Function):
-            for name in marks(item):
+            for name in marks(item, also_sized=also_sized):
                 item.add_marker(name)
 
 

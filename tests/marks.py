@@ -30,14 +30,14 @@ _SERVER_PARAMETERS = frozenset({"postgres", "postgresql"})
 _PROCESS_MODULES = ("subprocess", "multiprocessing")
 
 
-def marks(item: pytest.Function) -> list[str]:
-    """Return the names of the marks that a collected test carries."""
+def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
+    """Return the names of the marks that a collected test carries; of `sized`, which reads all files, if asked for."""
     folder = item.path.parent.relative_to(_TESTS).as_posix() + "/"
     found = {
         "statistical": _within(folder, _STATISTICAL_FOLDERS),
         "server": _within(folder, _SERVER_FOLDERS) or _on_a_server(item),
         "process": _within(folder, _PROCESS_FOLDERS) or any(hasattr(item.module, name) for name in _PROCESS_MODULES),
-        "sized": _is_sized(item),
+        "sized": also_sized and _is_sized(item),
     }
     return [name for name, holds in found.items() if holds]
 

@@ -45,7 +45,8 @@ class Siblings:
                 try:
                     writer.write(request.process.to_bytes(4) + request.secret)
                     writer.write_eof()
-                    await reader.read()  # the client may rely on the end of its connection: then it has been done
+                    # once its connection ends, the client may rely on the request having been handled
+                    await reader.read()
                 finally:
                     writer.close()
 
@@ -65,7 +66,7 @@ class Siblings:
             writer.close()
 
         path = _socket(self.folder, self.worker)
-        path.unlink(missing_ok=True)  # of a worker that died
+        path.unlink(missing_ok=True)  # a worker that died may have left it
         async with await asyncio.start_unix_server(attend, path):
             yield
 

@@ -108,7 +108,7 @@ class Connections:
         most = max(held[visitor.network] for visitor in self._logging_in)
         crowd = [visitor for visitor in self._logging_in if held[visitor.network] == most]
         silent = [visitor for visitor in crowd if not visitor.has_spoken]
-        # where few are silent they may be those that have only just come
+        # where only few are silent, these may have come just now: then the oldest of all goes
         return (silent if 2 * len(silent) >= len(crowd) else crowd)[0]
 
     def check(self) -> None:

@@ -58,9 +58,9 @@ class ClientStream:
         self.writer = writer
         self.channel: Channel | None = None
         self.handled_bytes = 0
-        self._accepted = writer  # would close the socket when it is collected
+        self._accepted = writer  # held, for the socket is closed when the writer is collected
         self._heard = heard
-        self._between = False  # TLS was agreed to, the handshake is not over
+        self._between = False  # whether TLS was agreed to and the handshake is not over yet
 
     @property
     def held_bytes(self) -> int:
@@ -125,7 +125,7 @@ async def log_in(
     `check` may refuse by an error of its own to look at any password; cancelling is always possible. Who is not in the
     catalog is told what `strangers` has for them.
 
-    Where there is `tls`, the client must have been on `hold` since it was accepted.
+    Where there is `tls`, the client must have been held from the start.
     """
     if tls is not None and await begins_with_tls(stream.writer):
         await stream.encrypt(tls.current(), agreeing=False)
@@ -147,7 +147,8 @@ async def log_in(
         stream.writer.write(NegotiateProtocolVersion(PROTOCOL_3_0 | asked.minor, asked.extensions).encode())
     await _authenticate(stream, catalog, asked.user, strangers)
     if asked.database != catalog.database:
-        raise ProtocolViolation(f'database "{asked.database}" does not exist', sqlstate="3D000")
+        served = f'the one that is served is "{catalog.database}"'
+        raise ProtocolViolation(f'database "{asked.database}" does not exist, {served}', sqlstate="3D000")
     return asked
 
 
@@ -183,7 +184,8 @@ def _exchange(catalog: Catalog, user: str, channel: Channel | None, strangers: S
     without having it.
     """
     end_point = None if channel is None else channel.end_point
-    stranger = strangers.verifier(user, catalog.analysts)  # of known users, too, so that it takes as long
+    # computed for known users, too, so that a login takes as long for both
+    stranger = strangers.verifier(user, catalog.analysts)
     analyst = catalog.analyst(user)
     if analyst is not None:
         shown = None if channel is None else channel.common_name

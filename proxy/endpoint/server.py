@@ -22,7 +22,7 @@ from proxy.concurrency.thread_pool import WorkerPool
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.connection_limits import STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
 from proxy.endpoint.login import UTF8, ClientGone, ClientStream, log_in
-from proxy.endpoint.tls_handshake import hold
+from proxy.endpoint.tls_handshake import hold_from_the_start
 from proxy.endpoint.watchdog import OpenSession, Watch
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Face, Telemetry, TurnedAway
@@ -165,7 +165,8 @@ class Endpoint:
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Coroutine[None, None, None]:
         watch_over(writer.get_extra_info("socket"), self._limits)
         if self._tls is not None:
-            hold(writer)  # before the first byte, which may be the handshake's
+            # nothing may be read before it is known whether the first byte begins a TLS handshake
+            hold_from_the_start(writer)
         return self._attend(reader, writer)
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -341,5 +342,6 @@ async def accept_no_more(listening: Iterable[socket.socket]) -> None:
     loop, sockets = asyncio.get_running_loop(), tuple(listening)
     for _ in range(_TURNS_TO_ATTEND):
         for one in sockets:
-            loop.remove_reader(one.fileno())  # each time: after a lack of descriptors asyncio begins anew by a timer
+            # at every turn: after running out of descriptors asyncio adds the reader again by a timer
+            loop.remove_reader(one.fileno())
         await asyncio.sleep(0)

@@ -33,15 +33,19 @@ class Channel:
     common_name: str | None
 
 
-def hold(writer: asyncio.StreamWriter) -> None:
-    """Read nothing more from the client, until `begins_with_tls` has looked or a handshake is made."""
-    _transport(writer).pause_reading()
+def hold_from_the_start(writer: asyncio.StreamWriter) -> None:
+    """Read nothing from a client who is being accepted, until `begins_with_tls` has looked.
+
+    To be called when the connection is made: the pause takes effect one turn of the loop later, before anything is
+    read. Up to Python 3.11.6 asyncio begins to read after that call, whatever was paused in it.
+    """
+    asyncio.get_running_loop().call_soon(_transport(writer).pause_reading)
 
 
 async def begins_with_tls(writer: asyncio.StreamWriter) -> bool:
     """Wait for the client's first byte and say whether it starts a TLS handshake; the byte stays where it is.
 
-    The client must be on `hold` since it was accepted, or the byte may be gone already.
+    The client must have been held from the start, or the byte may be gone already.
     """
     loop = asyncio.get_running_loop()
     # a second handle on the socket: the loop lets nobody watch one that a transport has
@@ -62,7 +66,7 @@ async def agree(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
     Reading stops before the answer goes out: what the client sends from then on is read by the handshake alone.
     """
-    hold(writer)
+    _transport(writer).pause_reading()
     reader.feed_eof()  # so that what was received can be looked at without waiting for more
     if await reader.read(1):
         raise ProtocolViolation("received unencrypted data after an encryption request")

@@ -57,7 +57,6 @@ class Door(asyncio.Protocol):
         """A client has connected."""
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("TLS needs a stream")
-        transport.pause_reading()  # before the first byte, which belongs to the handshake
         self._socket = transport
         waiting = self.entrance.waiting
         while len(waiting) >= self.entrance.limits.connections:
@@ -66,6 +65,7 @@ class Door(asyncio.Protocol):
             oldest.shutdown()
         waiting[self] = None
         self._known.add(self)
+        # the first thing that it does is to read no more: before the first byte, which belongs to the handshake
         self._entering = asyncio.get_running_loop().create_task(self._let_in(transport))
 
     def data_received(self, data: bytes) -> None:

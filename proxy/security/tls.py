@@ -102,7 +102,8 @@ class Tls:
         return tuple(said)
 
     def _path(self, name: str) -> Path:
-        return self._policy.path.resolve().parent / name  # a link may lead to newer files by now
+        # resolved each time, for a link may lead to newer files by now
+        return self._policy.path.resolve().parent / name
 
     def _stat(self) -> _State:
         section = self._section
@@ -167,7 +168,7 @@ class Tls:
     def _accept_clients(self, context: ssl.SSLContext, name: str) -> None:
         try:
             context.load_verify_locations(cafile=self._path(name))
-        except OSError as error:  # ssl.SSLError is one
+        except OSError as error:  # ssl.SSLError is an OSError, too
             hint = "Name a PEM file with the certificate of the authority that signs client certificates."
             raise self._refuse("client_ca", f"cannot be read ({type(error).__name__})", hint=hint) from None
         # which analysts must show one is decided after the handshake

@@ -96,6 +96,7 @@ epsilon_per_query = 1
 
 [tables.sales]
 privacy_unit = "row"
+refresh = "static"
 
 [server.tls]
 certificate = "server.crt"

@@ -39,11 +39,11 @@ def test_psql_describes_and_asks(running: Running) -> None:
 
 
 def test_psql_shows_where_a_mistake_is(running: Running) -> None:
-    done = psql(running, "SELECT country FROM sales")
+    done = psql(running, "SELECT * FROM sales")
     assert done.stderr.splitlines()[:3] == [
         'ERROR:  KH103: the private table "sales" is used outside a question',
-        "LINE 1: SELECT country FROM sales",
-        "                            ^",
+        "LINE 1: SELECT * FROM sales",
+        "                      ^",
     ]
     done = psql(running, "SELECT country FROM sales GROUP BY country HAVING sum(nope) > 3")
     assert 'column "nope" does not exist' in done.stderr

@@ -81,6 +81,12 @@ def test_cancelling_needs_no_free_session(running: Running) -> None:
     assert report.field(b"C") == b"57014"
 
 
+def first_told(clients: list[RawClient]) -> RawClient:
+    """The first that hears something: which of them goes depends on whose bytes had come when somebody else did."""
+    heard, _, _ = select.select([client.socket for client in clients], [], [], PATIENCE_S)
+    return next(client for client in clients if client.socket in heard)
+
+
 @pytest.mark.parametrize("limits", [ServerLimitsSection(unauthenticated=3)])
 def test_who_does_not_log_in_makes_place_for_who_does(running: Running) -> None:
     with ExitStack() as stack:
@@ -90,7 +96,7 @@ def test_who_does_not_log_in_makes_place_for_who_does(running: Running) -> None:
         for _ in range(5):
             with running.connect() as connection:
                 assert connection.execute("SELECT 1").fetchone() == (1,)
-        assert only_report(silent[0]).field(b"C") == b"53300"
+        assert only_report(first_told(silent)).field(b"C") == b"53300"
         crowd = [stack.enter_context(RawClient(running.port, user="")) for _ in range(30)]
         assert only_report(crowd[0]).field(b"C") == b"53300"
         with running.connect() as connection:
@@ -99,14 +105,15 @@ def test_who_does_not_log_in_makes_place_for_who_does(running: Running) -> None:
 
 
 def crowd_from(running: Running, address: str, *, sends: bytes) -> list[socket.socket]:
-    """So many connections of one address that some must make place; the first of them has."""
+    """So many connections of one address that some must make place; one of them has."""
     crowd = []
     for _ in range(30):
         one = socket.create_connection(("127.0.0.1", running.port), timeout=PATIENCE_S, source_address=(address, 0))
         one.sendall(sends)
         crowd.append(one)
+    told = select.select(crowd, [], [], PATIENCE_S)[0][0]
     answer = b""
-    while more := crowd[0].recv(1000):
+    while more := told.recv(1000):
         answer += more
     assert FULL in answer
     return crowd

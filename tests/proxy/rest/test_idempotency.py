@@ -38,7 +38,7 @@ def live(directory: Path) -> Path:
     """A house whose data have another version at every question, so that nothing is reused."""
     path = install(directory)
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace('privacy_unit = "row"', 'privacy_unit = "row"\nrefresh = "live"'), encoding="utf-8")
+    path.write_text(text.replace('refresh = "static"', 'refresh = "live"'), encoding="utf-8")
     checking.check(path, confirm=False)
     return path
 

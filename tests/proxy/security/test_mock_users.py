@@ -22,7 +22,7 @@ from tests.proxy.raw_client import RawClient
 from tests.proxy.wire.scram_client import ScramClient
 from tests.worlds.countries import PASSWORD
 from tests.worlds.house import eventually
-from tests.worlds.serving_process import Served, served
+from tests.worlds.served import Served, served
 from tests.worlds.wards import install
 
 KNOWN = ("ada", "bob")
@@ -60,7 +60,7 @@ def test_what_users_are_told_stays_over_a_reload_and_restarts(tmp_path: Path) ->
         with policy.open("a", encoding="utf-8") as file:
             file.write(f'\n[analysts.aaron]\npassword = "{verifier(PASSWORD)}"\n')
         keyhole.process.send_signal(signal.SIGHUP)
-        eventually(lambda: "policy reloaded" in [event["event"] for event in keyhole.events()])
+        eventually(lambda: "policy reloaded" in [event["event"] for event in keyhole.read_log()])
         assert all_told(keyhole) == before
     with served(policy, "--workers=2") as keyhole:
         assert all_told(keyhole) == before

@@ -1,0 +1,47 @@
+"""Whether a login can begin: what a client would meet who came now, up to the question for its proof."""
+
+import ssl
+from socket import AF_INET6, create_connection, socket
+
+from proxy.wire.frontend import PROTOCOL_3_0, EncryptionRequest, Startup
+
+PROBE_TIMEOUT_S = 2.0  # of each step, within the time for which a balancer waits
+_NOBODY = ((b"user", b"readiness"),)  # unknown users are asked for a proof like others, so no name need exist
+_ANSWERS = (b"R", b"E")  # a question for a proof, or a refusal that says why, such as too many clients
+
+
+def address_from_here(accepting: socket) -> tuple[str, int]:
+    """Where this machine reaches what listens on `accepting`: loopback for a socket that listens everywhere."""
+    host, port = accepting.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared with, not listened on
+        host = "::1" if accepting.family == AF_INET6 else "127.0.0.1"
+    return host, port
+
+
+def insist_on_a_login(host: str, port: int, *, over_tls: bool) -> None:
+    """Begin a login at the endpoint there, and leave. Raises OSError where none can begin.
+
+    Nothing is proved, so nothing is opened. The certificate is not verified: whoever asks is at home.
+    """
+    with create_connection((host, port), timeout=PROBE_TIMEOUT_S) as connected:
+        if not over_tls:
+            _begin(connected)
+            return
+        connected.sendall(EncryptionRequest(gss=False).encode())
+        if connected.recv(1) != b"S":
+            raise ConnectionError("TLS is not offered")
+        with _context().wrap_socket(connected) as encrypted:
+            _begin(encrypted)
+
+
+def _begin(connected: socket) -> None:
+    connected.sendall(Startup(version=(PROTOCOL_3_0 >> 16, 0), parameters=_NOBODY).encode())
+    if connected.recv(1) not in _ANSWERS:
+        raise ConnectionError("no login can begin")
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
