@@ -9,7 +9,7 @@ import typer
 from planner.explain.formula_svg import formula_svg
 from planner.explain.formula_tree import trees
 from planner.policy.simulated_catalog import SizeNeeded
-from proxy.cli.common import DEFAULT_POLICY, Json, PolicyPath, print_json, print_rich, refusals, write_svg
+from proxy.cli.common import DEFAULT_POLICY, Json, PolicyPath, print_json, print_rich, refusals, show_work, write_svg
 from proxy.cli.settings import NOTHING_GIVEN, Given, takes_settings
 from proxy.cli.simulate import Sizes
 from proxy.cli.simulate import simulate as simulated
@@ -36,7 +36,8 @@ def query(
     """Ask one question and print the keys that pass. Spends budget."""
     with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _make_asked(service, sql, given, analyst)
-        answer = pipeline.answer(service, pipeline.prepare(service, asked), asked)
+        with show_work("asking"):
+            answer = pipeline.answer(service, pipeline.prepare(service, asked), asked)
         if as_json:
             print_json(answer.document())
             return

@@ -1,18 +1,24 @@
 """`keyhole check` and `keyhole refresh`: what the owner confirms and declares."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from planner.catalog.model import Catalog, Column, Table, TableCaps
+from planner.catalog.model import LONGEST_TEXT, Catalog, Column, SqlType, Table, TableCaps
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
+from planner.policy.rules.doubts import describe_source_doubts
+from planner.policy.rules.relations import describe_shared_relations
+from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
-from proxy.service.pins import Pinning, pin, pins_path
+from proxy.service.moved_data import pin_states
+from proxy.service.pins import Pinning, pin, pins_path, source_schema, write_pins
 from proxy.service.pins import refresh as declare_new
-from proxy.service.service import open_ledger
+from proxy.service.relations import check_names, identify_tables, remember_names
+from proxy.service.service import ledger_url, open_ledger
 from proxy.sources.shared import open_policy_source
 
 
@@ -107,17 +113,44 @@ def _own_caps(own: TableCaps) -> Iterator[str]:
 def check(policy_path: Path, *, confirm: bool) -> Findings:
     """Validate a policy against its source, pin public tables and key domains, and open the ledger once.
 
-    Reads the schema and the public tables, never a private row. Raises KH001 to KH012.
+    Reads the schema and the public tables, never a private row. A relation that was charged under another name waits
+    for `confirm`, as a change of what is public does. Raises KH001 to KH012.
     """
     policy, now = Policy.load(policy_path), datetime.now(UTC)
     said = (*warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=now))
-    source = open_policy_source(policy)
-    try:
+    with open_ledger(policy) as ledger, closing(open_policy_source(policy)) as source:
+        identities = identify_tables(policy, source)
+        if not confirm:
+            check_names(policy, identities, ledger)
         pinning = pin(policy, source, confirm=confirm, now=now)
-    finally:
-        source.close()
-    open_ledger(policy).close()
+        remember_names(policy, pinning.pins, ledger)
+        doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, source)))
+        pins, moved = pin_states(pinning.catalog, source, pinning.pins, now=now, confirm=confirm)
+        if pins != pinning.pins:
+            write_pins(pins_path(policy), pins)
+    said = (*said, *doubts, *describe_shared_relations(policy, identities), *map(_describe_move, moved))
+    said = (*said, *_find_long_texts(pinning.catalog))
+    said = (*said, *describe_exposed_files(policy, ledger=ledger_url(policy)))
     return Findings(policy=policy_path, pin_file=pins_path(policy), pinning=pinning, warnings=said)
+
+
+def _describe_move(table: str) -> str:
+    return (
+        f"tables.{table} was changed or rewritten since its data version was first checked: noise that is refined on "
+        'other data tells more than the ledger says, so write refresh = "explicit" and run keyhole refresh, or "live".'
+    )
+
+
+def _find_long_texts(catalog: Catalog) -> Iterator[str]:
+    """Texts so long that the time of an answer may depend on whose they are, unless answers wait for public moments."""
+    for table in () if catalog.release_every_ms else catalog.tables:
+        for column in table.columns:
+            if column.sql_type is SqlType.TEXT and column.longest_text > LONGEST_TEXT:
+                yield (
+                    f"tables.{table.name}.columns.{column.name} is a text of up to {column.longest_text:,} characters, "
+                    "whose length the time of an answer may tell: set [server] release_every_ms, such as 1000, or a "
+                    f"max_length of at most {LONGEST_TEXT:,}."
+                )
 
 
 def refresh(policy_path: Path, table: str) -> str:

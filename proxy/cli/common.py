@@ -3,13 +3,16 @@
 import getpass
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
 
 from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
@@ -24,6 +27,9 @@ from proxy.service.service import open_ledger
 PolicyPath = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.", envvar="KEYHOLE_POLICY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 By = Annotated[str | None, typer.Option("--by", help="Who decides; the operating system's user if not given.")]
+Progress = Annotated[
+    bool, typer.Option("--progress", help="Say on standard error what is done, also where that is no terminal.")
+]
 Why = Annotated[str, typer.Option("--why", help="Why, for the record.")]
 DEFAULT_POLICY = Path("keyhole.toml")
 PIPE_WIDTH = 200  # columns where no terminal says how many: nothing wraps in a pipe or a file, so tables may be wide
@@ -51,6 +57,31 @@ def owners_ledger(policy: Path) -> Iterator[Ledger]:
             yield ledger
         except LedgerUnavailable as error:
             raise ledger_unreadable(error) from None
+
+
+@contextmanager
+def show_work(what: str) -> Iterator[None]:
+    """Say what is under way, on standard error where that is a terminal, until the block ends."""
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    with console.status(f"{what} ...") if console.is_terminal else nullcontext():
+        yield
+
+
+@contextmanager
+def show_progress(what: str, *, total: int, asked: bool) -> Iterator[Callable[[str], None]]:
+    """Show how many of `total` parts are done, on standard error: a bar in a terminal, lines elsewhere if asked for.
+
+    Yields what is to be called with each part's name when it is done.
+    """
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        numbers = count(1)
+        yield lambda part: print(f"{next(numbers)} of {total}: {part}", file=sys.stderr, flush=True) if asked else None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with ProgressBar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda part: bar.update(task, advance=1, description=f"{what}, done: {part}")
 
 
 def decided_by(name: str | None) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path, PurePath
 
-from planner.catalog.model import SqlType
-from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type
+from planner.catalog.model import LONGEST_TEXT, SqlType
+from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
 from planner.policy.compile import relation
 from planner.policy.rules.names import FILES, NAME_PART
 from planner.policy.sections import TableSection
@@ -94,7 +94,9 @@ def _table(name: str, named: str, columns: Sequence[SourceColumn]) -> str:
         f'privacy_unit = ""           # {BLANK}: who is protected: a column that names a person, several, or "row"',
         f"# max_groups_per_unit = 1   # {BLANK} unless each row is its own unit: groups a unit may count in",
         f"# rows_per_unit = 20        # {BLANK} unless each row is its own unit: its rows per group",
-        '# refresh = "static"        # or "daily 02:00", "hourly", "explicit", "live": when new data count',
+        f'refresh = ""                # {BLANK}: when its rows change: "live": at any time, nothing is used twice;',
+        '                            # "static": never, and you vouch; "explicit": when you run keyhole refresh;',
+        '                            # "hourly", "daily 02:00" (UTC): then and at no other time',
         "# public = true             # instead of all of the above, if every analyst may see every row",
     ]
     for column in columns:
@@ -109,7 +111,12 @@ def _column(table: str, column: SourceColumn) -> tuple[str, ...]:
         return (f"{header}: expose it from a view as ({_key(column.name)} AT TIME ZONE 'UTC')",)
     match kind:
         case SqlType.TEXT:
-            return header, '# key = { values = ["..."] }   # the public list of groups; without it, filters only'
+            length = f"# max_length = {text_limit(column.declared) or LONGEST_TEXT}"
+            return (
+                header,
+                '# key = { values = ["..."] }   # the public list of groups; without it, filters only',
+                f"{length:31}# so many characters count; fewer allow more LIKE patterns",
+            )
         case SqlType.INTEGER | SqlType.NUMERIC | SqlType.DOUBLE:
             return (
                 header,

@@ -24,6 +24,7 @@ from proxy.cli.common import (
     print_json,
     reason,
     refusals,
+    show_work,
     the_one,
     unwritable,
 )
@@ -112,9 +113,10 @@ def verify(
     """Read everything again, to the first fault. The chain, the stored answers, the balances; ends with 1 on one."""
     kept = None if expect is None else _read_expected(expect)
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
-        ledger.verify()
-        if kept is not None:
-            _check_kept(ledger, *kept)
+        with show_work("reading the ledger again"):
+            ledger.verify()
+            if kept is not None:
+                _check_kept(ledger, *kept)
         number, newest = ledger.owner.newest()
         if as_json:
             print_json({"events": number, "hash": newest, "keep": f"{newest}:{number}", "expected": kept is not None})
@@ -183,7 +185,8 @@ def export(
     write = ledger_files.write_json_lines if form is Form.JSONL else ledger_files.write_parquet
     with refusals(as_json=False), owners_ledger(policy) as ledger:
         try:
-            count = write(ledger.owner.export(), new_file(file, hint="FILE"))
+            with show_work("writing the events"):
+                count = write(ledger.owner.export(), new_file(file, hint="FILE"))
         except OSError as error:
             raise unwritable(file, error, hint="FILE") from None
     print(f"{file}: {count:,} events")
@@ -199,7 +202,8 @@ def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: 
             print(ledger_files.pg_dump_command(url, file))
             raise typer.Exit(1)
         try:
-            number, newest = ledger_files.backup_sqlite(url, new_file(file, hint="FILE"))
+            with show_work("copying the ledger and verifying the copy"):
+                number, newest = ledger_files.backup_sqlite(url, new_file(file, hint="FILE"))
         except LedgerUnavailable as error:
             raise ledger_unreadable(error) from None
         except OSError as error:

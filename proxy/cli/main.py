@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from resource import RLIMIT_CORE, getrlimit, setrlimit
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from mechanisms.noise.exact import system_noise
+from accountant.store.private_files import OTHERS
 from mechanisms.registry import MECHANISMS
 from proxy.cli import ask, ledger, owner
 from proxy.cli.check import check as check_policy
@@ -24,10 +24,13 @@ from proxy.cli.common import (
     DEFAULT_POLICY,
     Json,
     PolicyPath,
+    Progress,
     print_heat_maps,
     print_json,
     print_rich,
     refusals,
+    show_progress,
+    show_work,
     write_svg,
 )
 from proxy.cli.init import from_source
@@ -35,7 +38,6 @@ from proxy.cli.sections import Sections
 from proxy.report import budget as budgets
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.report.refusals import as_psql_prints, internal_error
-from proxy.report.terminal import psql_table
 from proxy.service.service import Service
 
 app = typer.Typer(
@@ -71,33 +73,27 @@ def audit(
         int, typer.Option(min=1000, help="Draws from each database of each pair; 100000 finds finer faults.")
     ] = 20_000,
     mechanism: Annotated[str | None, typer.Option(help="Audit this mechanism only.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, max=256, help="How many audits run at a time; one for each core if not given.")
+    ] = None,
+    progress: Progress = False,
     as_json: Json = False,
 ) -> None:
     """Try to prove that the mechanisms are not private. Needs no policy, touches no data; ends with 1 if one is not."""
-    from mechanisms.audit.auditor import audit_all
+    from mechanisms.audit.subjects import plan_audits
+    from proxy.cli.audit import describe_reports, run_audits, usable_cores
 
     if mechanism is not None and mechanism not in MECHANISMS:
         raise typer.BadParameter(f"one of {', '.join(MECHANISMS)}", param_hint="--mechanism")
-    chosen = tuple(MECHANISMS.values()) if mechanism is None else (MECHANISMS[mechanism],)
-    console = Console(stderr=True)
-    with console.status("auditing") as status:
-        reports = audit_all(samples=samples, noise=system_noise(), mechanisms=chosen, progress=status.update)
+    planned = plan_audits([] if mechanism is None else [mechanism])
+    with show_progress("auditing", total=len(planned), asked=progress) as done:
+        reports = run_audits(planned, samples=samples, processes=processes or usable_cores(), done=done)
     if as_json:
-        print_json([asdict(report) | {"flagged": report.flagged} for report in reports])
+        told = ({"flagged": report.flagged, "conclusive": report.conclusive} for report in reports)
+        print_json([asdict(report) | verdict for report, verdict in zip(reports, told, strict=True)])
     else:
-        headings = ("mechanism, question", "claims epsilon", "proved at least", "verdict")
-        rows = [
-            (
-                report.subject,
-                f"{report.claimed_epsilon:.3f}",
-                f"{report.epsilon_lower:.3f}",
-                "NOT PRIVATE" if report.flagged else "not refuted",
-            )
-            for report in reports
-        ]
-        print(*psql_table(headings, rows), sep="\n")
-        print("A claim that is not refuted is not thereby proved: the proofs are in docs/proofs.")
-    if any(report.flagged for report in reports):
+        print(*describe_reports(reports), sep="\n")
+    if any(report.flagged or not report.conclusive for report in reports):
         raise typer.Exit(1)
 
 
@@ -112,7 +108,9 @@ def budget(
 ) -> None:
     """Show what is spent and what is left. Of everybody for the owner, or one analyst's own view with --as."""
     with refusals(as_json=as_json), Service.open(policy) as service:
-        maps = budgets.maps(service, analyst, table=table) if heat or svg else ()
+        with show_work("adding up the ledger"):
+            maps = budgets.maps(service, analyst, table=table) if heat or svg else ()
+            shown = () if heat or as_json else budgets.tables(service, analyst)
         title = f"Keyhole: percent of each group's budget that is spent{f', {analyst}' if analyst else ''}"
         if svg is not None:
             write_svg(svg, heat_map_svg(maps, title=title))
@@ -121,7 +119,7 @@ def budget(
         elif heat:
             print_heat_maps(maps, most_rows=rows)
         else:
-            print_rich(*budgets.tables(service, analyst))
+            print_rich(*shown)
 
 
 def init(
@@ -131,7 +129,9 @@ def init(
 ) -> None:
     """Write a starter policy to standard output. It comes from the source's schema, never from its data."""
     with refusals(as_json=False):
-        print(from_source(source, directory=Path.cwd()), end="")
+        with show_work("reading the source's schema"):
+            written = from_source(source, directory=Path.cwd())
+        print(written, end="")
 
 
 def check(
@@ -141,7 +141,8 @@ def check(
 ) -> None:
     """Validate the policy and pin public data. Reads the source's schema and public tables, never a private row."""
     with refusals(as_json=as_json):
-        findings = check_policy(policy, confirm=confirm)
+        with show_work("reading the source's schema and public tables"):
+            findings = check_policy(policy, confirm=confirm)
         if as_json:
             print_json(findings.document())
         else:
@@ -154,7 +155,9 @@ def refresh(
 ) -> None:
     """Declare new data in a table. Answers stored for the old data are not served any more."""
     with refusals(as_json=False):
-        print(f"{table}: data version {declare_new_data(policy, table)}")
+        with show_work("reading the source's schema and public tables"):
+            version_now = declare_new_data(policy, table)
+        print(f"{table}: data version {version_now}")
 
 
 def serve(
@@ -217,7 +220,20 @@ _register("Look after it, as the data owner", owner.odometer, audit, ledger.app)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The console script: exits with 0, with 1 after a refusal, with 2 when it was called wrongly."""
+    """The console script: exits with 0, with 1 after a refusal, with 2 when it was called wrongly.
+
+    What it writes is for its owner's eyes alone, whatever the shell's umask, and a crash leaves no image of its memory.
+    """
+    before = os.umask(OTHERS)
+    _, hard = getrlimit(RLIMIT_CORE)
+    setrlimit(RLIMIT_CORE, (0, hard))
+    try:
+        _run(arguments)
+    finally:
+        os.umask(before)
+
+
+def _run(arguments: list[str] | None) -> None:
     try:
         try:
             app(arguments)

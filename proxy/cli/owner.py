@@ -25,6 +25,7 @@ from proxy.cli.common import (
     print_json,
     reason,
     refusals,
+    show_work,
     the_one,
 )
 from proxy.report import odometer as odometers
@@ -192,7 +193,7 @@ def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None
     """Say what all answers so far can have told. In words for a report."""
     with refusals(as_json=as_json):
         loaded = Policy.load(policy)
-        with owners_ledger(policy) as ledger:
+        with show_work("adding up the ledger"), owners_ledger(policy) as ledger:
             reading = odometers.read_odometer(loaded, ledger)
     if as_json:
         print_json(reading.document())

@@ -17,6 +17,7 @@ from sqlalchemy.engine import URL
 
 from accountant.events.export import Exported
 from accountant.ledger import Ledger
+from accountant.store.private_files import OWNER_ALONE, make_private_file
 
 _KINDS = {"int": "BIGINT", "bool": "BOOLEAN", "str": "VARCHAR"}
 
@@ -46,10 +47,16 @@ def _kind(annotation: object) -> str:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """A path beside the wanted one that takes its place when the block ends, or vanishes when it raises."""
+    """A path beside the wanted one that takes its place when the block ends, or vanishes when it raises.
+
+    It is an empty file already, and both are for their owner's eyes alone, however it is written.
+    """
     part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    make_private_file(part)
     try:
         yield part
+        part.chmod(OWNER_ALONE)  # an engine may have put another file in its place
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
@@ -62,7 +69,6 @@ def backup_sqlite(url: str, path: Path) -> tuple[int, str]:
     """
     database = make_url(url).database or ""
     with _whole(path) as part:
-        part.unlink(missing_ok=True)
         with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(part)) as target:
             source.backup(target)
             target.execute("PRAGMA journal_mode = DELETE")

@@ -9,7 +9,7 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.scope.embedded import Embedded
 from planner.statements.classify import classify, classify_prepared, split
-from planner.statements.settings import SETTINGS, accuracy
+from planner.statements.settings import ALL_SETTINGS, accuracy
 from proxy.pipeline.answering import read_part
 from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
 from tests.effort import PATIENCE_S
@@ -37,7 +37,7 @@ class FixedAsker:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        return {setting.name: setting.default(self.catalog.defaults) for setting in SETTINGS}
+        return {setting.name: setting.default(self.catalog.defaults) for setting in ALL_SETTINGS}
 
     def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
         parts = []

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.catalog.model import LONGEST_TEXT
 from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
@@ -37,8 +38,10 @@ def filled_in(text: str) -> str:
     """What an owner does: make the list public, choose the visits' unit, uncomment every line that is offered there."""
     head, listed, visits = re.split(r"(?=^\[tables\.(?:ward_list|visits)\]$)", text, flags=re.MULTILINE)
     listed = listed.replace("# public = true", "public = true").replace('privacy_unit = ""', "#")
+    listed = listed.replace('refresh = ""', "#")
     visits = visits.replace('privacy_unit = ""', 'privacy_unit = "patient_id"')
-    offered = r"^# (?=(?:max_groups_per_unit|rows_per_unit|bounds|grid|per_unit|key|expression|\[tables)\b)"
+    visits = visits.replace('refresh = ""', 'refresh = "static"')
+    offered = r"^# (?=(?:max_groups_per_unit|rows_per_unit|bounds|max_length|grid|per_unit|key|expression|\[tables)\b)"
     lines = [
         re.sub(offered, "", line) if "AT TIME ZONE" not in line and '["..."]' not in line else line
         for line in visits.splitlines()
@@ -81,6 +84,7 @@ def test_one_file_makes_a_policy(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT 1 AS id, 'x' AS place) TO '{tmp_path / 'My Sales.parquet'}'")
     text = from_source("My Sales.parquet", directory=tmp_path).replace('privacy_unit = ""', 'privacy_unit = "row"')
+    text = text.replace('refresh = ""', 'refresh = "static"')
     text += "\n[tables.my_sales.columns.id]\nkey = { range = [1, 3] }\n"
     path = tmp_path / "keyhole.toml"
     path.write_text(text, encoding="utf-8")
@@ -116,3 +120,15 @@ def test_a_starter_is_toml_whatever_the_names(schema: dict[str, list[str]]) -> N
     for block in uncommented.split("\n\n"):
         if block.startswith("[tables."):
             tomllib.loads(block)
+
+
+def test_the_length_of_a_text_is_proposed_from_its_type() -> None:
+    columns = [
+        SourceColumn("ward", "character varying(20)", nullable=True),
+        SourceColumn("note", "text", nullable=True),
+    ]
+    lines = starter_policy({"visits": columns}, "postgresql://reader@db/clinic").splitlines()
+    assert [line.split("  ")[0] for line in lines if "max_length" in line] == [
+        "# max_length = 20",
+        f"# max_length = {LONGEST_TEXT}",
+    ]

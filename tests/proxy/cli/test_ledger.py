@@ -24,7 +24,7 @@ from accountant.events.events import Reserved
 from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.model import NANO, Cells, Charge, Family, Spent
-from proxy.cli import main as cli
+from tests.proxy.cli.conftest import Ran
 from tests.worlds.wards import QUESTION, install
 
 WIDE = Limits(
@@ -35,31 +35,6 @@ WIDE = Limits(
     analyst_per_unit_nano=None,
     apart=False,
 )
-
-
-class Ran:
-    def __init__(self, status: int, out: str, err: str) -> None:
-        self.status = status
-        self.out = out
-        self.err = err
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    def running(*arguments: str) -> Ran:
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(arguments))
-        out, err = capfd.readouterr()
-        assert "Traceback" not in out + err
-        assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, out, err)
-
-    return running
 
 
 @pytest.fixture
