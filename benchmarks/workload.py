@@ -41,6 +41,7 @@ epsilon_per_query = 1000.0
 
 [tables.lines]
 privacy_unit = "row"
+refresh = "static"
 immutable = ["shop", "day"]
 
 [tables.lines.columns.shop]

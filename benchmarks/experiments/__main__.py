@@ -53,7 +53,7 @@ def main() -> None:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:>16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     started = time.monotonic()
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         measured = run(runs=given.runs, seed=given.seed, progress=progress)
     origin = taxi.trips(seed=given.seed).origin
     write(measured, About(given.runs, given.seed, origin, time.monotonic() - started), given.docs)

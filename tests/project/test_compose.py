@@ -27,7 +27,7 @@ from proxy.shadow.wheel import postgres_server
 from proxy.sources.open import ROLE_CONNECTIONS
 from tests.effort import PATIENCE_S
 from tests.project.test_documentation import flags_of
-from tests.worlds.serving_process import COMMAND, ROOT, Served, served
+from tests.worlds.served import COMMAND, ROOT, Served, served
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

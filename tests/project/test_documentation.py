@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from deploy.demo.build import install
 from planner.errors import CATALOGUE, KeyholeError
-from planner.extract.normalise import RULES
+from planner.extract.normalise import LAST_RULES, RULES
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.statements.settings import MECHANISMS, SETTINGS
 from proxy.cli import check as checking
@@ -127,7 +127,7 @@ def test_every_relation_of_a_session_and_every_rule_is_documented_once() -> None
     named = [(f"{VIRTUAL_SCHEMA}.{relation.name}",) for relation in VIRTUAL_RELATIONS]
     listed = rows(chapter(ASKING, "psql and other clients"))
     assert [names for names in listed if names[0].startswith(f"{VIRTUAL_SCHEMA}.")] == named
-    assert [names for names in listed if names not in named] == [(rule.__name__,) for rule in RULES]
+    assert [names for names in listed if names not in named] == [(rule.__name__,) for rule in (*RULES, *LAST_RULES)]
 
 
 def test_every_rest_request_is_documented_once(service: Service) -> None:

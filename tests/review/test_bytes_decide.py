@@ -63,7 +63,7 @@ def _counts(folder: Path, rows: list[tuple[str, str]], question: Question) -> li
     with duckdb.connect(str(file)) as writer:
         writer.execute("CREATE TABLE visits (person VARCHAR COLLATE NOCASE, ward VARCHAR COLLATE NOCASE)")
         writer.executemany("INSERT INTO visits VALUES (?, ?)", rows)
-    source = DuckDBSource(file, directories=(), settings={"threads": "1"})
+    source = DuckDBSource(file, directories=(folder,), settings={"threads": "1"})
     try:
         aggregates = source.aggregates(
             rewrite(question, dialect=DUCKDB), question.keys, functionals=1, timeout_ms=60_000
