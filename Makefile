@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo serve check test test-thorough test-all test-oldest test-on-servers test-clients lint bench bench-accounting bench-planning experiments superset docs clean
+.PHONY: help demo serve check test test-thorough test-all test-oldest test-on-servers test-clients lint bench bench-accounting bench-planning experiments superset docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -74,8 +74,17 @@ superset: $(VENV)/.installed .venv-superset/.installed  ## Apache Superset over 
 docs: $(VENV)/.installed-test  ## what the pages take from the code: the tables of the house and the picture of a question's way
 	@$(BIN)/python -m docs.generator
 
+# uv keeps the versions that stand in the files already, so that they are the same whoever makes them; UPGRADE=--upgrade
+# takes the newest. Neither the address of an index nor the maker's own configuration of uv gets into them.
+LOCK = .venv-lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" $(UPGRADE)
+
+lock: .venv-lock/.installed  ## the versions and hashes that the image is made of, into deploy/; UPGRADE=--upgrade for newer ones
+	@$(LOCK) pyproject.toml --output-file deploy/requirements.lock
+	@$(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], sep='\n')" \
+	| $(LOCK) - --output-file deploy/build-requirements.lock
+
 clean:  ## what was installed and cached
-	rm -rf $(VENV) .venv-oldest .venv-superset .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
+	rm -rf $(VENV) .venv-oldest .venv-superset .venv-lock .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
 
 # uv is faster where it exists; a Python without ensurepip gets its environment from virtualenv.
 $(VENV)/bin/python:
@@ -106,4 +115,9 @@ $(VENV)/.installed-experiments: pyproject.toml | $(VENV)/bin/python
 	@echo "installing Superset into .venv-superset, a few minutes ..."
 	@$(PYTHON) -m venv .venv-superset
 	@.venv-superset/bin/python -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+.venv-lock/.installed:
+	@$(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/python -m pip install -q --disable-pip-version-check 'uv>=0.8,<1'
 	@touch $@
