@@ -76,6 +76,8 @@ class Column:
     `ledger`: what the ledger calls it, where that is not its name (of a looked-up column: what it is looked up by).
     `determined`: its privacy unit determines it, where SQL has it stored and no longer says how it is derived.
     `max_length`: of a text, how many of its characters conditions and counts of different values see.
+    `stored`: of a stored column, its type as the source called it when the catalog was made; what is read is held
+    against it.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Column:
     ledger: str = ""
     determined: bool = False
     max_length: int | None = None
+    stored: str | None = None
 
     @property
     def longest_text(self) -> int:

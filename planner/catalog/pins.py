@@ -55,14 +55,15 @@ class PinnedDomain:
 @dataclass(frozen=True, slots=True)
 class Pins:
     """Everything pinned for one policy. `refreshes` says when each explicitly refreshed table was last declared new,
-    `relations` what each private table is called in the source, `states` in which data version each was seen first, and
-    in what state."""
+    `relations` what each private table is called in the source, `columns` of which types its exposed columns are there,
+    `states` in which data version each was seen first, and in what state."""
 
     tables: tuple[PinnedTable, ...] = ()
     domains: tuple[PinnedDomain, ...] = ()
     refreshes: tuple[tuple[str, datetime], ...] = ()
     relations: tuple[tuple[str, tuple[str, ...]], ...] = ()
     states: tuple[tuple[str, str, str], ...] = ()
+    columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
     def table(self, name: str) -> PinnedTable | None:
         """The copy of a public table, if it was pinned."""
@@ -75,6 +76,11 @@ class Pins:
     def relation(self, table: str) -> tuple[str, ...] | None:
         """The names that a private table has in the source, the lasting one first; None if it was never pinned."""
         return dict(self.relations).get(table)
+
+    def types(self, table: str) -> dict[str, str] | None:
+        """By column, the type that a private table had in the source; None if it was never pinned."""
+        pinned = dict(self.columns).get(table)
+        return None if pinned is None else dict(pinned)
 
     def state(self, table: str, version: str) -> str | None:
         """The state in which a table was seen first in a data version."""

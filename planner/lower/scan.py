@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mechanisms.formula import TRUE
+from planner.catalog.model import Table
 from planner.functionals.unit_rows import one_row
 from planner.lower.bounded_scan import BoundedScan
 from planner.lower.computed_conditions import compute_conditions
@@ -26,7 +27,7 @@ from planner.lower.row import RowSql
 from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
 from planner.question.condition import ALWAYS
 from planner.question.model import Question, Term, UnitRows
-from planner.question.plan import Rewritten
+from planner.question.plan import ReadRelation, Rewritten
 
 
 def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
@@ -38,8 +39,27 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
         KeyholeError: KH201, KH203, KH204, KH205, KH212 for what a question may not contain, KH900 should a
             functional's declared sensitivity not cover what one privacy unit can change.
     """
-    if question.per_unit is not None:
-        return _rewrite_per_unit(question, question.per_unit, dialect)
+    if question.per_unit is None:
+        rewritten, relations = _rewrite_rows(question, dialect), _list_relations(question.table)
+    else:
+        rewritten = _rewrite_per_unit(question, question.per_unit, dialect)
+        relations = _list_relations(question.per_unit.table)
+    rolled = None if rewritten.rollup is None else replace(rewritten.rollup, relations=relations)
+    return replace(rewritten, rollup=rolled, relations=relations)
+
+
+def _list_relations(table: Table) -> tuple[ReadRelation, ...]:
+    """The relations of the source that hold a table's rows, each with the stored columns that the policy exposes."""
+    tables = [member.table for member in table.members] or [table]
+    return tuple(
+        ReadRelation(
+            one.relation, tuple((column.name, column.stored) for column in one.columns if column.stored is not None)
+        )
+        for one in tables
+    )
+
+
+def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
     known = question.table
     stored = RowSql(table=join_lookups(join_members(known, dialect=dialect), dialect=dialect), dialect=dialect)
     row = compute_conditions(stored, question.where, question.functionals)

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from planner.catalog.domains import domain_digest
@@ -283,7 +284,15 @@ def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable
     options = [option for option in parse_qsl(url.query, keep_blank_values=True) if "password" not in option[0].lower()]
     identity = {
         "source": [url.scheme, url.username, url.hostname, url.port, url.path, options],
-        "tables": [asdict(table) for table in tables],
+        "tables": [_identity_of(table) for table in tables],
         "public": [[table.digest, table.required, table.unique] for table in public],
     }
     return sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _identity_of(table: Table) -> dict[str, Any]:
+    """A table without its columns' types in the source: what these mean to an answer is in the declared types."""
+    written = asdict(table)
+    for column in written["columns"]:
+        del column["stored"]
+    return written

@@ -20,6 +20,14 @@ _MEASURE_TYPES = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 
 def compiled_columns(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins) -> tuple[Column, ...]:
     """The exposed columns: those listed, and those that the unit, the row cap and derived columns need."""
+    section, needed = policy.tables[name], exposed_names(policy, name)
+    order = [column.name for column in source if column.name in needed]
+    order += [column for column in section.columns if column not in order]
+    return tuple(_column(policy, name, column, source, pins) for column in order)
+
+
+def exposed_names(policy: Policy, name: str) -> frozenset[str]:
+    """The columns of a table that the policy names, and those that derived columns are made of."""
     section = policy.tables[name]
     needed = set(section.columns) | set(section.privacy_unit or ()) | set(section.immutable)
     if section.max_rows_per_group is not None:
@@ -27,9 +35,7 @@ def compiled_columns(policy: Policy, name: str, source: tuple[SourceColumn, ...]
     for column in section.columns.values():
         if column.expression is not None:
             needed.add(parse_derivation(column.expression).column)
-    order = [column.name for column in source if column.name in needed]
-    order += [column for column in section.columns if column not in order]
-    return tuple(_column(policy, name, column, source, pins) for column in order)
+    return frozenset(needed)
 
 
 def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, ...], pins: Pins) -> Column:
@@ -56,6 +62,7 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
         prunable=all(known.prunable for known in source if known.name == (derivation.column if derivation else name)),
         comment=column.comment,
         max_length=_max_length(policy, place, column, kind, declared, longest),
+        stored=next((known.declared for known in source if known.name == name), None),
     )
 
 

@@ -28,11 +28,20 @@ class Minimised:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadRelation:
+    """A relation that a statement reads, and its columns by name with the types that the statement was written for."""
+
+    relation: str
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rollup:
     """The rows of `table` that count, kept by the source for later questions of the same data version.
 
     `build` is the SELECT whose rows it holds, with an index on column `indexed`. Equal names mean equal builds.
-    `sql` answers the question like `Rewritten.sql`, behind a clause `WITH rolled AS (SELECT * FROM it),`.
+    `sql` answers the question like `Rewritten.sql`, behind a clause `WITH rolled AS (SELECT * FROM it),`. `relations`
+    are what `build` reads.
     """
 
     table: str
@@ -40,6 +49,7 @@ class Rollup:
     build: str
     indexed: str
     sql: str
+    relations: tuple[ReadRelation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +58,13 @@ class Rewritten:
 
     `sql` is empty when the formula is constant: then nothing is read. `rollup` gives the same integers from rows that
     bounding has chosen once for many questions; None where bounding chooses nothing or nothing may be kept.
+    `relations` are what it reads: the statement means what the question does while they are as it says.
     """
 
     dialect: str
     sql: str
     rollup: Rollup | None = None
+    relations: tuple[ReadRelation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from planner.errors import KeyholeError
 from planner.policy.compile import compile_catalog, key_domains, relation
 from planner.policy.file import Policy
 from proxy.service.refusals import pins_differ, pins_edited
-from proxy.service.relations import Identities, check_pinned, identify_tables
+from proxy.service.relations import Identities, check_pinned, check_pinned_types, exposed_types, identify_tables
 
 MAX_PUBLIC_ROWS = 1_000_000  # of a public table: its rows are held in memory, pinned, and copied into the shadow
 _FORMAT = 1  # of the pin file
@@ -82,14 +82,16 @@ def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
     """The catalog on what is pinned already; for serving. Raises KH002 to KH007 and KH010."""
     pins = read_pins(pins_path(policy))
     check_pinned(policy, identify_tables(policy, source), pins)
-    return compile_catalog(policy, schema=source_schema(policy, source), pins=pins, directory=policy.directory)
+    schema = source_schema(policy, source)
+    check_pinned_types(policy, schema, pins)
+    return compile_catalog(policy, schema=schema, pins=pins, directory=policy.directory)
 
 
 def pin(policy: Policy, source: PinSource, *, confirm: bool, now: datetime) -> Pinning:
     """Check a policy against the source, and pin.
 
-    What was never pinned is pinned. A public table, key domain or relation that differs from what was pinned is refused
-    with KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
+    What was never pinned is pinned. A public table, key domain, relation or type that differs from what was pinned
+    is refused with KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
     """
     path = pins_path(policy)
     before = read_pins(path)
@@ -136,7 +138,8 @@ def _take_pins(
         for name in policy.public_tables
     )
     relations = tuple((name, identities[name].names) for name in policy.private_tables)
-    pins = replace(before, tables=tables, relations=relations)
+    columns = tuple((name, tuple(exposed_types(policy, name, schema[name]).items())) for name in policy.private_tables)
+    pins = replace(before, tables=tables, relations=relations, columns=columns)
     pins = replace(pins, domains=tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins)))
     for name, section in policy.private_tables.items():
         if section.refresh == "explicit" and name not in dict(pins.refreshes):
@@ -157,7 +160,8 @@ def _copy_table(policy: Policy, name: str, source: PinSource, columns: tuple[Sou
 
 
 def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
-    """Every public table and key domain that is new, changed or gone, and every private table that is another one."""
+    """Every public table and key domain that is new, changed or gone, and every private table that is another one, or
+    has a column of another type."""
     found: list[PinChange] = []
     old_tables = {table.name: table for table in before.tables}
     for table in after.tables:
@@ -179,6 +183,13 @@ def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
         if former is not None and former[0] != names[0]:
             meaning = f"it was {former[0]} and is {names[0]}; what was spent under this name stays charged to it"
             found.append(PinChange("changed", f"tables.{name}", meaning))
+    for name, columns in after.columns:
+        former_types = before.types(name) or {}
+        found += [
+            PinChange("changed", f"tables.{name}.columns.{column}", f"{former_types[column]} -> {kind}")
+            for column, kind in columns
+            if former_types.get(column, kind) != kind
+        ]
     found += [PinChange("gone", name, "no longer public") for name in old_tables]
     found += [PinChange("gone", ".".join(place), "no longer a key") for place in old_domains]
     return tuple(found)
@@ -233,6 +244,7 @@ def _encode_pins(pins: Pins) -> dict[str, object]:
         "domains": domains,
         "refreshes": {name: at.isoformat() for name, at in pins.refreshes},
         "relations": {name: list(names) for name, names in pins.relations},
+        "columns": {name: dict(columns) for name, columns in pins.columns},
         "states": {name: [version, state] for name, version, state in pins.states},
     }
 
@@ -252,6 +264,10 @@ def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
         refreshes=tuple((name, datetime.fromisoformat(str(at))) for name, at in written["refreshes"].items()),
         # older files do not have these; the next check pins them
         relations=tuple((name, tuple(map(str, names))) for name, names in written.get("relations", {}).items()),
+        columns=tuple(
+            (name, tuple((column, str(kind)) for column, kind in columns.items()))
+            for name, columns in written.get("columns", {}).items()
+        ),
         states=tuple((name, str(seen[0]), str(seen[1])) for name, seen in written.get("states", {}).items()),
     )
 

@@ -12,7 +12,9 @@ from accountant.ledger import Ledger
 from planner.catalog.fault import Fault
 from planner.catalog.pins import Pins
 from planner.catalog.relations import RelationIdentity
+from planner.catalog.sql_types import SourceColumn
 from planner.policy.compile import relation
+from planner.policy.compile_column import exposed_names
 from planner.policy.file import Policy
 from planner.policy.rules.relations import find_shared_relations
 from planner.policy.rules.tables import unit_root
@@ -50,6 +52,28 @@ def check_pinned(policy: Policy, identities: Identities, pins: Pins) -> None:
         if pinned[0] != identities[name].name:
             problem = f"is {identities[name].name} in the source, and was {pinned[0]} when it was pinned"
             raise policy.refuse(("tables", name, "relation"), Fault("KH007", problem, hint=REPIN))
+
+
+def exposed_types(policy: Policy, name: str, source: tuple[SourceColumn, ...]) -> dict[str, str]:
+    """By name, the types that the source has for the stored columns that a table exposes."""
+    exposed = exposed_names(policy, name)
+    return {column.name: column.declared for column in source if column.name in exposed}
+
+
+def check_pinned_types(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> None:
+    """Raise KH007 unless the exposed columns of every private table have the types that were pinned. One that was
+    exposed later has its own."""
+    for name in policy.private_tables:
+        pinned = pins.types(name)
+        if pinned is None:
+            hint = "Run keyhole check."
+            fault = Fault("KH007", "is not pinned yet: which types its columns have in the source", hint=hint)
+            raise policy.refuse(("tables", name), fault)
+        for column, kind in exposed_types(policy, name, schema[name]).items():
+            if pinned.get(column, kind) != kind:
+                problem = f'its column "{column}" is of type {kind} in the source, and was of type {pinned[column]}'
+                fault = Fault("KH007", f"{problem} when it was pinned", hint=REPIN)
+                raise policy.refuse(("tables", name, "columns", column), fault)
 
 
 def check_names(policy: Policy, identities: Identities, ledger: Ledger) -> None:

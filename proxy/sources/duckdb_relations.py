@@ -1,8 +1,10 @@
-"""Which tables and files a relation of DuckDB is, by the engine's own reading of it: its plan before any rewriting."""
+"""Which tables and files a relation of DuckDB is, by the engine's own reading of it: its plan before any rewriting; and
+which columns it has."""
 
 import json
 import os.path
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,10 @@ import duckdb
 from sqlglot import tokenize
 
 from planner.catalog.relations import RelationIdentity
+from planner.catalog.sql_types import SourceColumn
+from planner.question.plan import ReadRelation
 from planner.values.sql_literals import text
+from proxy.sources.read_types import check_types
 
 Run = Callable[[str], list[tuple[Any, ...]]]
 
@@ -18,6 +23,33 @@ EXPLAIN_ALL = "SET GLOBAL explain_output = 'all'"
 """What an instance needs for `identify_relation`: EXPLAIN without it shows the optimised plan, where views are gone."""
 _STORED = "SEQ_SCAN"
 _WORDS = frozenset({"STRING", "IDENTIFIER", "VAR"})
+_TYPES = {
+    "VARCHAR": "text",
+    "TINYINT": "smallint",
+    "UTINYINT": "smallint",
+    "SMALLINT": "smallint",
+    "USMALLINT": "integer",
+    "INTEGER": "integer",
+    "UINTEGER": "bigint",
+    "BIGINT": "bigint",
+    "UBIGINT": "numeric(20,0)",
+    "HUGEINT": "numeric(38,0)",
+    "UHUGEINT": "numeric(38,0)",
+    "FLOAT": "real",
+    "DOUBLE": "double precision",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIME": "time without time zone",
+    "TIMESTAMP": "timestamp without time zone",
+    "TIMESTAMP_S": "timestamp without time zone",
+    "TIMESTAMP_MS": "timestamp without time zone",
+    "TIMESTAMP_NS": "timestamp without time zone",
+    "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
+    "INTERVAL": "interval",
+    "UUID": "uuid",
+    "BLOB": "bytea",
+    "JSON": "json",
+}
 _UNIQUE = """
 SELECT lower(database_name || '.' || schema_name || '.' || table_name), constraint_column_names[1]
 FROM duckdb_constraints()
@@ -62,6 +94,27 @@ def identify_relation(relation: str, *, run: Run, directory: Path) -> RelationId
     )
 
 
+def read_columns(relation: str, *, run: Run) -> tuple[SourceColumn, ...]:
+    """The relation's columns by PostgreSQL's type names."""
+    rows = run(f"DESCRIBE SELECT * FROM {relation}")
+    return tuple(
+        SourceColumn(name=name, declared=_declared_type(kind), nullable=null != "NO") for name, kind, null, *_ in rows
+    )
+
+
+@contextmanager
+def same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """The block reads the relations, which are looked at before it and behind it: a file may be replaced meanwhile,
+    and no transaction keeps it. Raises `TypesChanged`."""
+
+    def read_schema(relation: str) -> tuple[SourceColumn, ...]:
+        return read_columns(relation, run=lambda sql: cursor.execute(sql).fetchall())
+
+    check_types(relations, read_schema)
+    yield
+    check_types(relations, read_schema)
+
+
 def read_state(relation: str, *, run: Run, database: Path | None) -> str:
     """Place, inode, size and time of every file that the relation reads, and of the database's own."""
     files = {path for one in _find_files(relation, run=run).values() for path in one}
@@ -104,3 +157,11 @@ def _glob(pattern: str, *, run: Run) -> list[Path]:
 def _place(file: str, directory: Path) -> str:
     path, root = Path(file), directory.resolve()
     return str(path.relative_to(root)) if path.is_relative_to(root) else file
+
+
+def _declared_type(kind: str) -> str:
+    if kind.startswith("DECIMAL"):
+        return kind.replace("DECIMAL", "numeric")
+    if kind.startswith("ENUM"):
+        return "text"
+    return _TYPES.get(kind, kind.lower())

@@ -8,6 +8,7 @@ import duckdb
 
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
+from proxy.sources.duckdb_relations import same_types
 from proxy.sources.rollups import RollupTooLarge, limit_rows
 
 DATABASE = "keyhole_rollups"
@@ -28,7 +29,7 @@ class DuckDBStore:
         self._interrupt: Callable[[], None] | None = None
 
     def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """The rollup as a table of its own. Raises `RollupTooLarge`."""
+        """The rollup as a table of its own. Raises `RollupTooLarge` and `TypesChanged`."""
         relation = f"{DATABASE}.main.{identifier(f'{rollup.name}_{next(self._numbers)}')}"
         cursor = self._connection.cursor()
         timer = threading.Timer(timeout_ms / 1000, cursor.interrupt)
@@ -36,7 +37,8 @@ class DuckDBStore:
         self._interrupt = cursor.interrupt
         timer.start()
         try:
-            cursor.execute(f"CREATE TABLE {relation} AS\n{limit_rows(rollup, self._most_rows)}")
+            with same_types(rollup.relations, cursor):
+                cursor.execute(f"CREATE TABLE {relation} AS\n{limit_rows(rollup, self._most_rows)}")
             rows = cursor.execute(f"SELECT count(*) > {self._most_rows} FROM {relation}").fetchone()
             if rows == (True,):
                 cursor.execute(f"DROP TABLE {relation}")

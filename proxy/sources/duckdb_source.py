@@ -22,7 +22,7 @@ from planner.question.plan import Rewritten
 from planner.values.sql_literals import identifier, text
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups
-from proxy.sources.duckdb_relations import EXPLAIN_ALL, identify_relation, read_state
+from proxy.sources.duckdb_relations import EXPLAIN_ALL, identify_relation, read_columns, read_state, same_types
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
@@ -35,33 +35,6 @@ _SEALED = {
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
     "preserve_insertion_order": "false",
-}
-_TYPES = {
-    "VARCHAR": "text",
-    "TINYINT": "smallint",
-    "UTINYINT": "smallint",
-    "SMALLINT": "smallint",
-    "USMALLINT": "integer",
-    "INTEGER": "integer",
-    "UINTEGER": "bigint",
-    "BIGINT": "bigint",
-    "UBIGINT": "numeric(20,0)",
-    "HUGEINT": "numeric(38,0)",
-    "UHUGEINT": "numeric(38,0)",
-    "FLOAT": "real",
-    "DOUBLE": "double precision",
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-    "TIME": "time without time zone",
-    "TIMESTAMP": "timestamp without time zone",
-    "TIMESTAMP_S": "timestamp without time zone",
-    "TIMESTAMP_MS": "timestamp without time zone",
-    "TIMESTAMP_NS": "timestamp without time zone",
-    "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
-    "INTERVAL": "interval",
-    "UUID": "uuid",
-    "BLOB": "bytea",
-    "JSON": "json",
 }
 # PostgreSQL's text, which the copy becomes, cannot hold the character
 _UNCOPYABLE = {**UNCOPYABLE, SqlType.TEXT: "contains({0}, chr(0))"}
@@ -111,12 +84,7 @@ class DuckDBSource:
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """A relation's columns by PostgreSQL's type names. Raises KH006."""
-
-        rows = hide_shape_failures(lambda: self._run(f"DESCRIBE SELECT * FROM {relation}"), relation=relation)
-        return tuple(
-            SourceColumn(name=name, declared=_declared_type(kind), nullable=null != "NO")
-            for name, kind, null, *_ in rows
-        )
+        return hide_shape_failures(lambda: read_columns(relation, run=self._run), relation=relation)
 
     def identify(self, relation: str) -> RelationIdentity:
         """What the relation is, by its whole name or its file. Raises KH006."""
@@ -148,7 +116,14 @@ class DuckDBSource:
         """The true aggregates of a question. Raises KH501."""
 
         def read_aggregates(sql: str, left_ms: int) -> TrueAggregates:
-            with self._cursor() as cursor, _interrupted(cursor.interrupt, timeout_ms=left_ms):
+            read = (
+                rewritten.relations if sql is rewritten.sql else ()
+            )  # a rollup was held against them when it was made
+            with (
+                self._cursor() as cursor,
+                _interrupted(cursor.interrupt, timeout_ms=left_ms),
+                same_types(read, cursor),
+            ):
                 found = cursor.execute(sql).fetchnumpy()
             groups = [found[f"k{i}"] for i in range(len(keys.columns))]
             sums = [found[f"f{i}"] for i in range(functionals)]
@@ -214,14 +189,6 @@ def _open_connection(
     except duckdb.Error as error:
         raise duckdb_unopened(database, detail=str(error).split("\n")[0]) from None
     return connection
-
-
-def _declared_type(kind: str) -> str:
-    if kind.startswith("DECIMAL"):
-        return kind.replace("DECIMAL", "numeric")
-    if kind.startswith("ENUM"):
-        return "text"
-    return _TYPES.get(kind, kind.lower())
 
 
 def _qualified_name(schema: str, name: str) -> str:

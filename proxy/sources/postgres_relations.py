@@ -1,9 +1,15 @@
-"""Which tables a relation of PostgreSQL is, by its catalog: views are followed, partitions and children are parts."""
+"""Which tables a relation of PostgreSQL is, by its catalog: views are followed, partitions and children are parts; and
+which columns it has."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import psycopg
+
 from planner.catalog.relations import RelationIdentity
+from planner.catalog.sql_types import SourceColumn
+from planner.question.plan import ReadRelation
+from proxy.sources.read_types import check_types
 
 _READ = """
 WITH RECURSIVE read(oid, is_part) AS (
@@ -30,6 +36,15 @@ FROM read JOIN pg_class USING (oid) JOIN pg_namespace ON pg_namespace.oid = reln
   LEFT JOIN pg_foreign_table ON ftrelid = pg_class.oid
 WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
 """
+_COLUMNS = """
+SELECT attname, format_type(atttypid, atttypmod), NOT attnotnull, NOT coalesce(collisdeterministic, true),
+  relkind NOT IN ('r', 'p')
+    OR EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indkey[0] = attnum)
+    OR EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = attrelid AND attnum = ANY (partattrs))
+FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+  LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+"""
 STATE = f"""{_READ}
 SELECT DISTINCT pg_class.oid, pg_relation_filenode(oid), pg_stat_get_tuples_inserted(oid),
   pg_stat_get_tuples_updated(oid), pg_stat_get_tuples_deleted(oid)
@@ -51,3 +66,14 @@ def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
         joins=len({row[3] for row in stored if not row[2]}) > 1,
         unique=frozenset(unique),
     )
+
+
+def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[SourceColumn, ...]:
+    """The relation's columns, from the catalog."""
+    return tuple(SourceColumn(*row) for row in connection.execute(_COLUMNS, (relation,)))
+
+
+def check_locked_types(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """Hold the types of relations that were read in this transaction against what was expected: it has them locked
+    since, so that they were the same when it read. Raises `TypesChanged`."""
+    check_types(relations, lambda relation: read_columns(relation, connection))

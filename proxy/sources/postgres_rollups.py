@@ -14,6 +14,7 @@ import psycopg
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
 from proxy.sources.connecting import OPENING_S, SourceConnection
+from proxy.sources.postgres_relations import check_locked_types
 from proxy.sources.rollups import Busy, RollupTooLarge, limit_rows
 
 _PREFIX = "keyhole_rollup"
@@ -56,7 +57,7 @@ class PostgresStore:
         self._session = ""
 
     def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """The rollup as a table, indexed and analysed. Raises `RollupTooLarge`."""
+        """The rollup as a table, indexed and analysed. Raises `RollupTooLarge` and `TypesChanged`."""
         with self._held:
             connection = self._open()
             with connection.transaction():
@@ -67,6 +68,7 @@ class PostgresStore:
                 made = f"CREATE {kind} TABLE {relation} AS\n{limit_rows(rollup, self._most_rows)}"
                 if _run(connection, made) > self._most_rows:
                     raise RollupTooLarge  # which rolls the table back
+                check_locked_types(rollup.relations, connection)
                 _run(connection, f"CREATE INDEX ON {relation} ({identifier(rollup.indexed)})")
                 _run(connection, f"ANALYZE {relation}")
             return relation

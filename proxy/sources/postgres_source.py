@@ -16,7 +16,7 @@ from planner.question.plan import Rewritten
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups
 from proxy.sources.connecting import OPENING_S, SourceConnection, not_reached, reach
-from proxy.sources.postgres_relations import RELATION, STATE, identity_of
+from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, identity_of, read_columns
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import public_rows
@@ -45,15 +45,6 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
   AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
   AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
 ORDER BY n.nspname, c.relname
-"""
-_SCHEMA = """
-SELECT attname, format_type(atttypid, atttypmod), NOT attnotnull, NOT coalesce(collisdeterministic, true),
-  relkind NOT IN ('r', 'p')
-    OR EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indkey[0] = attnum)
-    OR EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = attrelid AND attnum = ANY (partattrs))
-FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-  LEFT JOIN pg_collation ON pg_collation.oid = attcollation
-WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
 
 
@@ -142,12 +133,11 @@ class PostgresSource:
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """A relation's columns. Raises KH006, and KH008 when nothing answers."""
 
-        def query() -> list[tuple[Any, ...]]:
+        def query() -> tuple[SourceColumn, ...]:
             with self._owners() as connection:
-                return connection.execute(_SCHEMA, (relation,)).fetchall()
+                return read_columns(relation, connection)
 
-        rows = hide_shape_failures(query, relation=relation)
-        return tuple(SourceColumn(*row) for row in rows)
+        return hide_shape_failures(query, relation=relation)
 
     def identify(self, relation: str) -> RelationIdentity:
         """What the relation is, by name and by oid. Raises KH006, and KH008 when nothing answers."""
@@ -199,9 +189,12 @@ class PostgresSource:
         """The true aggregates of a question. Raises KH501."""
 
         def read_aggregates(sql: str, left_ms: int) -> TrueAggregates:
-            own = self._store.temporary and sql is not rewritten.sql
+            is_rolled = sql is not rewritten.sql
+            own = self._store.temporary and is_rolled
             with self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection:
                 rows = _run(connection, sql)
+                if not is_rolled:  # a rollup was held against them when it was made
+                    check_locked_types(rewritten.relations, connection)
             columns = list(zip(*rows, strict=True)) or [()] * (len(keys.columns) + functionals)
             split = len(keys.columns)
             return TrueAggregates(align_groups(columns[:split], columns[split : split + functionals], keys))

@@ -130,6 +130,37 @@ def test_a_changed_key_domain_waits_for_the_owner(policy: Policy) -> None:
     assert visits.column("floor").domain == (1, 2, 3, 4)
 
 
+def test_a_column_of_another_type_waits_for_the_owner(policy: Policy) -> None:
+    before = checked(policy)
+    assert before.pins.types("visits") == {"ward": "text", "floor": "integer"}
+    clinic(policy.directory, "ALTER TABLE visits ADD COLUMN more TEXT")
+    assert checked(policy).changes == ()
+    clinic(policy.directory, "ALTER TABLE visits ALTER floor TYPE BIGINT")
+    with pytest.raises(KeyholeError, match=r"KH007.*tables\.visits\.columns\.floor"):
+        checked(policy)
+    source = open_source(policy.source.url, directory=policy.directory)
+    with pytest.raises(KeyholeError, match=r"KH007.*of type bigint in the source, and was of type integer"):
+        pinned_catalog(policy, source)
+    source.close()
+    changes = [str(change) for change in checked(policy, confirm=True).changes]
+    assert changes == ["changed: tables.visits.columns.floor (integer -> bigint)"]
+    assert checked(policy).changes == ()
+
+
+def test_a_pin_file_without_types_is_checked_again(policy: Policy) -> None:
+    checked(policy)
+    path = pins_path(policy)
+    written = json.loads(path.read_text(encoding="utf-8"))
+    del written["columns"]
+    path.write_text(json.dumps(written), encoding="utf-8")
+    source = open_source(policy.source.url, directory=policy.directory)
+    with pytest.raises(KeyholeError, match=r"KH007.*not pinned yet") as refused:
+        pinned_catalog(policy, source)
+    source.close()
+    assert refused.value.hint == "Run keyhole check."
+    assert checked(policy).changes == ()
+
+
 def test_serving_uses_the_pinned_rows(policy: Policy) -> None:
     checked(policy)
     clinic(policy.directory, "INSERT INTO wards VALUES ('C', 1, NULL, NULL)")
@@ -173,7 +204,8 @@ def test_an_edited_pin_file_is_refused(policy: Policy) -> None:
 def test_pins_survive_the_file(tmp_path_factory: pytest.TempPathFactory, rows: Sequence[Sequence[object]]) -> None:
     types = ("text", "bigint", "numeric(30,2)", "date", "timestamp without time zone", "boolean")
     columns = [SourceColumn(f"c{index}", declared, True) for index, declared in enumerate(types)]
-    pins = Pins(tables=(pinned_table("t", columns, rows),), refreshes=(("u", NOW),))
+    types_seen = (("u", (("x", "text"), ("y", "numeric(6,2)"))), ("v", ()))
+    pins = Pins(tables=(pinned_table("t", columns, rows),), refreshes=(("u", NOW),), columns=types_seen)
     path = tmp_path_factory.mktemp("pins") / "pins.json"
     write_pins(path, pins)
     assert read_pins(path) == pins

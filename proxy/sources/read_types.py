@@ -1,0 +1,45 @@
+"""Whether what is read still has the columns that a statement was written for.
+
+Types are schema: no row is read for this. But how a file's types are found may depend on its rows, so that a difference
+is told like any other failure of the source, and stays paid.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import structlog
+
+from planner.catalog.sql_types import SourceColumn
+from planner.question.plan import ReadRelation
+
+log = structlog.get_logger("keyhole.source")
+
+
+class TypesChanged(Exception):
+    """A column is gone, or is no longer what it was when the policy was opened."""
+
+
+def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], Iterable[SourceColumn]]) -> None:
+    """Hold the source's columns, read now, against those that a statement was written for.
+
+    Guarantee: where it passes, each is of the type that the statement casts it to, so that no value becomes NULL by its
+    type; and texts that differ are in different groups. Which column differs is said in the log alone.
+
+    Raises:
+        TypesChanged: and whatever `read_schema` raises.
+    """
+    for relation in relations:
+        found = {column.name: column for column in read_schema(relation.relation)}
+        for name, pinned in relation.columns:
+            column = found.get(name)
+            if column is not None and column.declared == pinned and not column.nondeterministic:
+                continue
+            now = "gone" if column is None else "of another collation" if column.nondeterministic else column.declared
+            if structlog.is_configured():  # of a command, which logs nothing, standard output is the answer
+                log.warning(
+                    "a column is not what it was pinned as",
+                    relation=relation.relation,
+                    column=name,
+                    was=pinned,
+                    now=now,
+                )
+            raise TypesChanged

@@ -1,0 +1,209 @@
+"""A column that is of another type than it was pinned as makes the question fail; it is never read as NULL."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from planner.catalog.sql_types import SourceColumn
+from planner.errors import KeyholeError
+from planner.question.plan import Plan, ReadRelation
+from proxy.cli.check import check
+from proxy.pipeline import stages
+from proxy.service.service import Service
+from proxy.sources.read_types import TypesChanged, check_types
+from tests.end_to_end.certainty import asked
+from tests.worlds.house import new_database
+
+POLICY = """\
+[source]
+url = "{source}"
+rollups = 2
+
+[ledger]
+url = "sqlite:///keyhole.db"
+
+[limits]
+statement_timeout_ms = 500
+
+[budget]
+epsilon_per_predicate = 4
+epsilon_per_unit = 8
+epsilon_per_query = 2
+
+[tables.visits]
+relation = "{relation}"
+privacy_unit = "id"
+refresh = "static"
+max_groups_per_unit = 1
+rows_per_unit = 3
+
+[tables.visits.columns.ward]
+key = {{ values = ["A", "B"] }}
+
+[tables.visits.columns.age]
+bounds = [0, 110]
+per_unit = [0, 110]
+
+[tables.visits.columns.seen]
+[tables.visits.columns.cost]
+bounds = [0, 100]
+grid = 0.01
+per_unit = [0, 100]
+"""
+QUESTION = "SELECT ward FROM visits WHERE age > 30 AND seen > '2026-01-01' GROUP BY ward HAVING sum(cost) > 500"
+ROWS = (
+    "SELECT i::integer AS id, 'A'::varchar(10) AS ward, 40::integer AS age, "
+    "'2026-05-01'::timestamp AS seen, 50::numeric(6,2) AS cost"
+)
+# what stands in the place of a column, for the same values; NULL for it would be a wrong answer
+DUCKDB = (
+    "ward||'' AS ward",
+    "age::text AS age",
+    "age::bigint AS age",
+    "seen::timestamptz AS seen",
+    "seen::text AS seen",
+    "cost::numeric(6,4) AS cost",
+    "cost::text AS cost",
+    "id::text AS id",
+)
+POSTGRES = (
+    "ALTER COLUMN age TYPE text",
+    "ALTER COLUMN age TYPE bigint",
+    "ALTER COLUMN seen TYPE timestamptz",
+    "ALTER COLUMN cost TYPE numeric(7,3)",
+    "ALTER COLUMN ward TYPE varchar(11)",
+    "DROP COLUMN age",
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """An open service, and what replaces its rows or changes their table."""
+
+    service: Service
+    change: Callable[[str], None]
+
+    def plan(self, question: str = QUESTION) -> Plan:
+        return stages.prepare(self.service, asked(self.service, question))
+
+    def read(self, question: str = QUESTION, *, version: str = "1") -> list[int]:
+        """The first functional's true aggregates, key by key."""
+        plan = self.plan(question)
+        found = self.service.source.aggregates(
+            plan.rewritten,
+            plan.question.keys,
+            functionals=len(plan.question.functionals),
+            timeout_ms=60_000,
+            version=version,
+        )
+        self.service.source.settle()
+        return [int(value) for value in found.values[0]]
+
+
+def write_policy(directory: Path, *, source: str, relation: str) -> Path:
+    path = directory / "keyhole.toml"
+    path.write_text(POLICY.format(source=source, relation=relation), encoding="utf-8")
+    check(path, confirm=False)
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[World]:
+    def write(column: str) -> None:
+        again = tmp_path / "new.parquet"
+        listed = f"* REPLACE ({column})" if column else "*"
+        duckdb.sql(f"COPY (SELECT {listed} FROM ({ROWS} FROM range(1000) AS t(i))) TO '{again}'")
+        again.rename(tmp_path / "visits.parquet")
+
+    write("")
+    with Service.open(write_policy(tmp_path, source="duckdb://", relation="visits.parquet")) as service:
+        yield World(service, write)
+
+
+@pytest.fixture
+def table(postgres_url: str, tmp_path: Path) -> Iterator[World]:
+    with new_database(postgres_url) as url, psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(f"CREATE TABLE visits AS {ROWS} FROM generate_series(1, 1000) AS t(i)")
+
+        def change(statement: str) -> None:
+            owner.execute(f"ALTER TABLE visits {statement}".encode())
+
+        with Service.open(write_policy(tmp_path, source=url, relation="visits")) as service:
+            yield World(service, change)
+
+
+def test_a_file_with_a_column_of_another_type_is_not_answered_from(files: World) -> None:
+    expected = files.read()
+    for version, column in enumerate(DUCKDB, start=2):
+        files.change(column)
+        if column.startswith("ward"):  # what a file of DuckDB says of a text is the same
+            assert files.read(version=str(version)) == expected
+            continue
+        with pytest.raises(KeyholeError) as refused:
+            files.read(version=str(version))
+        assert (refused.value.code, refused.value.message) == ("KH501", "the source could not answer"), column
+        files.change("")
+        assert files.read(version=str(version)) == expected, "a file that is as it was is read again"
+
+
+@pytest.mark.parametrize("statement", POSTGRES)
+def test_a_table_with_a_column_of_another_type_is_not_answered_from(table: World, statement: str) -> None:
+    table.read()
+    table.change(statement)
+    with pytest.raises(KeyholeError) as refused:
+        table.read(version="2")
+    assert (refused.value.code, refused.value.message) == ("KH501", "the source could not answer")
+
+
+def test_what_a_question_does_not_depend_on_may_change(table: World) -> None:
+    expected = table.read()
+    table.change("ADD COLUMN more text")
+    table.change("ALTER COLUMN age SET NOT NULL")
+    table.change('ALTER COLUMN ward TYPE varchar(10) COLLATE "POSIX"')
+    assert table.read(version="2") == expected
+
+
+def test_a_collation_that_would_merge_groups_is_another_type() -> None:
+    """No PostgreSQL of these tests has such collations."""
+    read = ReadRelation("visits", (("ward", "text"),))
+    check_types([read], lambda _: [SourceColumn("ward", "text", nullable=True)])
+    with pytest.raises(TypesChanged):
+        check_types([read], lambda _: [SourceColumn("ward", "text", nullable=True, nondeterministic=True)])
+
+
+@pytest.mark.parametrize("world", ["files", "table"])
+def test_no_rollup_is_made_of_a_column_of_another_type(world: str, request: pytest.FixtureRequest) -> None:
+    found: World = request.getfixturevalue(world)
+    rolled = found.plan().rewritten.rollup
+    assert rolled is not None
+    assert rolled.relations == found.plan().rewritten.relations != ()
+    broken = replace(rolled.relations[0], columns=(("age", "text"),))
+    rewritten = replace(found.plan().rewritten, rollup=replace(rolled, relations=(broken,)))
+    keys = found.plan().question.keys
+    found.service.source.aggregates(rewritten, keys, functionals=1, timeout_ms=60_000, version="1")
+    found.service.source.settle()
+    assert found.service.source.rollups() == {"ready": 0, "building": 0, "useless": 1}
+
+
+def test_the_failure_is_charged_and_the_owner_alone_is_told_which_column_it_was(files: World) -> None:
+    files.change(DUCKDB[1])
+    question = asked(files.service, QUESTION, tolerance="90%")
+    structlog.configure()
+    try:
+        with capture_logs() as logs, pytest.raises(KeyholeError) as refused:
+            stages.answer(files.service, stages.prepare(files.service, question), question)
+    finally:
+        structlog.reset_defaults()
+    told = f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
+    assert refused.value.code == "KH501"
+    assert "age" not in told
+    assert "type" not in told
+    assert files.service.balances(None).unit_spent_nano > 0
+    (line,) = [line for line in logs if line["event"] == "a column is not what it was pinned as"]
+    assert (line["column"], line["was"], line["now"]) == ("age", "integer", "text")
