@@ -119,13 +119,19 @@ _LONG_TEXTS = Turns(1)  # one place: as many readers as there are threads would 
 
 
 @contextmanager
-def alone(text: str, *, analyst: str) -> Iterator[None]:
+def alone(text: str | bytes, *, analyst: str) -> Iterator[None]:
     """The block reads or plans a text of an analyst's: a very long one while nobody else does so. Blocks until then.
 
     Whoever waits is passed by at most one text of each other analyst. Never within itself.
     """
-    if len(text) <= VERY_LONG_BYTES // 4 or len(text.encode("utf-8", "surrogatepass")) <= VERY_LONG_BYTES:
+    if not _is_very_long(text):
         yield
         return
     with _LONG_TEXTS.taken(analyst, timeout_ms=_UNTIL_IT_COMES_MS):
         yield
+
+
+def _is_very_long(text: str | bytes) -> bool:
+    if isinstance(text, str) and VERY_LONG_BYTES // 4 < len(text) <= VERY_LONG_BYTES:
+        text = text.encode("utf-8", "surrogatepass")
+    return len(text) > VERY_LONG_BYTES

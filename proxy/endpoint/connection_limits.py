@@ -23,6 +23,7 @@ STOPPED = fatal("terminating connection due to administrator command", sqlstate=
 STOPPING = fatal("the database system is shutting down", sqlstate="57P03")
 FULL = fatal("sorry, too many clients already", sqlstate="53300")
 IDLE = fatal("terminating connection due to idle-session timeout", sqlstate="57P05")
+GONE = fatal("connection to client lost", sqlstate="08006")
 USED_UP = fatal("terminating connection: the memory for all sessions is used up", sqlstate="53200")
 IDLE_IN_TRANSACTION = fatal("terminating connection due to idle-in-transaction timeout", sqlstate="25P03")
 

@@ -5,7 +5,8 @@ Nothing reaches the shadow before the proof is right, and a wrong one tells noth
 
 import asyncio
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ssl import SSLError
 
 from planner.catalog.model import Catalog
@@ -31,7 +32,8 @@ from proxy.wire.violation import ProtocolViolation
 UTF8 = codecs.lookup("utf-8")
 CHUNK_BYTES = 64 * 1024
 """Read from a client at once; asyncio's own streams stop reading at the same size, so more would not come."""
-_COPIES = 3  # the frame, the statement in it, and its text
+_COPIES = 3  # the message, its text, and its one statement's
+_WIDE_COPIES = 9  # the same, where one character may make every other of a text four bytes wide
 
 
 class ClientGone(Exception):
@@ -41,7 +43,7 @@ class ClientGone(Exception):
 class ClientStream:
     """A client's socket, in the clear or encrypted, and its protocol state.
 
-    `channel` is None in the clear. `handled_bytes` is the length of the message that is being worked on. `heard` is
+    `channel` is None in the clear. `was_knocked_at`: it was sent something to learn whether it is there. `heard` is
     called whenever the client has sent something.
     """
 
@@ -57,7 +59,8 @@ class ClientStream:
         self.reader = reader
         self.writer = writer
         self.channel: Channel | None = None
-        self.handled_bytes = 0
+        self.was_knocked_at = False
+        self._handled_bytes = 0
         self._accepted = writer  # held, for the socket is closed when the writer is collected
         self._heard = heard
         self._between = False  # whether TLS was agreed to and the handshake is not over yet
@@ -65,7 +68,16 @@ class ClientStream:
     @property
     def held_bytes(self) -> int:
         """Bytes held of what the client sent, those of a message that is worked on as often as it is held."""
-        return self.connection.buffered + _COPIES * self.handled_bytes
+        return self.connection.buffered + self._handled_bytes
+
+    @contextmanager
+    def working_on(self, received: Received) -> Iterator[None]:
+        """Count a message as held while the block works on it."""
+        self._handled_bytes = (_COPIES if received.is_ascii else _WIDE_COPIES) * received.size
+        try:
+            yield
+        finally:
+            self._handled_bytes = 0
 
     async def next(self) -> Received:
         """The next message. Raises ClientGone or ProtocolViolation."""

@@ -20,7 +20,7 @@ from planner.policy.sections import ServerLimitsSection
 from proxy.concurrency.cancellable_work import internal_error
 from proxy.concurrency.thread_pool import WorkerPool
 from proxy.endpoint.cancel_requests import Siblings
-from proxy.endpoint.connection_limits import STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
+from proxy.endpoint.connection_limits import GONE, STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
 from proxy.endpoint.login import UTF8, ClientGone, ClientStream, log_in
 from proxy.endpoint.tls_handshake import hold_from_the_start
 from proxy.endpoint.watchdog import OpenSession, Watch
@@ -178,7 +178,7 @@ class Endpoint:
         try:
             await self._serve(stream, visitor, address=address)
         except asyncio.CancelledError:
-            if visitor.last_words not in (b"", STOPPED):
+            if visitor.last_words not in (b"", GONE, STOPPED):
                 seen.turned_away(TurnedAway.LIMIT, address=address)
             stream.tell(visitor.last_words or STOPPED)
         except TooMany as full:
@@ -326,10 +326,9 @@ async def _statements(stream: ClientStream, session: Session, relay: Relay) -> N
             received = await stream.next()
         if isinstance(received.message, Terminate):
             return
-        stream.handled_bytes = 0 if received.frame is None else len(received.frame.raw)
         relay.gathers = stream.connection.has_more
-        await session.handle(received)
-        stream.handled_bytes = 0
+        with stream.working_on(received):
+            await session.handle(received)
 
 
 async def accept_no_more(listening: Iterable[socket.socket]) -> None:

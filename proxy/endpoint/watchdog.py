@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from planner.catalog.model import Analyst
 from planner.policy.sections import ServerLimitsSection
-from proxy.endpoint.connection_limits import IDLE, IDLE_IN_TRANSACTION, USED_UP, Connections, Visitor, pressed_out
+from proxy.endpoint.connection_limits import (
+    GONE,
+    IDLE,
+    IDLE_IN_TRANSACTION,
+    USED_UP,
+    Connections,
+    Visitor,
+    pressed_out,
+)
+from proxy.endpoint.hang_ups import Hearing, find_hearing, knock
 from proxy.endpoint.login import ClientStream
 from proxy.session.session import Session
 from proxy.shadow.address import ShadowAddress
@@ -90,15 +99,28 @@ class Watch:
         self._connected.free(visitor)
 
     async def _watch_time(self) -> None:
-        """End what runs too long in the shadow, and sessions that do nothing for too long."""
+        """End what runs too long in the shadow, sessions that do nothing for too long, and those whose clients have
+        gone."""
         while True:
             await asyncio.sleep(INTERVAL_S)
             now = asyncio.get_running_loop().time()
             for one in self._sessions():
+                self._end_left(one)
                 await self._end_late(one)
                 most, report = self._longest_idle(one.session)
                 if most and one.session.idle_for(now) > most:
                     one.visitor.send_away(report)
+
+    @staticmethod
+    def _end_left(one: OpenSession) -> None:
+        """End a session whose client has gone while a statement is at work, so that nobody reads from it."""
+        if not one.session.busy:
+            return
+        hearing = find_hearing(one.stream)
+        if hearing is Hearing.GONE:
+            one.visitor.send_away(GONE)
+        elif hearing is Hearing.LISTENS:
+            knock(one.stream, one.relay)
 
     async def _end_late(self, one: OpenSession) -> None:
         """Cancel what has run for too long where the session has set PostgreSQL's own limit higher than the owner's.
@@ -118,7 +140,7 @@ class Watch:
             await asyncio.sleep(pause_s)
             most = self._limits().shadow_memory_mb << 20
             held = {one.relay.process: one for one in self._sessions()}
-            used = {process: one.stream.held_bytes for process, one in held.items()}
+            used = {process: one.stream.held_bytes + one.session.held_bytes for process, one in held.items()}
             for shadow in {one.shadow for one in held.values()}:
                 mine = [process for process, one in held.items() if one.shadow == shadow]
                 for process, taken in usage(shadow, mine).items():

@@ -1,6 +1,7 @@
 """What a session holds that Keyhole must answer: prepared statements, portals, and names that PREPARE gave."""
 
 from dataclasses import dataclass
+from sys import getsizeof
 
 from planner.parser.lexer import tokens
 from proxy.pipeline.messages import StatementPart
@@ -35,6 +36,11 @@ class Statement:
     stand_in: bytes
     stand_in_text: str
     in_sql: bool = False
+
+    @property
+    def held_bytes(self) -> int:
+        """What its texts take of memory."""
+        return sum(map(getsizeof, (self.part.text, self.text, self.stand_in_text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,7 @@ class ClientStatements:
         self._relay = relay
         self._exchange = exchange
         self._text = text
+        self._held_bytes = 0
         self._readies = 0
         self._forgotten = 0
         self._prepared = PossibleNames(most=_MOST_NAMES)
@@ -157,12 +164,21 @@ class ClientStatements:
         """The client has prepared a question."""
         self.forget(name)
         self.statements[name] = statement
+        self._held_bytes += statement.held_bytes
 
     def forget(self, name: bytes) -> None:
         """The client closes a statement, or prepares another under its name."""
         statement = self.statements.pop(name, None)
+        if statement is not None:
+            self._held_bytes -= statement.held_bytes
         if statement is not None and statement.stand_in.startswith(OWN_NAMES):
             self._exchange.close(b"S", statement.stand_in)
+
+    @property
+    def held_bytes(self) -> int:
+        """What texts and parameters take of memory."""
+        bound = (value for portal in self.portals.values() for value in portal.bound.values)
+        return self._held_bytes + sum(map(getsizeof, bound))
 
     def fetched_by(self, parts: tuple[StatementPart, ...]) -> bytes | None:
         """The portal that a text of one statement reads by FETCH or MOVE, if it waits for an answer."""

@@ -1,7 +1,9 @@
 """A client's text and the shadow's, in the encoding that the session has now."""
 
 import codecs
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from planner.errors import KeyholeError
 from proxy.session.refusals import invalid_text, unsupported_encoding, unwritable_text
@@ -56,13 +58,17 @@ class ClientText:
 
     async def decode_statement(self, sql: bytes) -> str:
         """A statement of the client. Raises KH100, KH404."""
+        return (await self.decoder(sql))()
+
+    async def decoder(self, sql: bytes) -> Callable[[], str]:
+        """What decodes a statement of the client as it is to be read now, in whatever thread, and raises KH100.
+
+        Raises KH404.
+        """
         if sql.isascii():
-            return sql.decode("ascii")
+            return partial(sql.decode, "ascii")
         await self.refresh()
-        try:
-            return self.codec.decode(sql)[0]
-        except UnicodeDecodeError:
-            raise invalid_text(self.encoding) from None
+        return partial(_decode, sql, codec=self.codec, encoding=self.encoding)
 
     def decode(self, raw: bytes) -> str:
         """A text that the shadow has just sent. Raises KH404."""
@@ -84,3 +90,10 @@ class ClientText:
             return self.codec.encode(text)[0]
         except UnicodeEncodeError:
             raise unwritable_text(self.encoding) from None
+
+
+def _decode(sql: bytes, *, codec: codecs.CodecInfo, encoding: str) -> str:
+    try:
+        return codec.decode(sql)[0]
+    except UnicodeDecodeError:
+        raise invalid_text(encoding) from None

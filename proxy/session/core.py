@@ -34,11 +34,4 @@ class SessionCore:
     def pass_on(self, received: Received) -> None:
         """Send a message to the shadow as the client sent it; the client gets the answer."""
         ending = _ENDINGS.get(type(received.message))
-        self.parts.relay.send(raw(received), None if ending is None else Expected(ending))
-
-
-def raw(received: Received) -> bytes:
-    """A message's bytes. There are none before the login, when nothing is passed on."""
-    if received.frame is None:
-        raise RuntimeError("a message before the login cannot be passed on")
-    return received.frame.raw
+        self.parts.relay.send(received.raw, None if ending is None else Expected(ending))

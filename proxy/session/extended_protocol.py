@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from planner.statements.refusals import own_name_refused
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
-from proxy.session.core import SessionCore, raw
+from proxy.session.core import SessionCore
 from proxy.session.questions import How
 from proxy.shadow.answers import Ending, Expected
 from proxy.shadow.exchange import OWN_NAMES, STAND_IN
@@ -158,7 +158,7 @@ class ExtendedProtocol:
         """Tell what a statement or portal gives; of a question's portal also from which tables its columns come, which
         neither its stand-in nor its answer has."""
         places = self._held.described.get(await self._text.name(message.name)) if message.what == b"P" else None
-        self._relay.send(raw(received), Expected(Ending.DESCRIBE, places=places))
+        self._relay.send(received.raw, Expected(Ending.DESCRIBE, places=places))
 
     async def execute(self, message: Execute, received: Received) -> None:
         """Run a portal; the first time, answer its question."""

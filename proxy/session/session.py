@@ -79,6 +79,11 @@ class Session:
         """The longest that PostgreSQL's own limit lets a statement of this session run; infinite without a limit."""
         return max(given_ms(self._relay.settings), self._core.reader.longest_ms)
 
+    @property
+    def held_bytes(self) -> int:
+        """What Keyhole holds of what was said and prepared, beside the message that is worked on."""
+        return self._relay.held_bytes + self._parts.held.held_bytes
+
     def idle_for(self, now: float) -> float:
         """Seconds since the last statement ended, in the loop's time."""
         return 0.0 if self.busy else now - max(self._handled_at, self._relay.settled_at)

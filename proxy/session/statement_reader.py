@@ -1,5 +1,6 @@
 """Which statements a client's text has, and which of them Keyhole answers: read where it holds up nobody else."""
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
 
@@ -36,12 +37,12 @@ class StatementReader:
 
     async def parts(self, sql: bytes) -> tuple[StatementPart, ...]:
         """The statements of a text. What PREPARE or EXECUTE names is noted. Raises KeyholeError."""
-        text = await self._text.decode_statement(sql)
+        decode = await self._text.decoder(sql)
         if len(sql) > _LONG_BYTES:
             beside = self._readers if len(sql) > VERY_LONG_BYTES else self._work
-            parts, longest = await beside.run(partial(self._read_alone, text))
+            parts, longest = await beside.run(partial(self._read_alone, sql, decode))
         else:
-            parts, longest = self._at_once(text)
+            parts, longest = self._at_once(decode)
         self.longest_ms = max(self.longest_ms, longest)
         for part in parts:
             if part.prepares is not None:
@@ -50,13 +51,16 @@ class StatementReader:
                 self._held.check_execute(part.executing.name, position=part.offset + 1)
         return parts
 
-    def _read_alone(self, text: str) -> tuple[tuple[StatementPart, ...], float]:
-        with alone(text, analyst=self._analyst):
-            return self._asker.read_statements(text), longest_ms(text)
+    def _read_alone(self, sql: bytes, decode: Callable[[], str]) -> tuple[tuple[StatementPart, ...], float]:
+        with alone(sql, analyst=self._analyst):  # so that nobody holds a text while waiting
+            return self._read(decode())
 
-    def _at_once(self, text: str) -> tuple[tuple[StatementPart, ...], float]:
+    def _read(self, text: str) -> tuple[tuple[StatementPart, ...], float]:
+        return self._asker.read_statements(text), longest_ms(text)
+
+    def _at_once(self, decode: Callable[[], str]) -> tuple[tuple[StatementPart, ...], float]:
         try:
-            return self._read_alone(text)
+            return self._read(decode())
         except KeyholeError:
             raise
         except Exception as error:

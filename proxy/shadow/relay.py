@@ -139,6 +139,13 @@ class Relay:
         """Bytes held for the client because it has not read them yet."""
         return self._client.transport.get_write_buffer_size()
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes held on their way, in both directions."""
+        link = self._link
+        unsent = len(self._gathered) + link.transport.get_write_buffer_size()
+        return unsent + link.connection.buffered + self.unread_bytes
+
     def busy_for(self, now: float) -> float:
         """Seconds since the shadow has had something to answer, in the loop's time."""
         return 0.0 if self._busy_since is None else now - self._busy_since

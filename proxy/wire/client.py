@@ -36,6 +36,11 @@ class ClientConnection:
         self.refusal: Report | None = None
         self._reader = FrameReader(limit_bytes=ANSWER_LIMIT_BYTES, merges_rows=True)
 
+    @property
+    def buffered(self) -> int:
+        """Bytes of messages that are not complete, or not handed out yet."""
+        return self._reader.buffered
+
     def startup(self, parameters: dict[str, str]) -> bytes:
         """The first packet."""
         pairs = tuple((name.encode(), value.encode()) for name, value in parameters.items())

@@ -15,6 +15,7 @@ HEADER = Struct("!BI")
 LOGIN_LIMIT_BYTES = 10_000  # PostgreSQL's own limit on a startup packet
 MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024  # of any message: what is worked on is held three times, for each session
 _MERGED = frozenset(map(ord, "Dd"))  # DataRow, and CopyData, which is a row of COPY
+_FREED_BYTES = 64 * 1024  # what was handed out of a buffer is freed from here on: moving what follows costs as much
 
 
 class Frame(NamedTuple):
@@ -41,6 +42,8 @@ def frame(kind: str, *parts: bytes) -> bytes:
 class FrameReader:
     """Cuts a byte stream into frames; bytes may arrive in any pieces.
 
+    Guarantee: what was handed out is not held any more, but for 64 kB.
+
     `limit_bytes` bounds a message's length field and thereby what a peer can make us buffer. With `merges_rows`,
     complete messages of rows that lie side by side come out as one frame, so that a relay copies them at once.
     """
@@ -54,8 +57,7 @@ class FrameReader:
     def feed(self, data: bytes) -> None:
         """Append received bytes."""
         if self._start:
-            del self._buffer[: self._start]
-            self._start = 0
+            self._free()
         self._buffer += data
 
     @property
@@ -96,8 +98,15 @@ class FrameReader:
         if self._merges_rows and kind in _MERGED:
             while end < len(buffer) and buffer[end] == kind and (following := self._end_of_frame(end)) is not None:
                 end = following
+        whole = bytes(memoryview(buffer)[begin:end])
         self._start = end
-        return Frame(kind, bytes(buffer[begin:end]))
+        if end > _FREED_BYTES:
+            self._free()
+        return Frame(kind, whole)
+
+    def _free(self) -> None:
+        del self._buffer[: self._start]
+        self._start = 0
 
     def _end_of_frame(self, begin: int) -> int | None:
         available = len(self._buffer) - begin

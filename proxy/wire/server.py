@@ -47,13 +47,22 @@ TRANSITIONS: dict[ConnectionState, dict[int, ConnectionState]] = {
     ConnectionState.CLOSED: {},
 }
 _PASSES_SKIPPING = frozenset(map(ord, "SX"))
+_KEPT_BYTES = 64 * 1024  # of a longer message the frame is made again where it is relayed, rather than held beside it
 
 
 class Received(NamedTuple):
-    """A message, and for those after the login the frame it came in, so that it can be relayed as it is."""
+    """A message, and for those after the login that are not long the frame it came in, so that it can be relayed as it
+    is. `size` is the frame's length in bytes, and `is_ascii` whether the whole of it is."""
 
     message: FrontendMessage
     frame: Frame | None
+    size: int = 0
+    is_ascii: bool = True
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of a message after the login."""
+        return self.message.encode() if self.frame is None else self.frame.raw
 
 
 class ServerConnection:
@@ -95,7 +104,7 @@ class ServerConnection:
                     return None
                 self.state = following[received.kind]
                 if state is not ConnectionState.SKIPPING or received.kind in _PASSES_SKIPPING:
-                    return Received(frontend.decode(received), received)
+                    return _decode(received)
         except ProtocolViolation:
             self.state = ConnectionState.CLOSED
             raise
@@ -152,3 +161,10 @@ class ServerConnection:
         if self.state is not expected:
             raise RuntimeError(f"cannot go from {self.state.name} to {following.name}")
         self.state = following
+
+
+def _decode(frame: Frame) -> Received:
+    message, size = frontend.decode(frame), len(frame.raw)
+    if size <= _KEPT_BYTES:
+        return Received(message, frame, size)
+    return Received(message, None, size, is_ascii=frame.raw.isascii())

@@ -2,6 +2,8 @@
 
 import asyncio
 import select
+import socket
+import tracemalloc
 from contextlib import ExitStack, suppress
 from itertools import pairwise
 
@@ -13,13 +15,15 @@ from hypothesis import strategies as st
 from planner.errors import KeyholeError
 from planner.parser import lexer
 from planner.policy.sections import ServerLimitsSection
+from proxy.concurrency.fair_queue import VERY_LONG_BYTES, alone
 from proxy.endpoint.connection_limits import pressed_out
 from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
 from proxy.wire.backend import CommandComplete, Report
 from proxy.wire.frames import LOGIN_LIMIT_BYTES
-from proxy.wire.frontend import Flush, Query, Startup
+from proxy.wire.frontend import Close, Flush, Parse, Query, Startup, Sync
 from tests.proxy.conftest import Running
 from tests.proxy.raw_client import RawClient
+from tests.worlds.countries import QUESTION
 from tests.worlds.house import eventually
 
 MEMORY_BOMBS = (
@@ -203,3 +207,60 @@ def test_of_long_texts_only_the_last_are_remembered() -> None:
     assert asked == [*short, *long]
     length(long[0])
     assert len(asked) == 9
+
+
+def test_what_a_client_that_has_gone_sent_waits_for_no_turn(running: Running) -> None:
+    long = Query(b"SELECT 1 /* %b */" % (b"x" * 4_000_000))
+    with alone("x" * 2 * VERY_LONG_BYTES, analyst="bob"):
+        for _ in range(6):
+            with RawClient(running.port) as client:
+                client.send(long)
+        eventually(lambda: not running.endpoint.sessions)
+
+
+@pytest.mark.parametrize("sent", [b"x", "\N{GRINNING FACE}".encode()], ids=["narrow", "wide"])
+def test_a_text_that_waits_for_its_turn_is_held_once(running: Running, sent: bytes) -> None:
+    """Neither its frame nor its characters are held beside it."""
+    long = b"SELECT 1 /* %b%b */" % (sent, b"x" * 4_000_000)
+    tracemalloc.start()
+    try:
+        with alone("x" * 2 * VERY_LONG_BYTES, analyst="bob"), ExitStack() as stack:
+            clients = [stack.enter_context(RawClient(running.port)) for _ in range(5)]
+            before, frame = tracemalloc.get_traced_memory()[0], Query(long).encode()
+            for client in clients:
+                client.send_bytes(frame)
+            eventually(lambda: all(one.stream.held_bytes >= len(frame) for one in running.endpoint.sessions))
+            eventually(lambda: tracemalloc.get_traced_memory()[0] - before < 7 * len(frame))
+        for client in clients:
+            client.socket.close()
+        eventually(lambda: not running.endpoint.sessions)
+        assert tracemalloc.get_traced_memory()[0] - before < 3 * len(frame)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("limits", [ServerLimitsSection(shadow_memory_mb=200)])
+def test_rows_that_nobody_reads_count_like_memory(running: Running) -> None:
+    with ExitStack() as stack:
+        for _ in range(10):
+            client = stack.enter_context(RawClient(running.port))
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.send(Query(b"SELECT repeat('x', 25000000)"))
+            assert client.socket.recv(1)
+        eventually(lambda: len(running.endpoint.sessions) < 10)
+        with running.connect() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_prepared_questions_and_their_parameters_count_as_often_as_they_are_held(running: Running) -> None:
+    long, size = QUESTION.encode() + b" /* %b */" % (b"x" * 1_000_000), 1_000_000
+    with RawClient(running.port) as client:
+        (one,) = running.endpoint.sessions
+        for number in range(3):
+            client.send(Parse(b"q%d" % number, long), Sync())
+            assert sqlstate(client) is None
+            assert one.session.held_bytes >= size * (number + 1)
+        for number in range(3):
+            client.send(Close(b"S", b"q%d" % number), Sync())
+            assert sqlstate(client) is None
+        assert one.session.held_bytes < size

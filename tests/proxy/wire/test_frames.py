@@ -1,3 +1,4 @@
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -84,3 +85,15 @@ def test_a_type_that_may_not_come_is_refused_at_its_first_byte() -> None:
     reader.feed(b"Z")
     with pytest.raises(ProtocolViolation, match="type"):
         reader.read_typed(frozenset(b"Q"))
+
+
+@pytest.mark.parametrize("rest", [b"", b"Q"])
+def test_what_was_handed_out_is_not_held(rest: bytes) -> None:
+    sent, reader = frame("Q", b"x" * 1_000_000), FrameReader(limit_bytes=1 << 24, merges_rows=False)
+    tracemalloc.start()
+    try:
+        reader.feed(sent + rest)
+        assert reader.read_typed() is not None
+        assert tracemalloc.get_traced_memory()[0] < 100_000
+    finally:
+        tracemalloc.stop()

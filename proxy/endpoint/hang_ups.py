@@ -1,0 +1,46 @@
+"""Whether clients have gone from whom nobody reads at the moment, because a statement of theirs is being worked on.
+
+A client that has said all it wanted to say and waits for answers, and one that has gone, look alike: no more comes from
+either. Only what is sent tells them apart, since the system of one that has gone answers it with a reset. So a client
+of whom no more comes is told something that it knows already, as PostgreSQL may at any time.
+"""
+
+import select
+import sys
+from enum import Enum, auto
+
+from proxy.endpoint.login import ClientStream
+from proxy.shadow.relay import Relay
+from proxy.wire.backend import ParameterStatus
+
+_KNOWN = b"server_version"  # never another one in a session, and told at every login
+
+
+class Hearing(Enum):
+    """What is to be expected of a client."""
+
+    SPEAKS = auto()  # more may come
+    LISTENS = auto()  # no more comes; it may be waiting for answers
+    GONE = auto()
+
+
+def find_hearing(stream: ClientStream) -> Hearing:
+    """What the system knows of a client; on others than Linux only of one whose connection was ended on this side."""
+    connected = stream.writer.get_extra_info("socket")
+    if stream.writer.transport.is_closing() or connected is None or connected.fileno() < 0:
+        return Hearing.GONE
+    if sys.platform != "linux":
+        return Hearing.SPEAKS
+    looking = select.poll()
+    looking.register(connected.fileno(), select.POLLRDHUP)
+    events = sum(event for _, event in looking.poll(0))
+    if events & (select.POLLHUP | select.POLLERR):
+        return Hearing.GONE
+    return Hearing.LISTENS if events & select.POLLRDHUP else Hearing.SPEAKS
+
+
+def knock(stream: ClientStream, relay: Relay) -> None:
+    """Tell a client what it knows, so that its system says if it has gone. Only the first time counts."""
+    if not stream.was_knocked_at:
+        stream.was_knocked_at = True
+        stream.writer.write(ParameterStatus(_KNOWN, relay.parameters.get(_KNOWN, b"")).encode())
