@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo serve check test test-thorough test-all test-oldest test-on-servers test-clients lint bench bench-accounting bench-planning experiments superset docs lock clean
+.PHONY: help demo serve check test lint-and-compile compile-tests test-thorough test-all test-oldest test-on-servers test-clients lint bench bench-accounting bench-planning experiments superset docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -31,13 +31,20 @@ PYTEST  = $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --durations=15
 check: lint  ## lint, types, and the tests without servers, processes and sampling: between two thoughts
 	@$(PYTEST) -m 'not (installed or server or process or statistical)'
 
-test: lint  ## every test, with real PostgreSQL and DuckDB, on fewer random cases than test-all; JOBS=3 at a time
+test: lint-and-compile  ## every test, with real PostgreSQL and DuckDB, on fewer random cases than test-all; JOBS=3 at a time
 	@$(PYTEST)
+
+# Types are checked on one core while the tests are compiled on another; else each of JOBS would compile all of them.
+lint-and-compile: $(VENV)/.installed-test
+	@$(MAKE) --no-print-directory -j2 lint compile-tests
+
+compile-tests: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest -q --collect-only > /dev/null 2>&1 || true
 
 test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size
 	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=thorough
 
-test-all: lint  ## every test at full size, as before a release
+test-all: lint-and-compile  ## every test at full size, as before a release
 	@$(PYTEST) --hypothesis-profile=thorough
 
 test-oldest:  ## the tests that need servers and processes, on the oldest Python there is, in a .venv of its own

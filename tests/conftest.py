@@ -1,5 +1,6 @@
 """What tests of several packages share: one real PostgreSQL for the whole run, sizes and marks."""
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import postgres_server, stop_at_once
 from tests.effort import register_profiles
 from tests.marks import marks
 
@@ -21,6 +22,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if isinstance(item, pytest.Function):
             for name in marks(item, also_sized=also_sized):
                 item.add_marker(name)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end: no collection of garbage needs to look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _traversable(directory: Path) -> None:
@@ -52,4 +59,4 @@ def postgres_url() -> Iterator[str]:
         try:
             yield server.get_uri()
         finally:
-            server.cleanup()
+            stop_at_once(server)
