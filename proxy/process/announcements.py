@@ -1,9 +1,10 @@
-"""What operator, log and service manager are told of the whole Keyhole: that it serves, and that it ends."""
+"""What operator, log and service manager are told of the whole Keyhole: that it serves, still does, and ends."""
 
+import asyncio
 import os
 import socket
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 
@@ -11,6 +12,8 @@ from proxy.process.addresses import Addresses
 
 READY = "READY=1"
 STOPPING = "STOPPING=1"
+ALIVE = "WATCHDOG=1"
+_REPORTS = 3  # within the time after which a silent service is restarted: one or two may come late
 
 log = structlog.get_logger("keyhole.serving")
 
@@ -43,3 +46,32 @@ def notify(*states: str, environment: Mapping[str, str] = os.environ) -> None:
         address = f"\0{address[1:]}"
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
         sender.sendto("\n".join(states).encode(), address)
+
+
+@asynccontextmanager
+async def reporting_alive(*, environment: Mapping[str, str] = os.environ) -> AsyncIterator[None]:
+    """Tell the service manager that the event loop turns, as often as it wants to hear, until the block has ended.
+
+    Where Keyhole hangs it is silent, and restarted (`WatchdogSec=` of systemd, sd_watchdog_enabled(3)).
+    """
+    every_s = _silence_allowed_s(environment) / _REPORTS
+
+    async def report() -> None:
+        while True:
+            notify(ALIVE, environment=environment)
+            await asyncio.sleep(every_s)
+
+    reporting = asyncio.create_task(report()) if every_s else None
+    try:
+        yield
+    finally:
+        if reporting is not None:
+            reporting.cancel()
+            await asyncio.wait({reporting})
+
+
+def _silence_allowed_s(environment: Mapping[str, str]) -> float:
+    """How long the service manager waits for a sign of life from this process; 0 where it does not."""
+    given = environment.get("WATCHDOG_USEC", "")
+    is_for_another = environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid())
+    return 0.0 if is_for_another or not given.isdecimal() else int(given) / 1e6

@@ -16,7 +16,7 @@ from proxy.concurrency.signals import Signals
 from proxy.observe.logs import to_standard_error
 from proxy.observe.telemetry import Telemetry
 from proxy.process.addresses import Addresses, ListenAddress, Sockets, sockets
-from proxy.process.announcements import announce, say_goodbye
+from proxy.process.announcements import announce, reporting_alive, say_goodbye
 from proxy.process.generations import Generation, Generations, first_generation, prepared_shadow
 from proxy.process.reload import Reloading, each_time
 from proxy.process.shadow_watch import replacing_lost
@@ -139,6 +139,7 @@ async def _until_told(
     told, again = asyncio.Event(), asyncio.Event()
     signals.hand_over(end=told, reload=again)
     async with AsyncExitStack() as opened:
+        await opened.enter_async_context(reporting_alive())
         generations = await opened.enter_async_context(Generations(first))
         if told.is_set():
             return

@@ -20,7 +20,7 @@ from planner.policy.file import Policy
 from proxy.concurrency.signals import Signals
 from proxy.observe.logs import fault, to_standard_error
 from proxy.process.addresses import Addresses, ListenAddress, Sockets
-from proxy.process.announcements import announce, say_goodbye
+from proxy.process.announcements import announce, reporting_alive, say_goodbye
 from proxy.process.generations import oldest_of_few, prepared_shadow
 from proxy.process.reload import InForce, NotTaken, each_time, log_refusal, unless_cancelled
 from proxy.process.shadow_watch import replacing_lost
@@ -120,6 +120,10 @@ class Supervisor:
 
     async def run(self, signals: Signals) -> None:
         """Start the workers, keep them running, stop them and the shadows."""
+        async with reporting_alive():
+            await self._run(signals)
+
+    async def _run(self, signals: Signals) -> None:
         signals.hand_over(end=self._told, reload=self._again)
         keeping: list[asyncio.Task[None]] = []
         try:

@@ -1,11 +1,13 @@
 """Metrics, readiness and what a service manager hears: every name documented, every number what happened."""
 
 import asyncio
+import os
 import re
 import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import wait
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -21,7 +23,7 @@ from proxy.cli import check as checking
 from proxy.concurrency.thread_pool import WorkerPool
 from proxy.observe.telemetry import Face, QuestionEnding, Stage, Telemetry, TurnedAway
 from proxy.process.addresses import Addresses, ListenAddress
-from proxy.process.announcements import READY, notify
+from proxy.process.announcements import ALIVE, READY, notify, reporting_alive
 from proxy.process.serve import in_background
 from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.service.service import Service
@@ -311,3 +313,40 @@ def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
 def test_without_a_service_manager_nothing_happens(tmp_path: Path) -> None:
     for environment in ({}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": str(tmp_path / "nobody")}):
         notify(READY, environment=environment)
+
+
+@pytest.mark.parametrize("pid", [{}, {"WATCHDOG_PID": str(os.getpid())}])
+def test_the_service_manager_hears_of_a_loop_that_turns_until_the_end(tmp_path: Path, pid: dict[str, str]) -> None:
+    address = str(tmp_path / "notify")
+
+    async def work(manager: socket.socket) -> None:
+        async with reporting_alive(environment={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "3000"} | pid):
+            for _ in range(3):
+                assert await asyncio.get_running_loop().sock_recv(manager, 100) == ALIVE.encode()
+        with suppress(BlockingIOError):
+            while manager.recv(100):
+                pass
+        await asyncio.sleep(0.01)
+        with pytest.raises(BlockingIOError):
+            manager.recv(100)
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.setblocking(False)
+        asyncio.run(work(manager))
+
+
+@pytest.mark.parametrize("asked", [{}, {"WATCHDOG_USEC": "soon"}, {"WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"}])
+def test_a_service_manager_that_does_not_ask_hears_nothing(tmp_path: Path, asked: dict[str, str]) -> None:
+    address = str(tmp_path / "notify")
+
+    async def work() -> None:
+        async with reporting_alive(environment={"NOTIFY_SOCKET": address} | asked):
+            await asyncio.sleep(0.01)
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.setblocking(False)
+        asyncio.run(work())
+        with pytest.raises(BlockingIOError):
+            manager.recv(100)
