@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 
 Domain = tuple[str, ...]
 
@@ -19,3 +20,8 @@ def digest(content: bytes) -> str:
 def domain_body(values: Domain) -> bytes:
     """What is hashed and stored for a tuple of key values."""
     return canonical(list(values)).encode()
+
+
+def row_digest(cells: Iterable[str | bytes | None]) -> str:
+    """What a row beside the log is known by: its cells in their order, bytes by their own digest."""
+    return digest(canonical([digest(cell) if isinstance(cell, bytes) else cell for cell in cells]).encode())

@@ -5,6 +5,9 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
+from accountant.errors import LedgerUnavailable
+from accountant.events.digests import row_digest
+
 _attempts = sa.Table(
     "attempts",
     sa.MetaData(),
@@ -12,6 +15,7 @@ _attempts = sa.Table(
     *(sa.Column(name, sa.Text, nullable=False) for name in ("request", "attempt", "begun_at")),
     *(sa.Column(name, sa.Text) for name in ("reservation", "answer")),
     sa.Column("response", sa.LargeBinary),
+    sa.Column("digest", sa.Text),
 )
 
 
@@ -63,16 +67,15 @@ class Attempts:
 
     def add(self, attempt: Attempt, *, request: str) -> None:
         """Remember a request before anything is reserved for it."""
-        self._connection.execute(
-            _attempts.insert(),
-            {
-                "analyst": attempt.analyst,
-                "key": attempt.key,
-                "request": request,
-                "attempt": attempt.id,
-                "begun_at": _text(attempt.begun_at),
-            },
-        )
+        row = {
+            "analyst": attempt.analyst,
+            "key": attempt.key,
+            "request": request,
+            "attempt": attempt.id,
+            "begun_at": _text(attempt.begun_at),
+        }
+        self._connection.execute(_attempts.insert(), row)
+        self._digest_anew(attempt)
 
     def take_over(self, attempt: Attempt) -> None:
         """Put an attempt in the place of one that has reserved nothing; that one can reserve nothing any more."""
@@ -82,6 +85,7 @@ class Attempts:
             .where(here)
             .values(attempt=attempt.id, begun_at=_text(attempt.begun_at), reservation=None)
         )
+        self._digest_anew(attempt)
 
     def reserve(self, attempt: Attempt, reservation: str) -> None:
         """Say what an attempt has reserved, in the transaction that reserves it. Raises `AttemptTaken`; so it does
@@ -93,18 +97,33 @@ class Attempts:
         )
         if changed.rowcount != 1:
             raise AttemptTaken
+        self._digest_anew(attempt)
 
     def end(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
         """Say what was told, and under which reservation the answer in it is stored."""
         self._connection.execute(
             _attempts.update().where(_attempts.c.attempt == attempt.id).values(response=response, answer=answer)
         )
+        self._digest_anew(attempt)
 
     def forget_unpaid(self, attempt: Attempt) -> None:
         """Forget an attempt that has reserved nothing."""
         self._connection.execute(
             _attempts.delete().where(_attempts.c.attempt == attempt.id, _attempts.c.reservation.is_(None))
         )
+
+    def check(self) -> None:
+        """Raise `LedgerUnavailable` unless every row is as it was written."""
+        for *cells, written in self._connection.execute(sa.select(_attempts)):
+            if row_digest(cells) != written:
+                raise LedgerUnavailable("a request that is answered once is not what was written")
+
+    def _digest_anew(self, attempt: Attempt) -> None:
+        """Note what the attempt's row has become, where there is one still; within the transaction that changed it."""
+        here = _attempts.c.attempt == attempt.id
+        row = self._connection.execute(sa.select(_attempts).where(here)).one_or_none()
+        if row is not None:
+            self._connection.execute(_attempts.update().where(here).values(digest=row_digest(row[:-1])))
 
     def forget_before(self, moment: datetime) -> None:
         """Forget what began before a moment."""

@@ -4,11 +4,15 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
+from accountant.errors import LedgerUnavailable
+from accountant.events.digests import row_digest
+
 _relations = sa.Table(
     "relations",
     sa.MetaData(),
     *(sa.Column(name, sa.Text, primary_key=True) for name in ("relation", "family_table")),
     sa.Column("since", sa.Text, nullable=False),
+    sa.Column("digest", sa.Text),
 )
 
 
@@ -33,4 +37,11 @@ class Relations:
 
     def add(self, relation: str, table: str, *, since: str) -> None:
         """Remember that a relation is exposed as a table."""
-        self._connection.execute(_relations.insert(), {"relation": relation, "family_table": table, "since": since})
+        row = {"relation": relation, "family_table": table, "since": since}
+        self._connection.execute(_relations.insert(), {**row, "digest": row_digest(row.values())})
+
+    def check(self) -> None:
+        """Raise `LedgerUnavailable` unless every row is as it was written."""
+        for *cells, written in self._connection.execute(sa.select(_relations)):
+            if row_digest(cells) != written:
+                raise LedgerUnavailable("the table that a relation is charged as is not what was written")

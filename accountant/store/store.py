@@ -129,6 +129,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except (SQLAlchemyError, OSError) as error:
-        # the driver's text may hold the address or statement values: only its kind is passed on
+    except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
+        # the last where a text in SQLite is none. The driver's text may hold the address or statement values: only its
+        # kind is passed on
         raise LedgerUnavailable(f"the ledger's storage failed ({type(error).__name__})") from error

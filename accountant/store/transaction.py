@@ -16,6 +16,7 @@ from accountant.model import PathState
 from accountant.store import tables
 from accountant.store.attempts import Attempts
 from accountant.store.domain_cache import DomainCache
+from accountant.store.integrity import check_database, list_unchecked
 from accountant.store.relations import Relations
 
 # memory against round trips when the log is read; set, not measured
@@ -96,13 +97,7 @@ class Transaction:
         return found
 
     def _open_domain(self, stored_digest: str, body: bytes) -> Domain:
-        try:
-            content = zlib.decompress(body)
-            if digest(content) != stored_digest:
-                raise LedgerUnavailable("stored key values are not the ones that were charged")
-            values = tuple(json.loads(content))
-        except (zlib.error, ValueError) as error:
-            raise LedgerUnavailable("stored key values cannot be read") from error
+        values = open_domain(stored_digest, body)
         self._cache.remember(stored_digest, values)
         return values
 
@@ -190,12 +185,28 @@ class Transaction:
             records = [*records, *self._connection.execute(sa.select(tables.EVENTS).where(about))]
         return sorted((Record(*row) for row in records), key=lambda record: record.id)
 
-    def answers(self) -> Iterator[tuple[str, int, bytes]]:
-        """Reservation, commit event and content of every stored answer."""
-        for row in self._connection.execute(
-            sa.select(tables.ANSWERS.c.reservation, tables.ANSWERS.c.event, tables.ANSWERS.c.answer)
-        ):
-            yield row[0], row[1], row[2]
+    def check_database(self) -> None:
+        """Raise `LedgerUnavailable` where the database says that it is damaged, or has not the ledger's form."""
+        check_database(self._connection)
+
+    def list_unchecked(self) -> tuple[str, ...]:
+        """What `check_database` could not ask of this database, as sentences for its owner."""
+        return list_unchecked(self._connection)
+
+    def check_domains(self) -> frozenset[str]:
+        """The digests of all stored key values, each of which was read from the storage and digested again.
+
+        Raises `LedgerUnavailable` for values that are not the ones that were charged.
+        """
+        return frozenset(
+            stored
+            for stored, body in self._connection.execute(sa.select(tables.DOMAINS))
+            if open_domain(stored, body) is not None
+        )
+
+    def answers(self) -> Iterator[sa.Row[tuple[str, int, str, str, str, bytes]]]:
+        """Every stored answer: reservation, commit event, fingerprint, version, analyst and content."""
+        yield from self._connection.execute(sa.select(tables.ANSWERS))
 
     def add_paths(self, *, reservation: str, event: int, table: str, version: str, bodies: Mapping[str, bytes]) -> None:
         """Store noise paths, by identity, beside the event that committed them."""
@@ -249,6 +260,11 @@ class Transaction:
         ):
             yield table, version, int(count), int(total)
 
+    def list_pruned(self) -> Iterator[tuple[int, str, str]]:
+        """Event, table and version of every pruning."""
+        for row in self._connection.execute(sa.select(tables.PRUNED).order_by(tables.PRUNED.c.event)):
+            yield row[0], row[1], row[2]
+
     def prune(self, *, event: int, table: str, version: str) -> None:
         """Remove the values of a table's paths on one data version, which `event` says are pruned."""
         self._connection.execute(tables.PRUNED.insert(), {"event": event, "family_table": table, "version": version})
@@ -265,6 +281,11 @@ class Transaction:
         for row in rows:
             yield Snapshot(row.event, row.hash, row.digest, row.body)
 
+    def all_snapshots(self) -> Iterator[Snapshot]:
+        """Stored balances of whichever chain."""
+        for row in self._connection.execute(sa.select(tables.SNAPSHOTS)):
+            yield Snapshot(row.event, row.hash, row.digest, row.body)
+
     def replace_snapshot(self, snapshot: Snapshot) -> None:
         """Store balances, and forget older ones."""
         self._connection.execute(tables.SNAPSHOTS.delete())
@@ -277,6 +298,17 @@ class Transaction:
                 "body": snapshot.body,
             },
         )
+
+
+def open_domain(stored_digest: str, body: bytes) -> Domain:
+    """Key values as they are stored. Raises `LedgerUnavailable` unless they are those of the digest."""
+    try:
+        content = zlib.decompress(body)
+        if digest(content) != stored_digest:
+            raise LedgerUnavailable("stored key values are not the ones that were charged")
+        return tuple(json.loads(content))
+    except (zlib.error, ValueError, TypeError) as error:
+        raise LedgerUnavailable("stored key values cannot be read") from error
 
 
 def _reservation_filters(*, analyst: str | None, before: int | None) -> Iterator[sa.ColumnElement[bool]]:

@@ -55,6 +55,11 @@ class Owner:
                 raise LedgerMisuse("no such grant is in force")
             self._journal.append(transaction, Revoked(grant_id, self._clock(), by, why))
 
+    def list_unchecked(self) -> tuple[str, ...]:
+        """What `verify` could not ask of the ledger's database, as sentences."""
+        with self._journal.looking() as transaction:
+            return transaction.list_unchecked()
+
     def grants(self) -> dict[str, Grant]:
         """The grants in force, oldest first, by id."""
         with self._journal.reading() as (_, balances):

@@ -1,9 +1,9 @@
 """Reading everything again: what `keyhole ledger verify` promises."""
 
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerUnavailable, answer_changed, path_changed
+from accountant.errors import LedgerError, LedgerUnavailable, answer_changed, path_changed
 from accountant.events.digests import digest
-from accountant.events.events import Committed, Event, Reserved
+from accountant.events.events import Committed, Event, Record, Reserved, domain_digests
 from accountant.events.owner_events import Pruned
 from accountant.store.journal import all_events, open_snapshot
 from accountant.store.snapshot import from_bytes, is_older, to_bytes
@@ -13,26 +13,56 @@ from accountant.store.transaction import Snapshot, Transaction
 def verify(transaction: Transaction, kept: Balances) -> int:
     """Return the number of events.
 
-    Checks that the chain is unbroken, stored answers and noise paths are the ones that were committed and none is
-    missing, and that the balances in use and the stored snapshot are the fold of the events. Raises
-    `LedgerUnavailable` on the first fault. The newest events may be missing, though: compare the newest hash with a
-    copy kept elsewhere.
+    Checks that the database is whole as far as it knows, that the chain is unbroken, that stored key values, answers,
+    noise paths and prunings are the ones of the events and none is missing, that the balances in use and the stored
+    snapshot are the fold of the events, and that rows beside the log are as they were written. Every column of every
+    table is covered. Raises `LedgerUnavailable` on the first fault. The newest events may be missing, though: compare
+    the newest hash with a copy kept elsewhere.
     """
-    events = [event for _, event in all_events(transaction)]
-    snapshots = {snapshot.event: snapshot for snapshot in transaction.snapshots()}
+    try:
+        return _verify(transaction, kept)
+    except LedgerError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # a cell of another type than its column's, which SQLite allows
+        raise LedgerUnavailable("a row of the ledger cannot be read") from error
+
+
+def _verify(transaction: Transaction, kept: Balances) -> int:
+    transaction.check_database()
+    found = all_events(transaction)
+    _check_keys(transaction, [record for record, _ in found])
+    events = [event for _, event in found]
+    snapshots = {snapshot.event: snapshot for snapshot in transaction.all_snapshots()}
+    if any(found[number - 1 : number] == [] for number in snapshots):
+        raise LedgerUnavailable("stored balances are those of an event that is not there")
     again = Balances()
-    for number, event in enumerate(events, start=1):
+    for number, (record, event) in enumerate(found, start=1):
         again.apply(event)
         if number in snapshots:
-            _check_snapshot(snapshots[number], again)
+            _check_snapshot(snapshots[number], record, again)
     if to_bytes(again) != to_bytes(kept):
         raise LedgerUnavailable("the balances kept are not the fold of the events")
     _check_answers(transaction, events)
     _check_paths(transaction, events)
+    transaction.attempts.check()
+    transaction.relations.check()
     return len(events)
 
 
-def _check_snapshot(snapshot: Snapshot, balances: Balances) -> None:
+def _check_keys(transaction: Transaction, records: list[Record]) -> None:
+    """The key values that events charge, and that losses per key stand beside events alone whose payload says so."""
+    stored = transaction.check_domains()
+    for record in records:
+        if not stored.issuperset(domain_digests(record)):
+            raise LedgerUnavailable("stored key values are missing")
+        if record.spent_keys is not None and record.kind != Committed.__name__:
+            raise LedgerUnavailable(f"the losses per key of event {record.id} are not the ones it was written with")
+
+
+def _check_snapshot(snapshot: Snapshot, record: Record, balances: Balances) -> None:
+    if snapshot.hash != record.hash:
+        raise LedgerUnavailable("stored balances are those of another event")
     content = open_snapshot(snapshot)
     if not is_older(content) and to_bytes(from_bytes(content)) != to_bytes(balances):
         raise LedgerUnavailable("the stored balances are not the fold of the events")
@@ -40,13 +70,17 @@ def _check_snapshot(snapshot: Snapshot, balances: Balances) -> None:
 
 def _check_answers(transaction: Transaction, events: list[Event]) -> None:
     missing = {event.reservation for event in events if isinstance(event, Committed) and event.answer is not None}
-    for reservation, number, answer in transaction.answers():
-        match events[number - 1 : number]:
-            case [Committed(reservation=committed, answer=stored)] if (committed, stored) == (
-                reservation,
-                digest(answer),
+    charges = {event.reservation: event.charge for event in events if isinstance(event, Reserved)}
+    for row in transaction.answers():
+        charge = charges.get(row.reservation)
+        match events[row.event - 1 : row.event]:
+            case [Committed(reservation=committed, answer=stored)] if (
+                charge is not None
+                and (committed, stored) == (row.reservation, digest(row.answer))
+                and (charge.question, charge.family.version, charge.analyst)
+                == (row.fingerprint, row.version, row.analyst)
             ):
-                missing.discard(reservation)
+                missing.discard(row.reservation)
             case _:
                 raise answer_changed()
     if missing:
@@ -56,6 +90,7 @@ def _check_answers(transaction: Transaction, events: list[Event]) -> None:
 def _check_paths(transaction: Transaction, events: list[Event]) -> None:
     expected: dict[tuple[str, str], tuple[str, str, int, str]] = {}
     charges = {event.reservation: event.charge.family for event in events if isinstance(event, Reserved)}
+    pruned: list[tuple[int, str, str]] = []
     for number, event in enumerate(events, start=1):
         match event:
             case Committed(reservation=reservation, paths=paths):
@@ -64,8 +99,11 @@ def _check_paths(transaction: Transaction, events: list[Event]) -> None:
                     expected[reservation, identity] = (family.table, family.version, number, content)
             case Pruned(table=table, version=version):
                 expected = {key: path for key, path in expected.items() if path[:2] != (table, version)}
+                pruned.append((number, table, version))
             case _:
                 pass
+    if pruned != list(transaction.list_pruned()):
+        raise LedgerUnavailable("what was pruned is not what the events say")
     for reservation, identity, table, version, number, body in transaction.paths():
         if expected.pop((reservation, identity), None) != (table, version, number, digest(body)):
             raise path_changed()

@@ -110,7 +110,8 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read everything again, to the first fault. The chain, the stored answers, the balances; ends with 1 on one."""
+    """Read everything again, to the first fault. The database, the chain, the stored answers, the balances; ends with
+    1 on one."""
     kept = None if expect is None else _read_expected(expect)
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         with show_work("reading the ledger again"):
@@ -118,10 +119,13 @@ def verify(
             if kept is not None:
                 _check_kept(ledger, *kept)
         number, newest = ledger.owner.newest()
+        unchecked = ledger.owner.list_unchecked()
         if as_json:
-            print_json({"events": number, "hash": newest, "keep": f"{newest}:{number}", "expected": kept is not None})
+            told = {"events": number, "hash": newest, "keep": f"{newest}:{number}", "expected": kept is not None}
+            print_json({**told, "unchecked": list(unchecked)})
             return
         print(f"{number:,} events, unbroken; answers, noise paths and balances are those of the events.")
+        print(*unchecked, sep="\n", end="\n" if unchecked else "")
         if kept is None:
             print("Events may be missing at the end: only --expect, with what an earlier verify printed, finds that.")
         else:

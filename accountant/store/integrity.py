@@ -1,0 +1,134 @@
+"""The database under the ledger: is it whole by its own account, and has it the ledger's tables and triggers?
+
+SQLite is asked for everything: its `integrity_check` reads every page, and holds every index against its table. Of
+PostgreSQL the triggers are looked at, and `amcheck` is asked where the database has it.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ProgrammingError
+
+from accountant.errors import LedgerUnavailable
+from accountant.store.schema import migrate
+
+Form = tuple[tuple[Any, ...], ...]
+
+_NAMES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@' ORDER BY name"
+_TRIGGERS = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type NOT IN ('table', 'index') ORDER BY name"
+_FORM_OF_TABLE = (
+    'SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(:table) ORDER BY cid',
+    'SELECT name, "unique", origin, partial FROM pragma_index_list(:table) ORDER BY name',
+    'SELECT "table", "from", "to" FROM pragma_foreign_key_list(:table) ORDER BY id, seq',
+    "SELECT list.name, info.seqno, info.cid, info.desc, info.coll, info.key "
+    "FROM pragma_index_list(:table) AS list, pragma_index_xinfo(list.name) AS info ORDER BY list.name, info.seqno",
+)
+_GUARDS = frozenset(
+    {
+        ("answers", "answers_append_only"),
+        ("domains", "domains_append_only"),
+        ("events", "events_append_only"),
+        ("paths", "paths_append_only"),
+        ("paths", "paths_no_delete"),
+        ("pruned", "pruned_append_only"),
+    }
+)
+"""In PostgreSQL the triggers that refuse to change what was written, by table."""
+_ENABLED_GUARDS = """
+SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+WHERE NOT tgisinternal AND tgenabled IN ('O', 'A') AND pg_table_is_visible(pg_class.oid)
+"""
+_HAS_AMCHECK = "SELECT count(*) FROM pg_extension WHERE extname = 'amcheck'"
+_TABLES = ("events", "domains", "answers", "paths", "pruned", "snapshots", "attempts", "relations", "writer")
+_HEAP = "SELECT count(*) FROM verify_heapam(CAST(:table AS regclass))"
+_INDEXES = """
+SELECT bt_index_check(indexrelid, true) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+  JOIN pg_am ON pg_am.oid = relam
+WHERE indrelid = CAST(:table AS regclass) AND amname = 'btree'
+"""
+
+
+def check_database(connection: sa.Connection) -> None:
+    """Ask the database whether it is whole, and whether its tables and triggers are the ledger's.
+
+    Raises:
+        LedgerUnavailable: without a word of what is stored.
+    """
+    if connection.dialect.name == "sqlite":
+        _check_sqlite(connection)
+    else:
+        _check_postgresql(connection)
+
+
+def list_unchecked(connection: sa.Connection) -> tuple[str, ...]:
+    """What could not be asked of the database, as sentences for its owner."""
+    if connection.dialect.name == "sqlite":
+        return ()
+    found = []
+    if not _may_use_amcheck(connection):
+        found.append(
+            "The database was not asked for damaged indexes and pages: amcheck is not there, or not for this role."
+        )
+    if connection.scalar(sa.text("SHOW data_checksums")) != "on":
+        found.append("The server keeps no checksums of its pages (data_checksums is off).")
+    return tuple(found)
+
+
+def _check_sqlite(connection: sa.Connection) -> None:
+    if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() != "ok":
+        raise LedgerUnavailable("the database is damaged, by SQLite's integrity_check")
+    if _form_of(connection) != _expected_form():
+        raise LedgerUnavailable("the database has other tables, indexes or triggers than a ledger has")
+    _check_writer(connection)
+
+
+def _check_postgresql(connection: sa.Connection) -> None:
+    found = {(table, trigger) for table, trigger in connection.execute(sa.text(_ENABLED_GUARDS))}
+    if not found >= _GUARDS:
+        raise LedgerUnavailable("a trigger that keeps the ledger append-only is gone or disabled")
+    _check_writer(connection)
+    if _may_use_amcheck(connection):
+        for table in _TABLES:
+            if connection.scalar(sa.text(_HEAP), {"table": table}):
+                raise LedgerUnavailable(f"the table {table} is damaged, by PostgreSQL's amcheck")
+            connection.execute(sa.text(_INDEXES), {"table": table})
+
+
+def _check_writer(connection: sa.Connection) -> None:
+    if connection.execute(sa.text("SELECT id FROM writer")).all() != [(1,)]:
+        raise LedgerUnavailable("the row that writers queue on is not there, or not alone")
+
+
+def _may_use_amcheck(connection: sa.Connection) -> bool:
+    if not connection.scalar(sa.text(_HAS_AMCHECK)):
+        return False
+    try:
+        with connection.begin_nested():
+            for asked in (_HEAP, _INDEXES):
+                connection.execute(sa.text(asked), {"table": "writer"})
+    except ProgrammingError:
+        return False
+    return True
+
+
+@cache
+def _expected_form() -> Form:
+    """The form of a ledger that the migrations have just made."""
+    engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
+    try:
+        migrate(engine)
+        with engine.connect() as connection:
+            return _form_of(connection)
+    finally:
+        engine.dispose()
+
+
+def _form_of(connection: sa.Connection) -> Form:
+    """Everything that the tables, indexes and triggers of an SQLite database mean."""
+    found: list[Sequence[Any]] = [*connection.execute(sa.text(_TRIGGERS))]
+    for table in connection.scalars(sa.text(_NAMES)).all():
+        for asked in _FORM_OF_TABLE:
+            found += [(table, *row) for row in connection.execute(sa.text(asked), {"table": table})]
+    return tuple(map(tuple, found))
