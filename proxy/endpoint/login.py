@@ -32,6 +32,7 @@ from proxy.wire.violation import ProtocolViolation
 UTF8 = codecs.lookup("utf-8")
 CHUNK_BYTES = 64 * 1024
 """Read from a client at once; asyncio's own streams stop reading at the same size, so more would not come."""
+_SENT_EVERY_S = 0.02  # between two looks whether a client that is leaving has what it was told: nobody waits for it
 _COPIES = 3  # the message, its text, and its one statement's
 _WIDE_COPIES = 9  # the same, where one character may make every other of a text four bytes wide
 
@@ -111,6 +112,12 @@ class ClientStream:
         self.reader, self.writer = self.channel.reader, self.channel.writer
         self._between = False
 
+    async def sent(self) -> None:
+        """Wait until the client has all that was written, however slowly it takes it, or is gone."""
+        ways = (self.writer.transport, self._accepted.transport)
+        while any(way.get_write_buffer_size() and not way.is_closing() for way in ways):
+            await asyncio.sleep(_SENT_EVERY_S)
+
     def tell(self, report: bytes) -> None:
         """Last words, which nobody hears during a handshake: they would go out in the clear."""
         if not self._between:
@@ -123,6 +130,8 @@ class ClientStream:
             self.writer.transport.abort()
             return
         self.writer.close()
+        if self.channel is not None:
+            self.channel.below.release()
         try:
             await asyncio.wait_for(self.writer.wait_closed(), grace_s)
         except (OSError, TimeoutError, asyncio.CancelledError):

@@ -9,7 +9,6 @@ import socket
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import ExitStack
 from hmac import compare_digest
-from itertools import count
 from ssl import SSLError
 
 import structlog
@@ -21,6 +20,7 @@ from proxy.concurrency.cancellable_work import internal_error
 from proxy.concurrency.thread_pool import WorkerPool
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.connection_limits import GONE, STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
+from proxy.endpoint.conversation import converse
 from proxy.endpoint.login import UTF8, ClientGone, ClientStream, log_in
 from proxy.endpoint.tls_handshake import hold_from_the_start
 from proxy.endpoint.watchdog import OpenSession, Watch
@@ -36,7 +36,7 @@ from proxy.shadow.address import ShadowAddress
 from proxy.shadow.link import Refused
 from proxy.shadow.relay import Relay
 from proxy.wire.backend import BackendKeyData, ParameterStatus, ReadyForQuery
-from proxy.wire.frontend import Cancel, Terminate
+from proxy.wire.frontend import Cancel
 from proxy.wire.server import ServerConnection
 from proxy.wire.startup import Login
 from proxy.wire.violation import ProtocolViolation
@@ -48,7 +48,6 @@ LOGIN_TIMEOUT_S = 10.0  # a login needs a few round trips and no person; a slowe
 STOP_GRACE_S = 5.0  # for statements to end, and last words to arrive: within the 10 s after which containers are killed
 _STOP_INTERVAL_S = 0.01  # between two looks whether statements have ended: nobody notices it, and it costs nothing
 _TURNS_TO_ATTEND = 3  # a connection is accepted; it gets a transport; its protocol knows of it
-_AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one read
 
 
 class Endpoint:
@@ -255,7 +254,7 @@ class Endpoint:
                 stream.writer.write(_make_greeting(relay.parameters, process, opened.secret))
                 stream.connection.ready()
                 await stream.writer.drain()
-                await _converse(stream, relay, opened.session)
+                await converse(stream, relay, opened.session)
         finally:
             del self._open[process]
             await relay.end()
@@ -295,40 +294,6 @@ def _address(writer: asyncio.StreamWriter) -> str | None:
 def _make_greeting(parameters: Mapping[bytes, bytes], process: int, secret: bytes) -> bytes:
     statuses = b"".join(ParameterStatus(name, value).encode() for name, value in parameters.items())
     return statuses + BackendKeyData(process, secret).encode() + ReadyForQuery(b"I").encode()
-
-
-async def _converse(stream: ClientStream, relay: Relay, session: Session) -> None:
-    """Both directions until either side ends."""
-    pump = asyncio.create_task(relay.pump())
-    statements = asyncio.create_task(_statements(stream, session, relay))
-    try:
-        await asyncio.wait({pump, statements}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (pump, statements):
-            task.cancel()
-        outcomes = await asyncio.gather(pump, statements, return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, Exception):
-            raise outcome
-
-
-async def _statements(stream: ClientStream, session: Session, relay: Relay) -> None:
-    """Handle the client's messages one by one until it says good-bye, none before it has read what is behind.
-
-    A client that sends without end lets the others have their turn.
-    """
-    for number in count(1):
-        if number % _AT_A_TIME == 0:
-            await asyncio.sleep(0)
-        await relay.keep_pace()
-        received = stream.connection.next_message()
-        if received is None:
-            received = await stream.next()
-        if isinstance(received.message, Terminate):
-            return
-        relay.gathers = stream.connection.has_more
-        with stream.working_on(received):
-            await session.handle(received)
 
 
 async def accept_no_more(listening: Iterable[socket.socket]) -> None:

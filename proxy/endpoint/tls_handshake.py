@@ -6,12 +6,12 @@ clear once TLS was agreed to.
 
 import asyncio
 import socket
-import ssl
 from dataclasses import dataclass
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from proxy.security.half_open import HalfOpen, HeldEnd
 from proxy.security.tls import ALPN, Credentials
 from proxy.wire.violation import ProtocolViolation
 
@@ -24,13 +24,15 @@ _FIRST_BYTE_OF_TLS = b"\x16"
 class Channel:
     """An encrypted connection: its streams, and what a login may be bound to.
 
-    `end_point` is the hash of the certificate that was shown, `common_name` that of the client's verified one.
+    `end_point` is the hash of the certificate that was shown, `common_name` that of the client's verified one. `below`
+    is to be released when the writer has been closed.
     """
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     end_point: bytes | None
     common_name: str | None
+    below: HeldEnd
 
 
 def hold_from_the_start(writer: asyncio.StreamWriter) -> None:
@@ -91,7 +93,12 @@ async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *,
     if transport is None:
         raise ConnectionResetError("the client left during the handshake")
     protocol.connection_made(transport)
-    session: ssl.SSLObject = transport.get_extra_info("ssl_object")
+    session: HalfOpen = transport.get_extra_info("ssl_object")
+    # what was read together with the end is handed to the reader in this turn of the loop
+    session.tell(lambda: loop.call_soon(reader.feed_eof))
+    inside = _transport(writer).get_protocol()
+    assert isinstance(inside, asyncio.BufferedProtocol)
+    _transport(writer).set_protocol(below := HeldEnd(inside, session))
     named = session.selected_alpn_protocol()
     if named != ALPN and (insists_on_alpn or named is not None):
         transport.abort()
@@ -101,6 +108,7 @@ async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *,
         writer=asyncio.StreamWriter(transport, protocol, reader, loop),
         end_point=credentials.end_point,
         common_name=_common_name(session.getpeercert(binary_form=True)),
+        below=below,
     )
 
 

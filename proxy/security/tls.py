@@ -20,6 +20,7 @@ from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import TlsSection
+from proxy.security.half_open import HalfOpen
 
 log = structlog.get_logger("keyhole.tls")
 
@@ -118,6 +119,7 @@ class Tls:
         section = self._section
         leaf = self._certificate()
         context, http = self._context(ALPN, HTTP_ALPN), self._context(HTTP_ALPN, ALPN)
+        context.sslobject_class = HalfOpen
         if section.client_ca is not None:
             self._accept_clients(context, section.client_ca)
         return Credentials(

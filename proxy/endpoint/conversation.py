@@ -1,0 +1,61 @@
+"""A session's both directions, from its greeting to its end.
+
+Guarantee: what a client asked for before it ended its sending, or said good-bye, is answered as far as the client is
+there to hear it, and its system has the answer before Keyhole hangs up.
+"""
+
+import asyncio
+from itertools import count
+
+from proxy.endpoint.hang_ups import knock
+from proxy.endpoint.login import ClientGone, ClientStream
+from proxy.session.session import Session
+from proxy.shadow.relay import Relay
+from proxy.wire.frontend import Terminate
+from proxy.wire.server import Received
+
+_AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one read
+
+
+async def converse(stream: ClientStream, relay: Relay, session: Session) -> None:
+    """Both directions until either side ends. Raises what ends them, if it is an error."""
+    pump = asyncio.create_task(relay.pump())
+    statements = asyncio.create_task(_handle_statements(stream, session, relay))
+    try:
+        await asyncio.wait({pump, statements}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (pump, statements):
+            task.cancel()
+        outcomes = await asyncio.gather(pump, statements, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+async def _handle_statements(stream: ClientStream, session: Session, relay: Relay) -> None:
+    """Handle the client's messages one by one, none before it has read what is behind, and let all be answered.
+
+    A client that sends without end lets the others have their turn.
+    """
+    for number in count(1):
+        if number % _AT_A_TIME == 0:
+            await asyncio.sleep(0)
+        await relay.keep_pace()
+        received = stream.connection.next_message() or await _next(stream)
+        if received is None or isinstance(received.message, Terminate):
+            break
+        relay.gathers = stream.connection.has_more
+        with stream.working_on(received):
+            await session.handle(received)
+    if not relay.answers.settled:
+        knock(stream, relay)  # it may have gone, and then nothing is to be left running for it
+        await relay.settle()
+    await stream.sent()
+
+
+async def _next(stream: ClientStream) -> Received | None:
+    """The client's next message; None where no more comes."""
+    try:
+        return await stream.next()
+    except ClientGone:
+        return None

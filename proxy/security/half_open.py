@@ -1,0 +1,86 @@
+"""TLS whose one direction may end before the other, as TCP's may: a client that has said all still hears the answers.
+
+asyncio closes both when either the client's good-bye (close_notify) or the end of what it sends (FIN) comes.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+
+class HalfOpen(ssl.SSLObject):
+    """TLS as asyncio knows it, but `told` alone hears that no more comes, after everything that came before.
+
+    `is_cut`: nothing more comes from below.
+    """
+
+    is_cut = False
+    told: Callable[[], object] | None = None
+    _has_ended = False
+
+    def read(self, *wanted: Any) -> bytes:
+        """What has come. Raises SSLWantReadError where nothing has, or comes any more."""
+        try:
+            got = super().read(*wanted)
+        except ssl.SSLWantReadError:
+            if self.is_cut:
+                self._end()
+            raise
+        if not got:  # the client has said good-bye
+            self._end()
+            raise ssl.SSLWantReadError
+        return got
+
+    def tell(self, told: Callable[[], object]) -> None:
+        """From now on this is told, and at once where the end has come already."""
+        self.told = told
+        if self._has_ended:
+            told()
+
+    def _end(self) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            if self.told is not None:
+                self.told()
+
+
+class HeldEnd(asyncio.BufferedProtocol):
+    """Between a connection and asyncio's TLS on it: `inside` hears of the end of what comes when it is `released`."""
+
+    def __init__(self, inside: asyncio.BufferedProtocol, session: HalfOpen) -> None:
+        self._inside = inside
+        self._session = session
+
+    def release(self) -> None:
+        """Once this side is closed: wait for no good-bye from a client that can send none."""
+        if self._session.is_cut:
+            self._inside.eof_received()
+
+    # --- asyncio's side
+
+    def get_buffer(self, sizehint: int) -> Any:
+        """Room for what comes."""
+        return self._inside.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Something has come."""
+        self._inside.buffer_updated(nbytes)
+
+    def eof_received(self) -> bool:
+        """Nothing more comes. The other direction stays open."""
+        self._session.is_cut = True
+        self._inside.buffer_updated(0)  # have it read, and find that there is no more
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is over."""
+        self._inside.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client is behind with reading."""
+        self._inside.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self._inside.resume_writing()
