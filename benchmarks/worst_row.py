@@ -89,6 +89,7 @@ QUESTIONS: Mapping[str, str] = {
     "2,000 tests": only_for_the_victim(any_of(f"age = {i}" for i in range(102, 2102))),
     "300 months": only_for_the_victim(any_of(f"month = {i % 12 + 20}" for i in range(300))),
     "a number that nobody else has": "SELECT ward FROM {table} WHERE age > 149 GROUP BY ward HAVING count(*) > 1000",
+    "the same under FILTER": "SELECT ward FROM {table} GROUP BY ward HAVING count(*) FILTER (WHERE age > 149) > 1000",
     "300 patterns of blanks": only_for_the_victim(any_of(f"note LIKE '%{'_' * i}Q0%'" for i in range(100, 400))),
 }
 

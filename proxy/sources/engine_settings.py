@@ -1,4 +1,9 @@
-"""What an engine may take of the machine: what the policy says, or a fair share for each process that serves."""
+"""What an engine may take of the machine, and what of the data may decide how much it reads.
+
+What the policy says, or a fair share for each process that serves. Unless the policy lets it skip blocks, an engine
+reads a table whole, whatever it knows of the values in it: else one row with a value that nobody else has would make it
+read more. References: docs/decisions/0017-timing.md.
+"""
 
 import os
 from pathlib import Path
@@ -8,6 +13,14 @@ from proxy.sources.spill_folder import spill_folder
 
 # of the machine's or container's, for all processes together: DuckDB's own default for one
 MOST_MEMORY_PERCENT = 80
+_BY_VALUES = (
+    "statistics_propagation",  # leaves out a test that no value satisfies, and chooses how to group by the keys' range
+    "filter_pushdown",  # skips blocks by their least and greatest value
+    "join_filter_pushdown",  # likewise, by the other table's
+    "row_group_pruner",
+    "compressed_materialization",  # packs what is sorted into as many bytes as the values need
+)
+"""DuckDB's optimizers that decide by the least and greatest value of a column."""
 
 
 def engine_settings(section: SourceSection, *, directory: Path, workers: int) -> dict[str, str]:
@@ -20,6 +33,8 @@ def engine_settings(section: SourceSection, *, directory: Path, workers: int) ->
         wanted = {
             "work_mem": section.work_mem,
             "max_parallel_workers_per_gather": section.max_parallel_workers_per_gather,
+            # without it BRIN, which knows blocks by their least and greatest values, cannot be used; other indexes can
+            "enable_bitmapscan": None if section.skip_blocks else "off",
         }
         return {name: str(value) for name, value in wanted.items() if value is not None}
     parent = None if section.temp_directory is None else directory / section.temp_directory
@@ -27,6 +42,7 @@ def engine_settings(section: SourceSection, *, directory: Path, workers: int) ->
     return {
         "memory_limit": section.memory_limit or f"{max(1, MOST_MEMORY_PERCENT // workers)}%",
         "threads": str(section.threads or max(1, cores // workers)),
+        "disabled_optimizers": "" if section.skip_blocks else ",".join(_BY_VALUES),
         "temp_directory": str(spill_folder(parent)),
         "temp_file_encryption": "true",
         # DuckDB writes encrypted with a library that it does not ship otherwise; this one has random numbers that are
