@@ -7,11 +7,13 @@ import asyncio
 import codecs
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from ssl import SSLError
 
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from proxy.endpoint.tls_handshake import Channel, agree, begins_with_tls, shake_hands
+from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Credentials, Tls
 from proxy.wire.backend import (
@@ -39,6 +41,15 @@ _WIDE_COPIES = 9  # the same, where one character may make every other of a text
 
 class ClientGone(Exception):
     """The client ended the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """From which network somebody comes, what `strangers` have for unknown users, and the `failures` until now."""
+
+    network: str
+    strangers: Strangers
+    failures: FailedLogins
 
 
 class ClientStream:
@@ -139,12 +150,11 @@ class ClientStream:
 
 
 async def log_in(
-    stream: ClientStream, catalog: Catalog, tls: Tls | None, *, strangers: Strangers, check: Callable[[], None]
+    stream: ClientStream, catalog: Catalog, tls: Tls | None, *, caller: Caller, check: Callable[[], None]
 ) -> Login | Cancel:
     """The login that was proved, or a request to cancel. Raises KeyholeError, ProtocolViolation or ClientGone.
 
-    `check` may refuse by an error of its own to look at any password; cancelling is always possible. Who is not in the
-    catalog is told what `strangers` has for them.
+    `check` may refuse by an error of its own to look at any password; cancelling is always possible.
 
     Where there is `tls`, the client must have been held from the start.
     """
@@ -166,15 +176,15 @@ async def log_in(
     asked = login(message)
     if message.version[1] > NEWEST_MINOR or asked.extensions:
         stream.writer.write(NegotiateProtocolVersion(PROTOCOL_3_0 | asked.minor, asked.extensions).encode())
-    await _authenticate(stream, catalog, asked.user, strangers)
+    await _authenticate(stream, catalog, asked.user, caller)
     if asked.database != catalog.database:
         served = f'the one that is served is "{catalog.database}"'
         raise ProtocolViolation(f'database "{asked.database}" does not exist, {served}', sqlstate="3D000")
     return asked
 
 
-async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, strangers: Strangers) -> None:
-    exchange = _exchange(catalog, user, stream.channel, strangers)
+async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, caller: Caller) -> None:
+    exchange = _exchange(catalog, user, stream.channel, caller.strangers)
     offered = b"".join(mechanism.encode() + b"\0" for mechanism in exchange.mechanisms)
     stream.writer.write(Authentication(AUTH_SASL, offered + b"\0").encode())
     cursor = Cursor(await _credential(stream))
@@ -183,9 +193,15 @@ async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, stran
     cursor.end()
     server_first = exchange.first(client_first or b"", mechanism=mechanism)
     stream.writer.write(Authentication(AUTH_SASL_CONTINUE, server_first).encode())
+    proof = await _credential(stream)
+    # nothing is waited for from here to the note: however many come at once, no proof too many is looked at
+    if wait_s := caller.failures.wait_s(caller.network, user=user):
+        hint = f"Log in again in {wait_s} s."
+        raise KeyholeError("KH430", "too many failed logins from this address", hint=hint)
     try:
-        server_final = exchange.final(await _credential(stream))
+        server_final = exchange.final(proof)
     except AuthenticationFailed:
+        caller.failures.note(caller.network, user=user)
         raise KeyholeError("KH401", f'password authentication failed for user "{user}"') from None
     stream.connection.accept_login()
     stream.writer.write(Authentication(AUTH_SASL_FINAL, server_final).encode() + Authentication(AUTH_OK).encode())

@@ -15,17 +15,18 @@ import structlog
 
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
-from planner.policy.sections import ServerLimitsSection
+from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.concurrency.cancellable_work import internal_error
 from proxy.concurrency.thread_pool import WorkerPool
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.connection_limits import GONE, STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
 from proxy.endpoint.conversation import converse
-from proxy.endpoint.login import UTF8, ClientGone, ClientStream, log_in
+from proxy.endpoint.login import UTF8, Caller, ClientGone, ClientStream, log_in
 from proxy.endpoint.tls_handshake import hold_from_the_start
 from proxy.endpoint.watchdog import OpenSession, Watch
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Face, Telemetry, TurnedAway
+from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
 from proxy.session.error_fields import fatal, refusal, violation
@@ -55,7 +56,8 @@ class Endpoint:
 
     `statement_timeout_ms` of the catalog bounds what the shadow may run, whatever a session sets. Without `tls`
     everything travels in the clear; without `limits` they are the policy's defaults. `strangers` is what unknown users
-    are told, and should be that of before where there was an endpoint before.
+    are told, and should be that of before where there was an endpoint before. `failures` are the logins that failed,
+    here and where else they count.
     """
 
     def __init__(
@@ -68,9 +70,11 @@ class Endpoint:
         telemetry: Telemetry | None = None,
         siblings: Siblings | None = None,
         strangers: Strangers | None = None,
+        failures: FailedLogins | None = None,
     ) -> None:
         self._backing = backing
         self._strangers = strangers or Strangers()
+        self._failures = failures or FailedLogins(RestSection().failed_logins_per_minute)
         self._tls = tls
         self._limits = limits or ServerLimitsSection()
         self._connected = Connections(self._limits)
@@ -218,7 +222,8 @@ class Endpoint:
             async with asyncio.timeout(LOGIN_TIMEOUT_S):
                 catalog = self._backing.catalog
                 check = self._connected.check
-                login = await log_in(stream, catalog, self._tls, strangers=self._strangers, check=check)
+                caller = Caller(visitor.network, self._strangers, self._failures)
+                login = await log_in(stream, catalog, self._tls, caller=caller, check=check)
                 if isinstance(login, Cancel):
                     await self.cancel(login)
                     await self._siblings.forward(login)

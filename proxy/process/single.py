@@ -20,6 +20,7 @@ from proxy.process.http_server import serve_http
 from proxy.process.operations import operations, readings
 from proxy.rest import uvicorn_server
 from proxy.rest.app import create_app
+from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
 from proxy.service.moved_data import DataWatch
@@ -61,7 +62,16 @@ async def running(
         logins=partial(insist_on_a_login, *address_from_here(accepting.postgresql), over_tls=tls is not None),
     )
     rest_tls = tls if tls is not None and tls.covers_rest else None
-    endpoint = Endpoint(newest.backing, tls=tls, limits=limits, telemetry=seen, siblings=siblings, strangers=strangers)
+    failures = FailedLogins(rest.failed_logins_per_minute)
+    endpoint = Endpoint(
+        newest.backing,
+        tls=tls,
+        limits=limits,
+        telemetry=seen,
+        siblings=siblings,
+        strangers=strangers,
+        failures=failures,
+    )
     watch = DataWatch(seen)
     seen.watch(*readings(generations, endpoint, ready, watch))
     await endpoint.start(shared=accepting.postgresql)
@@ -70,7 +80,7 @@ async def running(
         async with (
             siblings.listening(endpoint.cancel),
             serve_http(
-                uvicorn_server.config(create_app(generations, rest, ready), rest, tls=rest_tls),
+                uvicorn_server.config(create_app(generations, rest, ready, failures=failures), rest, tls=rest_tls),
                 accepting=accepting.rest,
             ),
             _metrics(seen, ready, place=metrics) as metrics_port,

@@ -38,6 +38,7 @@ from proxy.rest.page_cache import KeptKeys
 from proxy.rest.problems import ASKING, READING
 from proxy.rest.refusals import no_such_analyst
 from proxy.rest.responses import UnreadableBody, describe_problems, problem_response, response_to
+from proxy.security.failed_logins import FailedLogins
 from proxy.service.readiness import Readiness, readiness
 from proxy.service.service import Service, Serving
 
@@ -62,13 +63,20 @@ Key = Annotated[
 ]
 
 
-def create_app(serving: Serving, limits: RestSection | None = None, ready: Readiness | None = None) -> FastAPI:
-    """The application over the service that answers when a request is read; /readyz asks `ready`.
+def create_app(
+    serving: Serving,
+    limits: RestSection | None = None,
+    ready: Readiness | None = None,
+    *,
+    failures: FailedLogins | None = None,
+) -> FastAPI:
+    """The application over the service that answers when a request is read; /readyz asks `ready`. `failures` are those
+    that other endpoints count, too.
 
     Serve it on loopback, over TLS, or behind a proxy.
     """
     limits = limits or RestSection()
-    gate = Gate(limits)
+    gate = Gate(limits, failures or FailedLogins(limits.failed_logins_per_minute))
     app = FastAPIOffline(
         title="Keyhole",
         summary="Which groups cross a threshold? Answered with differential privacy.",

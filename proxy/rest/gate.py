@@ -14,9 +14,10 @@ import structlog
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
-from proxy.rest.rate_limit import MOST_NAMES, RateLimit
 from proxy.rest.refusals import no_such_token, too_many_at_a_time, too_many_of_an_analyst, too_often
+from proxy.security.failed_logins import FailedLogins
 from proxy.security.networks import network
+from proxy.security.rate_limit import MOST_NAMES, RateLimit
 
 log = structlog.get_logger("keyhole.rest")
 
@@ -26,13 +27,14 @@ ALL_ADDRESSES = 10  # the failed logins of all addresses together, in those of o
 
 
 class Gate:
-    """The counters of one process. For one event loop: nothing here waits or locks."""
+    """The counters of one process, beside the `failures` of both endpoints. For one event loop: nothing here waits or
+    locks."""
 
-    def __init__(self, limits: RestSection) -> None:
+    def __init__(self, limits: RestSection, failures: FailedLogins) -> None:
         self._limits = limits
         self._addresses = RateLimit(limits.requests_per_minute_per_address)
         self._analysts = RateLimit(limits.requests_per_minute)
-        self._failures = RateLimit(limits.failed_logins_per_minute)
+        self._failures = failures
         self._all_failures = RateLimit(limits.failed_logins_per_minute * ALL_ADDRESSES)
         self._welcome: OrderedDict[str, None] = OrderedDict()
         self._working: Counter[str] = Counter()
@@ -55,7 +57,7 @@ class Gate:
         try:
             analyst = authenticate(analysts, token)
         except KeyholeError:
-            self._failures.take(place)
+            self._failures.note(place)
             self._all_failures.take(EVERYBODY)
             raise
         if len(token) < SHORT_TOKEN and analyst.name not in self._short:

@@ -1,4 +1,5 @@
-"""TLS certificates, what an unknown user's login looks like, and which addresses count as one neighbour.
+"""TLS certificates, what unknown users are told at a login, how often logins may fail, and which addresses count as one
+neighbour.
 
 May refuse: KH012.
 May import: `wire`, `observe` and below.

@@ -13,6 +13,7 @@ from planner.catalog.model import Catalog
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint import server
 from proxy.endpoint.server import Endpoint
+from proxy.security.failed_logins import FailedLogins
 from proxy.security.tls import Tls
 from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
@@ -99,13 +100,24 @@ def tls() -> Tls | None:
 
 
 @pytest.fixture
+def failures() -> FailedLogins:
+    """Endless; who tests their limit sets one."""
+    return FailedLogins(10**6)
+
+
+@pytest.fixture
 def running(
-    shadow: ShadowAddress, asker: FixedAsker, catalog: Catalog, tls: Tls | None, limits: ServerLimitsSection
+    shadow: ShadowAddress,
+    asker: FixedAsker,
+    catalog: Catalog,
+    tls: Tls | None,
+    limits: ServerLimitsSection,
+    failures: FailedLogins,
 ) -> Iterator[Running]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    endpoint = Endpoint(Backing(catalog, asker, shadow), tls=tls, limits=limits)
+    endpoint = Endpoint(Backing(catalog, asker, shadow), tls=tls, limits=limits, failures=failures)
     running = Running(endpoint, asker, loop)
     try:
         running.run(endpoint.start("127.0.0.1", 0))

@@ -33,8 +33,9 @@ class RawClient:
         minor: int = 0,
         options: tuple[bytes, ...] = (),
         encrypted: Callable[[socket.socket], socket.socket] | None = None,
+        source: str = "127.0.0.1",
     ) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S, source_address=(source, 0))
         if encrypted is not None:
             self.socket = encrypted(self.socket)
         self.negotiated: NegotiateProtocolVersion | None = None

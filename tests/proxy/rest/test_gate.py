@@ -4,11 +4,14 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 import structlog
 from fastapi import FastAPI
@@ -22,14 +25,18 @@ from planner.policy.file import Policy
 from planner.policy.sections import RestSection
 from proxy.cli import check as checking
 from proxy.observe.telemetry import Telemetry
+from proxy.process.serve import in_background
 from proxy.rest import strict_json as rest_json
 from proxy.rest.app import create_app
 from proxy.rest.gate import Gate, authenticate
-from proxy.rest.rate_limit import RateLimit
+from proxy.security.failed_logins import ALL_USERS, FailedLogins
 from proxy.security.networks import network
+from proxy.security.rate_limit import RateLimit
 from proxy.service.service import Service
+from tests.effort import PATIENCE_S
 from tests.proxy.rest.test_app import ADA, refused, send
-from tests.worlds.rest_house import UNHURRIED, own_house
+from tests.worlds.house import eventually
+from tests.worlds.rest_house import TOKEN, UNHURRIED, own_house
 from tests.worlds.wards import QUESTION, TOKENS, install
 
 MANY = b'{"sql": "x", "parameters": [' + b"[]," * 5000 + b"[]]}"
@@ -53,6 +60,10 @@ def analyst(name: str, token: str) -> Analyst:
 
 
 ANALYSTS = (analyst("ada", "right"), analyst("bob", "other"), Analyst("cy", "", None, None, None))
+
+
+def gate_of(limits: RestSection) -> Gate:
+    return Gate(limits, FailedLogins(limits.failed_logins_per_minute))
 
 
 class Clock:
@@ -97,7 +108,7 @@ def test_memory_is_bounded_however_many_come() -> None:
 
 
 def test_failed_logins_lock_an_address_even_for_the_right_token_and_no_other_address() -> None:
-    gate = Gate(RestSection(failed_logins_per_minute=3))
+    gate = gate_of(RestSection(failed_logins_per_minute=3))
     for _ in range(3):
         with pytest.raises(KeyholeError, match="KH401"):
             gate.login(ANALYSTS, "wrong", address="192.0.2.1")
@@ -107,7 +118,7 @@ def test_failed_logins_lock_an_address_even_for_the_right_token_and_no_other_add
 
 
 def test_failures_from_everywhere_lock_new_addresses_alone() -> None:
-    gate = Gate(RestSection(failed_logins_per_minute=1))
+    gate = gate_of(RestSection(failed_logins_per_minute=1))
     gate.login(ANALYSTS, "other", address="198.51.100.1")
     failed = 0
     for number in range(100):
@@ -311,3 +322,23 @@ def test_many_threads_of_clients_and_one_counter(service: Service) -> None:
     thread.start()
     thread.join()
     assert found == [200] * 8
+
+
+def test_both_endpoints_count_failed_logins_together(service: Service) -> None:
+    """Where one network has one try of each user a minute, and ten of all."""
+    with (
+        in_background(
+            service, host="127.0.0.1", port=0, rest_port=0, rest=RestSection(failed_logins_per_minute=1)
+        ) as there,
+        httpx.Client(base_url=there.rest, trust_env=False, timeout=PATIENCE_S) as rest,
+    ):
+        users = count()
+
+        def is_heard() -> bool:
+            with suppress(psycopg.OperationalError):
+                psycopg.connect(f"{there.postgresql}?user=nobody{next(users)}&password=wrong")
+            return rest.get("/v1/budget", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+        assert is_heard()
+        eventually(lambda: not is_heard())
+        assert next(users) >= ALL_USERS

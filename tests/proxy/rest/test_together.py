@@ -13,6 +13,7 @@ from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
 from proxy.rest.app import create_app
 from proxy.rest.gate import Gate
+from proxy.security.failed_logins import FailedLogins
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.proxy.rest.test_app import ADA, send
@@ -27,7 +28,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def test_so_many_at_a_time_and_no_more() -> None:
-    gate = Gate(RestSection(concurrent_requests=3, concurrent_requests_per_analyst=2))
+    gate = Gate(RestSection(concurrent_requests=3, concurrent_requests_per_analyst=2), FailedLogins(1))
     with ExitStack() as working:
         for _ in range(2):
             working.enter_context(gate.together_of(ANALYSTS[0]))
