@@ -38,6 +38,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH010", "F0000", "a derived column's expression is not on the allow-list"),
     ("KH011", "F0000", "a picture is asked for in another format than SVG"),
     ("KH012", "F0000", "the certificate, its key or the clients' authority cannot be used for TLS"),
+    ("KH013", "F0000", "the PostgreSQL that the shadow is to be started from cannot be used"),
     # KH1xx: the statement is not a question that Keyhole may answer
     ("KH100", "42601", "the statement cannot be parsed"),
     ("KH101", "0A000", "the select list asks for more than keys and constants"),

@@ -111,6 +111,12 @@ class LedgerSection(Section):
     url: Secret = "sqlite:///keyhole.db"
 
 
+class ShadowSection(Section):
+    """`[shadow]`: the data-free PostgreSQL behind every session."""
+
+    bindir: Annotated[str, Field(min_length=1)] | None = None
+
+
 class AccuracySection(Section):
     """`[accuracy]`: the contract of a question whose session sets none."""
 
@@ -271,6 +277,7 @@ class PolicyDocument(Section):
 
     source: SourceSection
     ledger: LedgerSection = LedgerSection()
+    shadow: ShadowSection = ShadowSection()
     accuracy: AccuracySection = AccuracySection()
     budget: BudgetSection
     limits: LimitsSection = LimitsSection()

@@ -19,6 +19,8 @@ from proxy.service.pins import Pinning, pin, pins_path, source_schema, write_pin
 from proxy.service.pins import refresh as declare_new
 from proxy.service.relations import check_names, identify_tables, remember_names
 from proxy.service.service import ledger_url, open_ledger
+from proxy.shadow.binaries import Binaries, own_binaries
+from proxy.shadow.wheel import describe_older, wheel_release
 from proxy.sources.shared import open_policy_source
 
 
@@ -29,6 +31,7 @@ class Findings:
     policy: Path
     pin_file: Path
     pinning: Pinning
+    binaries: Binaries | None
     warnings: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
@@ -50,6 +53,7 @@ class Findings:
                 for table in catalog.tables
             ],
             "public_tables": {table.name: len(table.rows) for table in catalog.public_tables},
+            "shadow": {"postgresql": _shadow_version(self.binaries), "own": self.binaries is not None},
             "warnings": list(self.warnings),
         }
 
@@ -63,8 +67,17 @@ class Findings:
             *(line for table in catalog.tables for line in _table_lines(table)),
             *(f"public table {table.name}: {len(table.rows):,} rows, copied" for table in catalog.public_tables),
             *_budget_lines(catalog),
+            f"shadow: PostgreSQL {_shadow_version(self.binaries)}, {_describe_origin(self.binaries)}",
             *(f"warning: {warning}" for warning in self.warnings),
         )
+
+
+def _shadow_version(binaries: Binaries | None) -> str:
+    return "{}.{}".format(*(wheel_release() if binaries is None else binaries.release))
+
+
+def _describe_origin(binaries: Binaries | None) -> str:
+    return "which comes with Keyhole" if binaries is None else f"your own in {binaries.directory}"
 
 
 def _table_lines(table: Table) -> tuple[str, ...]:
@@ -114,10 +127,16 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
     """Validate a policy against its source, pin public tables and key domains, and open the ledger once.
 
     Reads the schema and the public tables, never a private row. A relation that was charged under another name waits
-    for `confirm`, as a change of what is public does. Raises KH001 to KH012.
+    for `confirm`, as a change of what is public does. The operator's own PostgreSQL is started once. Raises KH001 to
+    KH013, and KH406.
     """
     policy, now = Policy.load(policy_path), datetime.now(UTC)
     said = (*warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=now))
+    binaries = own_binaries(policy)
+    if binaries is not None:
+        from proxy.process.generations import try_binaries  # only here: it brings all that serves
+
+        try_binaries(binaries, limits=policy.server.limits)
     with open_ledger(policy) as ledger, closing(open_policy_source(policy)) as source:
         identities = identify_tables(policy, source)
         if not confirm:
@@ -130,8 +149,8 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
             write_pins(pins_path(policy), pins)
     said = (*said, *doubts, *describe_shared_relations(policy, identities), *map(_describe_move, moved))
     said = (*said, *_find_long_texts(pinning.catalog))
-    said = (*said, *describe_exposed_files(policy, ledger=ledger_url(policy)))
-    return Findings(policy=policy_path, pin_file=pins_path(policy), pinning=pinning, warnings=said)
+    said = (*said, *describe_exposed_files(policy, ledger=ledger_url(policy)), *describe_older(binaries))
+    return Findings(policy=policy_path, pin_file=pins_path(policy), pinning=pinning, binaries=binaries, warnings=said)
 
 
 def _describe_move(table: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+import psycopg
 import structlog
 
 from planner.catalog.model import Catalog
@@ -25,8 +26,10 @@ from proxy.pipeline.answering import Answering
 from proxy.service.service import Service
 from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import EmbeddedShadow
+from proxy.shadow.binaries import Binaries, own_binaries
+from proxy.shadow.embedded import OWNER, EmbeddedShadow
 from proxy.shadow.guard import guarded
+from proxy.shadow.reviewed import insist_reviewed
 from proxy.shadow.schema import build_schema
 
 log = structlog.get_logger("keyhole.generations")
@@ -37,12 +40,16 @@ MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """An open policy and the shadow that shows its tables. `close` gives up what was opened for them, and may block."""
+    """An open policy and the shadow that shows its tables. `close` gives up what was opened for them, and may block.
+
+    `binaries` are those that the shadow was started from, where they are the operator's own.
+    """
 
     number: int
     service: Service
     shadow: ShadowAddress
     close: Callable[[], None]
+    binaries: Binaries | None = None
 
     @staticmethod
     def lend(service: Service, shadow: ShadowAddress) -> "Generation":
@@ -144,7 +151,7 @@ def oldest_of_few(numbers: Iterable[int]) -> int:
 
 
 def first_generation(service: Service, policy: Policy) -> Generation:
-    """The generation of an open policy, with a shadow of its own. Raises KH002 and KH406."""
+    """The generation of an open policy, with a shadow of its own. Raises KH002, KH013 and KH406."""
     return _with_shadow(1, service, policy)
 
 
@@ -156,28 +163,54 @@ def next_generation(policy: Policy, *, after: Generation) -> Generation:
 def _with_shadow(number: int, service: Service, policy: Policy) -> Generation:
     with ExitStack() as opened:
         opened.enter_context(service)
-        shadow = opened.enter_context(prepared_shadow(service.catalog, limits=policy.server.limits))
-        return Generation(number, service, shadow, opened.pop_all().close)
+        binaries = own_binaries(policy)
+        shadow = opened.enter_context(prepared_shadow(service.catalog, limits=policy.server.limits, binaries=binaries))
+        return Generation(number, service, shadow, opened.pop_all().close, binaries)
 
 
 @contextmanager
 def prepared_shadow(
-    catalog: Catalog, *, limits: ServerLimitsSection | None = None, workers: int = 1
+    catalog: Catalog,
+    *,
+    limits: ServerLimitsSection | None = None,
+    workers: int = 1,
+    binaries: Binaries | None = None,
 ) -> Iterator[ShadowAddress]:
-    """A shadow that shows `catalog` while the block runs, for so many workers with these limits each."""
-    limits = limits or ServerLimitsSection()
-    connections = workers * shadow_connections(limits)
+    """A shadow that shows `catalog` while the block runs, for so many workers with these limits each.
+
+    It is started from `binaries`, or the wheel's. Raises KH002, KH013 and KH406.
+    """
+    with _running_shadow(
+        limits or ServerLimitsSection(), workers=workers, public_tables=len(catalog.public_tables), binaries=binaries
+    ) as shadow:
+        build_schema(shadow.address, catalog)
+        log.info("shadow started", postgresql=shadow.version, own=binaries is not None)
+        yield shadow.address
+
+
+def try_binaries(binaries: Binaries, *, limits: ServerLimitsSection) -> None:
+    """Start a shadow from them, look at it, and stop it. Raises KH013 and KH406 where that cannot be."""
+    with (
+        _running_shadow(limits, workers=1, public_tables=0, binaries=binaries) as shadow,
+        psycopg.connect(shadow.address.conninfo(user=OWNER, database="postgres")) as connection,
+    ):
+        insist_reviewed(connection)
+
+
+@contextmanager
+def _running_shadow(
+    limits: ServerLimitsSection, *, workers: int, public_tables: int, binaries: Binaries | None
+) -> Iterator[EmbeddedShadow]:
     # it holds no data, so it lives in a folder of its own that goes away with it
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder, ExitStack() as opened:
         directory = Path(folder) / "shadow"
         opened.enter_context(guarded(directory))
-        shadow = opened.enter_context(
+        yield opened.enter_context(
             EmbeddedShadow(
                 directory,
-                connections=connections,
+                connections=workers * shadow_connections(limits),
                 session_memory_mb=limits.session_memory_mb,
-                public_tables=len(catalog.public_tables),
+                public_tables=public_tables,
+                binaries=binaries,
             )
         )
-        build_schema(shadow.address, catalog)
-        yield shadow.address

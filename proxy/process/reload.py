@@ -1,9 +1,9 @@
 """The policy read again while Keyhole serves: all of it takes effect, or nothing does.
 
 Where the shadow would show the same, another catalog takes the place of the last one, in sessions that are open too.
-Where it would not (tables, stored questions, pins, the source, room), a second generation is opened beside the first
-(`proxy/process/generations.py`), and everything that can fail has failed before it is taken. What is bound once, and
-the ledger, need a restart.
+Where it would not (tables, stored questions, pins, the source, room, another PostgreSQL), a second generation is opened
+beside the first (`proxy/process/generations.py`), and everything that can fail has failed before it is taken. What is
+bound once, and the ledger, need a restart.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ from proxy.process.generations import (
 )
 from proxy.service.pins import PinSource, pinned_catalog
 from proxy.service.service import ledger_url
+from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.schema import update_roles
 from proxy.sources.shared import same_source
 
@@ -58,16 +59,20 @@ class NotTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What decides now: the accepted policy, its catalog's digest, and the limits that its shadow was started with."""
+    """What decides now: the accepted policy, its catalog's digest, and what its shadow was started with.
+
+    Those are the limits, and the PostgreSQL where it is the operator's own.
+    """
 
     policy: Policy
     digest: str
     started_with: ServerLimitsSection
+    binaries: Binaries | None
 
     @staticmethod
-    def of(policy: Policy, digest: str) -> "InForce":
+    def of(policy: Policy, digest: str, binaries: Binaries | None) -> "InForce":
         """That of a policy whose shadow was made for it."""
-        return InForce(policy, digest, policy.server.limits)
+        return InForce(policy, digest, policy.server.limits, binaries)
 
     def insist_no_restart(self, new: Policy) -> None:
         """Raises RestartNeeded where a policy changes what is bound once, or names another ledger: by another URL, or
@@ -83,12 +88,12 @@ class InForce:
     def catalog_of(self, new: Policy, source: PinSource) -> Catalog | None:
         """The catalog of a policy that the shadow, and sessions on it, can go on with; None where they cannot.
 
-        `source` is that of the policy in force. Raises KH003 to KH007 and KH010.
+        `source` is that of the policy in force. Raises KH003 to KH007, KH010 and KH013.
         """
         old = self.policy
         if not same_source(new, old) or (new.views, new.server.database) != (old.views, old.server.database):
             return None
-        if not self._has_room(new.server.limits):
+        if not self._has_room(new.server.limits) or own_binaries(new) != self.binaries:
             return None
         catalog = pinned_catalog(new, source)
         return catalog if catalog.digest == self.digest else None
@@ -101,7 +106,7 @@ class InForce:
 
     def with_catalog(self, policy: Policy) -> "InForce":
         """Another policy over the same shadow."""
-        return InForce(policy, self.digest, self.started_with)
+        return InForce(policy, self.digest, self.started_with, self.binaries)
 
 
 class Taking:
@@ -143,7 +148,8 @@ class Reloading:
     def __init__(self, generations: Generations, endpoint: Endpoint, *, policy: Policy) -> None:
         self._generations = generations
         self._taking = Taking(generations, endpoint, log_level=policy.server.log_level)
-        self._now = InForce.of(policy, generations.newest.service.catalog.digest)
+        newest = generations.newest
+        self._now = InForce.of(policy, newest.service.catalog.digest, newest.binaries)
         self._changing = asyncio.Lock()
 
     async def renew(self) -> None:
@@ -151,7 +157,7 @@ class Reloading:
         async with self._changing:
             policy, newest = self._now.policy, self._generations.newest
             opened = await unless_cancelled(lambda: next_generation(policy, after=newest), undo=close_generation)
-            self._now = InForce.of(policy, opened.service.catalog.digest)
+            self._now = InForce.of(policy, opened.service.catalog.digest, opened.binaries)
             self._taking.generation(policy, opened, oldest=opened.number)
 
     async def reload(self) -> None:
@@ -171,7 +177,7 @@ class Reloading:
             log_refusal(error)
             return
         if isinstance(opened, Generation):
-            self._now = InForce.of(policy, opened.service.catalog.digest)
+            self._now = InForce.of(policy, opened.service.catalog.digest, opened.binaries)
             oldest = oldest_of_few([opened.number, *(one.number for one in self._generations.open)])
             self._taking.generation(policy, opened, oldest=oldest)
         else:

@@ -27,6 +27,8 @@ from proxy.security.tls import Tls, exposure
 from proxy.service.login_secret import login_secret
 from proxy.service.service import Service, ledger_url
 from proxy.shadow.address import ShadowAddress
+from proxy.shadow.binaries import own_binaries
+from proxy.shadow.wheel import describe_older
 
 log = structlog.get_logger("keyhole.serving")
 
@@ -48,7 +50,7 @@ def run(
     to_standard_error(policy.server.log_level)
     log.info("starting", policy=policy_path.name)
     section, tls = policy.server, Tls.of(policy)
-    exposed = describe_exposed_files(policy, ledger=ledger_url(policy))
+    exposed = (*describe_exposed_files(policy, ledger=ledger_url(policy)), *describe_older(own_binaries(policy)))
     for warning in (*exposure(host or section.host, tls, now=datetime.now(UTC)), *exposed):
         log.warning("exposed", what=warning)
     wanted = section.metrics_port if metrics_port is None else metrics_port

@@ -30,6 +30,7 @@ from proxy.security.mock_users import Strangers
 from proxy.service.login_secret import login_secret
 from proxy.service.pins import pinned_catalog
 from proxy.service.service import Service
+from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.schema import update_roles
 from proxy.sources.shared import open_policy_source
 
@@ -72,17 +73,19 @@ def supervise(
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A generation as workers are told of it, with a shadow that runs until `close`."""
+    """A generation as workers are told of it, with a shadow that runs until `close`, started from `binaries` where they
+    are the operator's own."""
 
     shown: Shown
     close: Callable[[], None]
+    binaries: Binaries | None
 
 
 def _make_generation(number: int, policy: Policy, catalog: Catalog, *, workers: int) -> _Made:
     with ExitStack() as opened:
-        limits = policy.server.limits
-        shadow = opened.enter_context(prepared_shadow(catalog, limits=limits, workers=workers))
-        return _Made(Shown(number, policy, catalog.digest, shadow), opened.pop_all().close)
+        limits, binaries = policy.server.limits, own_binaries(policy)
+        shadow = opened.enter_context(prepared_shadow(catalog, limits=limits, workers=workers, binaries=binaries))
+        return _Made(Shown(number, policy, catalog.digest, shadow), opened.pop_all().close, binaries)
 
 
 class Supervisor:
@@ -109,7 +112,7 @@ class Supervisor:
         self._newest = _make_generation(1, policy, catalog, workers=workers)
         self._made = {1: self._newest}
         self._opening: set[int] = set()
-        self._now = InForce.of(policy, catalog.digest)
+        self._now = InForce.of(policy, catalog.digest, self._newest.binaries)
         self._last_number = 1
         self._workers: dict[int, WorkerProcess] = {}
         self._changing = asyncio.Lock()
@@ -257,7 +260,7 @@ class Supervisor:
                 self._give_up(number, asked)
                 raise
             self._opening.discard(number)
-            self._newest, self._now = made, InForce.of(made.shown.policy, made.shown.digest)
+            self._newest, self._now = made, InForce.of(made.shown.policy, made.shown.digest, made.binaries)
             for worker in asked:
                 worker.tell(Take(number, oldest=oldest_of_few(self._made)))
         self._close_unused()

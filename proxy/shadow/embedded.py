@@ -1,13 +1,15 @@
 """The embedded PostgreSQL that serves as shadow: no data, no network, no log of anyone's SQL."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from types import TracebackType
 
 from planner.errors import KeyholeError
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.wheel import postgres_server, start_limited, stop_at_once
+from proxy.shadow.binaries import Binaries, insist_files_are_ours
+from proxy.shadow.wheel import postgres_server, start_limited, stop_at_once, wheel_release
 
 OWNER = "postgres"
 _LONGEST_SOCKET_PATH = 103  # what every system has room for in an address: 104 bytes with the NUL on macOS
@@ -15,7 +17,15 @@ _INFORMATION_TABLES = 4  # of the information schema; of the catalog itself noth
 _LEAST_READ_LOCKS = 64  # PostgreSQL's own default
 _MOST_READ_LOCKS = 500  # for 96 public tables, and some 60 MB of shared memory with the usual limits
 
+_TRUST = "local all all trust\n"  # who may connect is said by the mode of the socket's folder
+_OF_THE_MACHINE = re.compile(
+    r"^(?:dynamic_shared_memory_type|(?:log_)?timezone|datestyle|lc_\w+|default_text_search_config)\s*=.*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What initdb finds out. All else in the file that it writes is that PostgreSQL's maker's: libraries to load, say."""
+
 CONFIGURATION = {
+    "port": "5432",  # whatever the environment says
     # nothing here is worth a sync: it is rebuilt from the policy. It is written at each commit all the same: when a
     # session is killed the server starts anew, and needs it whole
     "fsync": "off",
@@ -31,6 +41,10 @@ CONFIGURATION = {
     "max_pred_locks_per_page": "0",
     "unix_socket_permissions": "0700",
     "jit": "off",
+    # a session may switch it on, but there is no such library and none is loaded: compiling hears of no timeout, and
+    # takes memory as it likes
+    "jit_provider": "none",
+    "lc_messages": "C",  # some builds are translated
     "max_parallel_workers_per_gather": "0",
     "client_connection_check_interval": "500ms",  # whoever hangs up leaves nothing running
     "log_statement": "none",
@@ -54,6 +68,9 @@ CONFIGURATION = {
 class EmbeddedShadow:
     """A PostgreSQL server in `directory`, started on entry and stopped on exit unless another process uses it too.
 
+    It is the wheel's PostgreSQL, or that of `binaries`; both run with the same configuration, whatever their makers'
+    defaults are.
+
     The parent of `directory` must exist. As root the server runs as the operating-system user `pgserver`, which is
     created, and every folder above `directory` is made traversable. It admits `connections` at once, each of which may
     have `session_memory_mb` of memory, and as much again of temporary files; none of them can use up what the
@@ -63,8 +80,15 @@ class EmbeddedShadow:
     """
 
     def __init__(
-        self, directory: Path, *, connections: int = 300, session_memory_mb: int = 512, public_tables: int = 0
+        self,
+        directory: Path,
+        *,
+        connections: int = 300,
+        session_memory_mb: int = 512,
+        public_tables: int = 0,
+        binaries: Binaries | None = None,
     ) -> None:
+        self._binaries = binaries
         self._connections = connections
         self._public_tables = public_tables
         self._session_memory_mb = session_memory_mb
@@ -75,14 +99,22 @@ class EmbeddedShadow:
                 "the shadow's directory has a path too long for a Unix socket",
                 hint="Choose a directory with a path of at most 89 characters.",
             )
-        self._server = postgres_server(self._directory, cleanup_mode="stop")
+        self._server = postgres_server(
+            self._directory, cleanup_mode="stop", programs=None if binaries is None else binaries.directory
+        )
         self.address = ShadowAddress(directory=self._directory, port=5432)
 
+    @property
+    def version(self) -> str:
+        """Of the PostgreSQL that it is started from, as PostgreSQL writes it: 18.4."""
+        major, minor = wheel_release() if self._binaries is None else self._binaries.release
+        return f"{major}.{minor}"
+
     def start(self) -> None:
-        """Initialise the data directory if it is new, and start the server if nobody has. Raises KH406."""
+        """Initialise the data directory if it is new, and start the server if nobody has. Raises KH013 and KH406."""
         try:
             self._server.ensure_pgdata_inited()
-        except subprocess.SubprocessError:
+        except (OSError, subprocess.SubprocessError):
             raise KeyholeError("KH406", "the shadow database could not be made") from None
         self._forget_dead_users()
         configuration = {
@@ -93,7 +125,15 @@ class EmbeddedShadow:
         }
         lines = "".join(f"{name} = '{value}'\n" for name, value in configuration.items())
         (self._directory / "postgresql.auto.conf").write_text(lines, encoding="ascii")
+        _keep_of_the_machine(self._directory / "postgresql.conf")
+        (self._directory / "pg_hba.conf").write_text(_TRUST, encoding="ascii")
         start_limited(self._server, process_memory_mb=self._session_memory_mb)
+        if self._binaries is not None:
+            try:
+                insist_files_are_ours(self.address.conninfo(user=OWNER, database="postgres"))
+            except BaseException:
+                self.stop()
+                raise
 
     def stop(self) -> None:
         """Stop the server, unless another process has started it too."""
@@ -118,6 +158,11 @@ class EmbeddedShadow:
                 users.get_and_remove(process)
             except PermissionError:
                 pass  # alive, and somebody else's
+
+
+def _keep_of_the_machine(file: Path) -> None:
+    lines = _OF_THE_MACHINE.findall(file.read_text(encoding="utf-8", errors="replace"))
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _read_locks(public_tables: int) -> int:

@@ -18,6 +18,7 @@ from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.statements.stored_parameters import with_defaults
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
+from proxy.shadow.reviewed import insist_reviewed
 
 GROUP = "keyhole_analyst"
 UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
@@ -51,7 +52,8 @@ What another session has locked would tell which tables it asks about. The other
 
 
 def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
-    """Make the shadow show `catalog`; whether anything had to be rebuilt. Raises KH002 for an analyst's name.
+    """Make the shadow show `catalog`; whether anything had to be rebuilt. Raises KH002 for an analyst's name, and KH013
+    for a server whose functions were not reviewed.
 
     Objects are dropped and made anew, in one transaction, when the catalog's digest has changed.
     """
@@ -65,6 +67,7 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
         ).fetchone()
         if built == (stamp,):
             return False
+        insist_reviewed(connection)
         for statement in _statements(catalog, connection):
             connection.execute(statement)
         for public in catalog.public_tables:

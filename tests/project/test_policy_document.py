@@ -19,6 +19,7 @@ from planner.policy.sections import (
     RowCapSection,
     ServerLimitsSection,
     ServerSection,
+    ShadowSection,
     SourceSection,
     TableSection,
     TlsSection,
@@ -30,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SECTIONS: dict[str, type[BaseModel]] = {
     "[source]": SourceSection,
     "[ledger]": LedgerSection,
+    "[shadow]": ShadowSection,
     "[accuracy]": AccuracySection,
     "[budget]": BudgetSection,
     "[limits]": LimitsSection,

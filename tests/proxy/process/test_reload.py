@@ -147,7 +147,7 @@ def test_a_link_that_leads_elsewhere_names_another_ledger(tmp_path: Path) -> Non
     link = tmp_path / "link"
     link.symlink_to("first")
     before = Policy.load(link / "keyhole.toml")
-    in_force = InForce.of(before, "digest")
+    in_force = InForce.of(before, "digest", None)
     in_force.insist_no_restart(Policy.load(link / "keyhole.toml"))
     link.unlink()
     link.symlink_to("second")
