@@ -160,7 +160,7 @@ class ServerLimitsSection(Section):
 
     connections: Annotated[int, Field(ge=1, le=2000)] = 200
     connections_per_analyst: Annotated[int, Field(ge=1, le=2000)] = 50
-    unauthenticated: Annotated[int, Field(ge=1, le=2000)] = 50
+    unauthenticated: Annotated[int, Field(ge=1, le=2000)] = 200  # all who could have a session may come at once
     statements: Annotated[int, Field(ge=1, le=100_000)] = 1000
     portals: Annotated[int, Field(ge=1, le=100_000)] = 1000
     idle_timeout_s: Annotated[int, Field(ge=0, le=86_400)] = 0

@@ -3,7 +3,8 @@
 Guarantee: there are never more than `unauthenticated` connections without a session, nor more than `connections`
 sessions. A connection that comes when all places for the former are taken gets one; it is taken from the network that
 then has the most of them. So whoever opens connections and does not log in, however fast, keeps nobody out who comes
-from elsewhere and has fewer there. Within a network, and among those that have equally many, the oldest goes, or the
+from elsewhere and has fewer there. By default there are as many places as sessions, so that a burst of clients who all
+could get in, and speak at once, does. Within a network, and among those that have equally many, the oldest goes, or the
 oldest of those that have not sent a byte where these are half of them or more: clients behind one address compete with
 one another. (Refusing the newest instead would let fifty silent connections close the door for as long as they are
 renewed.)

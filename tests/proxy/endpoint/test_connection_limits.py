@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import Connections, Visitor
 from proxy.shadow.relay import MOST_UNANSWERED
-from proxy.wire.backend import DataRow, ReadyForQuery, Report
+from proxy.wire.backend import Authentication, DataRow, ReadyForQuery, Report
 from proxy.wire.frames import MESSAGE_LIMIT_BYTES
 from proxy.wire.frontend import Bind, Cancel, Close, EncryptionRequest, Execute, Parse, Query, Startup, Sync
 from tests.effort import PATIENCE_S
@@ -142,6 +142,18 @@ def test_a_silent_crowd_ends_no_login_that_is_under_way_beside_it(running: Runni
         client.log_in("ada", PASSWORD)
         client.send(Query(b"SELECT 1"))
         assert len(client.until_ready()) == 4
+
+
+def test_a_burst_of_logins_from_one_address_all_get_in(running: Running) -> None:
+    """By default as many as there may be sessions, all connected before the first says a word."""
+    with ExitStack() as stack:
+        burst = [
+            stack.enter_context(RawClient(running.port, user="")) for _ in range(ServerLimitsSection().connections)
+        ]
+        for client in burst:
+            client.send(Startup((3, 0), ((b"user", b"ada"), (b"database", b"retail"))))
+        for client in burst:
+            assert isinstance(client.next(), Authentication)
 
 
 HOMES = ("192.0.2.1", "192.0.2.2", "::ffff:192.0.2.1", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "")
