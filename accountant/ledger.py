@@ -23,7 +23,7 @@ from accountant.reports.history import AskedQuestion, Page
 from accountant.reports.report import BudgetReport, Reporter, Tally, report
 from accountant.store.attempts import Attempt
 from accountant.store.journal import Journal, events_of
-from accountant.store.store import LedgerStore
+from accountant.store.store import TIMEOUT_MS, LedgerStore
 from accountant.store.transaction import Transaction
 from accountant.verbs.exposures import Exposures
 from accountant.verbs.idempotency import Idempotency
@@ -64,15 +64,17 @@ class Ledger:
         clock: Callable[[], datetime],
         snapshot_every: int = SNAPSHOT_EVERY_EVENTS,
         knowledge: Knowledge = nothing_known,
+        timeout_ms: int = TIMEOUT_MS,
     ) -> "Ledger":
         """Open or create the ledger at an SQLAlchemy URL (SQLite file or PostgreSQL), migrating its schema.
 
         `clock` gives the time (aware) that events are marked with; nothing is decided by it. Balances are stored now
         and then, when at least `snapshot_every` events are not in the stored ones, so that a long ledger opens fast.
         `knowledge` is what is publicly known of the tables' columns: checks and reports go by it, events do not.
+        `timeout_ms` is how long a verb waits for others' writes and for a storage that does not answer.
         Raises `LedgerUnavailable`.
         """
-        journal = Journal(LedgerStore.open(url), snapshot_every=snapshot_every)
+        journal = Journal(LedgerStore.open(url, timeout_ms=timeout_ms), snapshot_every=snapshot_every)
         try:
             with journal.reading():
                 pass

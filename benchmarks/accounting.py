@@ -134,12 +134,12 @@ def one_row(url: str, *, repeats: int) -> list[Took]:
     """A transaction that inserts one row, as durably as the ledger's."""
     store = LedgerStore.open(url)
     took = []
-    with store.writing() as transaction:
+    with store.writing(store.new_deadline()) as transaction:
         transaction._connection.execute(sa.text("CREATE TABLE plain (id INTEGER, body TEXT)"))
     for number in range(repeats):
 
         def insert(number: int = number) -> None:
-            with store.writing() as transaction:
+            with store.writing(store.new_deadline()) as transaction:
                 transaction._connection.execute(
                     sa.text("INSERT INTO plain VALUES (:id, :body)"), {"id": number, "body": "x" * 400}
                 )
@@ -219,7 +219,7 @@ def workload(questions: int, *, unit: str, versions: int, immutable: frozenset[s
 def fill(url: str, events: Iterator[Event]) -> None:
     """Write many events in one transaction."""
     store = LedgerStore.open(url)
-    with store.writing() as transaction:
+    with store.writing(store.new_deadline()) as transaction:
         for event in events:
             domains = {}
             if isinstance(event, Reserved):

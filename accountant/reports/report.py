@@ -17,7 +17,11 @@ from accountant.events.events import GENESIS, Event, Record, Reserved
 from accountant.events.owner_events import WindowOpened
 from accountant.limits import Limits
 from accountant.model import Cells, Family, Reservation
+from accountant.store.deadline import Deadline
 from accountant.store.journal import Journal
+
+# for whoever waits while another thread reads the whole log for the first report: millions of events
+_FIRST_REPORT_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +151,11 @@ class Reporter:
         self._last = (0, GENESIS)
 
     def report(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
-        """The report of the newest window. Raises `LedgerUnavailable`."""
-        with self._lock:
+        """The report of the newest window. Raises `LedgerUnavailable`, soon where the storage hangs: whoever waits here
+        waits for another thread's work, and not for an answer that does not come."""
+        self._journal.newest()
+        deadline = self._journal.new_deadline() if self._last[0] else Deadline(_FIRST_REPORT_MS)
+        with deadline.holding(self._lock):
             self._continue(self._journal.events_after(*self._last))
             return report(self._tally, limits, analyst=analyst, knowledge=self._knowledge)
 

@@ -9,6 +9,7 @@ from accountant.balances.fold import Balances
 from accountant.errors import LedgerUnavailable, event_gone
 from accountant.events.digests import Domain, digest
 from accountant.events.events import GENESIS, Event, Record, Reserved, check_chain, event_of, record_of
+from accountant.store.deadline import Deadline
 from accountant.store.snapshot import from_bytes, to_bytes
 from accountant.store.store import LedgerStore
 from accountant.store.transaction import Snapshot, Transaction
@@ -17,16 +18,24 @@ from accountant.store.transaction import Snapshot, Transaction
 class Journal:
     """Events in, balances out. Safe to share between threads.
 
+    Guarantee: whoever reads waits for no writer: not while that waits for another one's lock, nor while the storage
+    makes durable what it wrote. Nobody waits longer for another thread than for the storage itself.
+
     `snapshot_every`: how many events may lie behind the stored snapshot before a newer one is stored.
     """
 
     def __init__(self, store: LedgerStore, *, snapshot_every: int) -> None:
         self._store = store
         self._snapshot_every = snapshot_every
-        self._lock = threading.RLock()
-        self._written: list[tuple[Record, Event]] = []
+        self._writers = threading.Lock()  # taken first, and held until what was written is durable
+        self._folding = threading.RLock()  # whoever has it looks at the fold, or continues it
+        self._written: list[tuple[Record, Event]] = []  # by the writer who has its lock
         self._snapshot_id = 0
         self._forget()
+
+    def new_deadline(self) -> Deadline:
+        """By when whoever comes now must have been let in."""
+        return self._store.new_deadline()
 
     def close(self) -> None:
         """Store a snapshot if one is due, and close the storage."""
@@ -40,23 +49,29 @@ class Journal:
 
     @contextmanager
     def writing(self) -> Iterator[tuple[Transaction, Balances]]:
-        """One serialised transaction with the balances before it; durable when the block ends, undone if it raises."""
-        with self._lock:
-            self._written.clear()
-            with self._store.writing() as transaction:
+        """One serialised transaction with the balances before it; durable when the block ends, undone if it raises.
+
+        Raises `LedgerUnavailable`, also where it is unknown whether it became durable: nothing then is told that must
+        be, and the next look at the log says what there is.
+        """
+        deadline = self.new_deadline()
+        with deadline.holding(self._writers):
+            with self._store.writing(deadline) as transaction, deadline.holding(self._folding):
+                self._written.clear()
                 yield transaction, self._caught_up(transaction)
-            self._continue_fold(self._written)  # only here is it durable
+            self._fold_written(deadline)  # only here is it durable
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Transaction, Balances]]:
-        """What is committed at one moment, with its balances."""
-        with self._lock, self._store.reading() as transaction:
+        """What is committed at one moment, with its balances. Raises `LedgerUnavailable`."""
+        deadline = self.new_deadline()
+        with deadline.holding(self._folding), self._store.reading(deadline) as transaction:
             yield transaction, self._caught_up(transaction)
 
     @contextmanager
     def looking(self) -> Iterator[Transaction]:
         """What is committed at one moment, without balances; no writer of this process waits for it."""
-        with self._store.reading() as transaction:
+        with self._store.reading(self.new_deadline()) as transaction:
             yield transaction
 
     def append(self, transaction: Transaction, event: Event) -> Record:
@@ -79,7 +94,7 @@ class Journal:
 
         Raises `LedgerUnavailable` where that event is not there any more.
         """
-        with self._store.reading() as transaction:
+        with self.looking() as transaction:
             records = list(transaction.records_from(max(1, number)))
             if number:
                 if not records or (records[0].id, records[0].hash) != (number, event_hash):
@@ -102,9 +117,10 @@ class Journal:
         """Store the balances as they are, if many events (and an eighth of the log) lie behind the stored snapshot."""
         if self._last_id - self._snapshot_id < max(self._snapshot_every, self._last_id // 8):
             return
-        with self._lock, self._store.writing() as transaction:
-            balances = self._caught_up(transaction)
-            content = to_bytes(balances)
+        deadline = self.new_deadline()
+        with deadline.holding(self._writers), self._store.writing(deadline) as transaction:
+            with deadline.holding(self._folding):
+                content = to_bytes(self._caught_up(transaction))
             number, last_hash = transaction.newest
             transaction.replace_snapshot(Snapshot(number, last_hash, digest(content), zlib.compress(content, 1)))
             self._snapshot_id = number
@@ -138,6 +154,13 @@ class Journal:
                 self._last_id = self._snapshot_id = snapshot.event
                 self._last_hash = snapshot.hash
                 return
+
+    def _fold_written(self, deadline: Deadline) -> None:
+        """Fold what is durable now, as far as no reader has met it in the log yet. Where one looks at the fold for too
+        long, it stays in the log, and the next who looks folds it."""
+        with suppress(LedgerUnavailable), deadline.holding(self._folding):
+            if self._written and self._last_id + 1 == self._written[0][0].id:
+                self._continue_fold(self._written)
 
     def _continue_fold(self, written: Sequence[tuple[Record, Event]]) -> None:
         try:

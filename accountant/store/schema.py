@@ -8,9 +8,12 @@ import tenacity
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from accountant.errors import LedgerUnavailable
+from accountant.store.punctual import within
 
 # any number, the same for every version: openers queue on it before the tables exist.
 MIGRATION_LOCK = 0x4B6579686F6C65
+# for all migrations together, those of others that are awaited among them: a log of millions of events is copied within
+_MIGRATION_S = 600.0
 _MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
 
@@ -54,7 +57,7 @@ def _upgrade(engine: sa.Engine) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    with engine.begin() as connection:
+    with within(_MIGRATION_S), engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
         config.attributes["connection"] = connection

@@ -4,9 +4,11 @@ Guarantee: inside `writing()` one writer at a time, over all threads, processes 
 committed so far; when the block ends without an error, what it appended survives the death of process and machine.
 """
 
+import math
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,39 +18,48 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from accountant.errors import LedgerUnavailable
 from accountant.store import tables
+from accountant.store.deadline import Deadline
 from accountant.store.domain_cache import DomainCache
 from accountant.store.private_files import make_private_file
+from accountant.store.punctual import PunctualConnection, by
 from accountant.store.schema import migrate
 from accountant.store.transaction import Transaction
 
-# how long a question waits for the writer before it against how soon a writer that hangs is told of; set, not measured
-LOCK_TIMEOUT_MS = 30_000
-# the same for a PostgreSQL that does not answer at all
+# for whoever has no policy that says so: how long a question waits for the writers before it against how soon a ledger
+# that hangs is told of; set, not measured
+TIMEOUT_MS = 30_000
+# the most for a PostgreSQL that takes no connection
 CONNECT_TIMEOUT_S = 10
 
 
 class LedgerStore:
-    """An open database that holds one ledger."""
+    """An open database that holds one ledger. `timeout_ms` is how long anybody waits to be let in, writers for other
+    writers, and then for each answer of a server."""
 
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(self, engine: sa.Engine, *, timeout_ms: int) -> None:
         self._engine = engine
+        self._timeout_ms = timeout_ms
         self._cache = DomainCache()
 
     @classmethod
-    def open(cls, url: str) -> "LedgerStore":
+    def open(cls, url: str, *, timeout_ms: int = TIMEOUT_MS) -> "LedgerStore":
         """Open or create the ledger at an SQLAlchemy URL and bring its schema up to date.
 
         `postgresql://` is read as `postgresql+psycopg://`. Raises `LedgerUnavailable`; never shows the URL, which may
         hold a password.
         """
         with _translated():
-            engine = _engine(url)
+            engine = _engine(url, timeout_ms=timeout_ms)
             try:
                 migrate(engine)
             except BaseException:
                 engine.dispose()
                 raise
-        return cls(engine)
+        return cls(engine, timeout_ms=timeout_ms)
+
+    def new_deadline(self) -> Deadline:
+        """By when whoever comes now must have been let in."""
+        return Deadline(self._timeout_ms)
 
     def close(self) -> None:
         """Close every connection."""
@@ -63,66 +74,89 @@ class LedgerStore:
                     raise LedgerUnavailable("the disk is full")
 
     @contextmanager
-    def writing(self) -> Iterator[Transaction]:
-        """One serialised transaction; durable when the block ends, undone when it raises."""
-        with _translated(), self._engine.begin() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
-                connection.execute(sa.text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"))
-                connection.execute(sa.text(f"SET LOCAL idle_in_transaction_session_timeout = {LOCK_TIMEOUT_MS}"))
-                connection.execute(sa.select(tables.WRITER.c.id).with_for_update()).one()
+    def writing(self, deadline: Deadline) -> Iterator[Transaction]:
+        """One serialised transaction; durable when the block ends, undone when it raises.
+
+        Raises `LedgerUnavailable`: by the deadline where it did not begin, and later where it is unknown whether it
+        became durable, since the server was asked for that and did not answer.
+        """
+        with _translated(), ExitStack() as open_:
+            with by(deadline.moment):
+                connection = open_.enter_context(self._engine.connect())
+                connection.execution_options(keyhole_deadline=deadline)
+                open_.enter_context(connection.begin())
+                if connection.dialect.name == "postgresql":
+                    connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
+                    connection.execute(sa.text(f"SET LOCAL lock_timeout = {deadline.left_ms}"))
+                    connection.execute(sa.text(f"SET LOCAL idle_in_transaction_session_timeout = {self._timeout_ms}"))
+                    connection.execute(sa.select(tables.WRITER.c.id).with_for_update()).one()
             yield Transaction(connection, self._cache)
 
     @contextmanager
-    def reading(self) -> Iterator[Transaction]:
-        """One read-only look at what is committed at one moment; waits for nobody."""
-        with _translated(), self._engine.connect() as connection:
-            connection.execution_options(keyhole_begin="BEGIN")
-            if connection.dialect.name == "postgresql":
-                # SQLite's readers have one snapshot anyway
-                connection.execution_options(isolation_level="REPEATABLE READ")
-            with connection.begin():
-                yield Transaction(connection, self._cache)
+    def reading(self, deadline: Deadline) -> Iterator[Transaction]:
+        """One read-only look at what is committed at one moment; waits for nobody. Raises `LedgerUnavailable`."""
+        with _translated(), ExitStack() as open_:
+            with by(deadline.moment):
+                connection = open_.enter_context(self._engine.connect())
+                connection.execution_options(keyhole_begin="BEGIN", keyhole_deadline=deadline)
+                if connection.dialect.name == "postgresql":
+                    # SQLite's readers have one snapshot anyway
+                    connection.execution_options(isolation_level="REPEATABLE READ")
+                open_.enter_context(connection.begin())
+            yield Transaction(connection, self._cache)
 
 
-def _engine(url: str) -> sa.Engine:
+def _engine(url: str, *, timeout_ms: int) -> sa.Engine:
     parsed = sa.make_url(url)
     if parsed.drivername in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() == "postgresql":
-        return sa.create_engine(
+        engine = sa.create_engine(
             parsed,
             # the queue is a row lock: only READ COMMITTED sees what was committed while waiting for it
             isolation_level="READ COMMITTED",
             pool_pre_ping=True,
-            connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
+            pool_timeout=timeout_ms / 1000,
+            connect_args={"connect_timeout": min(CONNECT_TIMEOUT_S, math.ceil(timeout_ms / 1000))},
         )
+        engine_event.listen(engine, "do_connect", partial(_connect_punctually, timeout_ms=timeout_ms))
+        return engine
     if parsed.get_backend_name() != "sqlite":
         raise LedgerUnavailable(f"a ledger lives in SQLite or PostgreSQL, not in {parsed.get_backend_name()}")
     if not parsed.database or parsed.database == ":memory:" or "mode" in parsed.query:
         raise LedgerUnavailable("a ledger in memory would forget what was spent")
     if not parsed.database.startswith("file:"):
         make_private_file(Path(parsed.database))
-    engine = sa.create_engine(parsed, connect_args={"timeout": LOCK_TIMEOUT_MS / 1000})
+    engine = sa.create_engine(parsed, pool_timeout=timeout_ms / 1000, connect_args={"timeout": timeout_ms / 1000})
     engine_event.listen(engine, "connect", _prepare_sqlite)
-    engine_event.listen(engine, "begin", _begin_sqlite)
+    engine_event.listen(engine, "begin", partial(_begin_sqlite, timeout_ms=timeout_ms))
     return engine
+
+
+def _connect_punctually(
+    dialect: object,  # noqa: ARG001
+    record: object,  # noqa: ARG001
+    arguments: Sequence[str],
+    named: Mapping[str, Any],
+    *,
+    timeout_ms: int,
+) -> PunctualConnection:
+    connection = PunctualConnection.connect(*arguments, **named)
+    connection.longest_s = timeout_ms / 1000
+    return connection
 
 
 def _prepare_sqlite(dbapi_connection: Any, _: object) -> None:
     dbapi_connection.isolation_level = None  # the driver begins nothing by itself
-    for pragma in (
-        f"busy_timeout = {LOCK_TIMEOUT_MS}",
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "fullfsync = ON",
-        "foreign_keys = ON",
-    ):
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON", "foreign_keys = ON"):
         dbapi_connection.execute(f"PRAGMA {pragma}").close()
 
 
-def _begin_sqlite(connection: sa.Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("keyhole_begin", "BEGIN IMMEDIATE"))
+def _begin_sqlite(connection: sa.Connection, *, timeout_ms: int) -> None:
+    options = connection.get_execution_options()
+    deadline = options.get("keyhole_deadline") or Deadline(timeout_ms)
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {deadline.left_ms}")
+    connection.exec_driver_sql(options.get("keyhole_begin", "BEGIN IMMEDIATE"))
 
 
 @contextmanager

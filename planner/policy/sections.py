@@ -109,6 +109,7 @@ class LedgerSection(Section):
     """`[ledger]`: where the spent budget is recorded."""
 
     url: Secret = "sqlite:///keyhole.db"
+    timeout_ms: Annotated[int, Field(ge=100, le=600_000)] = 10_000
 
 
 class ShadowSection(Section):

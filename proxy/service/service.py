@@ -212,7 +212,9 @@ def open_ledger(policy: Policy, *, knowledge: Knowledge = nothing_known) -> Ledg
     known of the tables' columns. Raises KH009."""
     url = ledger_url(policy)
     try:
-        return Ledger.open(url, clock=lambda: datetime.now(UTC), knowledge=knowledge)
+        return Ledger.open(
+            url, clock=lambda: datetime.now(UTC), knowledge=knowledge, timeout_ms=policy.ledger.timeout_ms
+        )
     except LedgerError as error:
         raise ledger_unopened(error) from None
 

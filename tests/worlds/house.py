@@ -87,6 +87,7 @@ def write_policy(
     per_query: float = 100.0,
     bobs: float = 1.0,
     timeout_ms: int = 30_000,
+    ledger_timeout_ms: int = 60_000,
 ) -> Path:
     """The shop's policy in `directory`, checked and pinned."""
     path = directory / "keyhole.toml"
@@ -99,6 +100,7 @@ def write_policy(
             per_query=per_query,
             bobs=bobs,
             timeout_ms=timeout_ms,
+            ledger_timeout_ms=ledger_timeout_ms,
             verifier=VERIFIER,
         ),
         encoding="utf-8",

@@ -34,6 +34,7 @@ url = "{source}"
 
 [ledger]
 url = "{ledger}"
+timeout_ms = {ledger_timeout_ms}
 
 [accuracy]
 fnr = 0.05

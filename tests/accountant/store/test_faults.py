@@ -134,12 +134,9 @@ def test_connections_cut_in_the_middle_of_verbs_leave_what_was_told_or_more(
         assert spent == sum(told.values()) + 2 * len(written_unsaid) - len(committed_unsaid)
 
 
-def test_a_ledger_whose_writer_hangs_refuses_and_writes_nothing(
-    on_postgres: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ledger_whose_writer_hangs_refuses_and_writes_nothing(on_postgres: str) -> None:
     """Somebody holds the writers' queue: the next one gives up in the end, and what it wanted never counts."""
-    monkeypatch.setattr("accountant.store.store.LOCK_TIMEOUT_MS", 200)
-    with Ledger.open(on_postgres, clock=now) as ledger:
+    with Ledger.open(on_postgres, clock=now, timeout_ms=200) as ledger:
         engine = sa.create_engine(sa.make_url(on_postgres).set(drivername="postgresql+psycopg"))
         with engine.begin() as holder:
             holder.execute(sa.text("SELECT id FROM writer FOR UPDATE"))

@@ -1,0 +1,82 @@
+"""A connection to PostgreSQL whose every wait ends, whether or not its server ever answers again.
+
+Guarantee: no call waits longer than the connection's `longest_s`, or beyond the moment of the block `by` around it,
+and none needs the server's help for that. A connection whose server was not awaited is closed: what it was asked may
+still be done there, and nobody may take another answer for its own.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Any, Self, TypeVar
+
+import psycopg
+from psycopg import conninfo as connection_strings
+from psycopg.abc import PQGen
+from psycopg.pq import TransactionStatus
+
+_Result = TypeVar("_Result")
+
+# for a server that works, and says nothing until it is done: the catalog, a balance, a commit; set, not measured
+LONGEST_S = 30.0
+# between two looks at the clock and at signals while waiting: psycopg's own
+_LOOK_S = 0.1
+# a time limit of zero would be none
+_LEAST_S = 0.001
+# So that firewalls do not forget a connection that does nothing, and a machine that is gone is noticed within a minute
+# by connections that nobody waits on.
+_TCP: Mapping[str, int] = {
+    "keepalives": 1,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+
+_moment: ContextVar[float | None] = ContextVar("moment", default=None)
+
+
+@contextmanager
+def by(moment: float) -> Iterator[None]:
+    """Inside the block nothing waits for a server beyond `moment`, in seconds of `time.monotonic`, nor beyond that of a
+    block around it."""
+    outer = _moment.get()
+    before = _moment.set(moment if outer is None else min(outer, moment))
+    try:
+        yield
+    finally:
+        _moment.reset(before)
+
+
+def within(seconds: float) -> AbstractContextManager[None]:
+    """Inside the block nothing waits for a server longer than so many seconds from now, all waits together."""
+    return by(time.monotonic() + seconds)
+
+
+class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
+    """psycopg's connection. Waiting in vain is an OperationalError, after which it is closed."""
+
+    longest_s = LONGEST_S
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
+        """As psycopg's, on TCP with keep-alives unless the address says otherwise."""
+        named = {*connection_strings.conninfo_to_dict(conninfo), *kwargs}
+        own: dict[str, Any] = {name: value for name, value in _TCP.items() if name not in named}
+        if (moment := _moment.get()) is not None:
+            most_s = min(moment - time.monotonic(), float(kwargs.get("connect_timeout") or LONGEST_S))
+            kwargs["connect_timeout"] = max(1, math.ceil(most_s))
+        return super().connect(conninfo, **own, **kwargs)
+
+    def wait(self, gen: PQGen[_Result], interval: float = _LOOK_S, timeout: float | None = None) -> _Result:
+        """As psycopg's."""
+        moment = _moment.get()
+        left_s = self.longest_s if moment is None else moment - time.monotonic()
+        try:
+            return super().wait(gen, interval, max(_LEAST_S, left_s if timeout is None else min(left_s, timeout)))
+        except psycopg.OperationalError:
+            if self.info.transaction_status is TransactionStatus.ACTIVE:
+                self.close()
+            raise
