@@ -8,8 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 
-import psycopg
-
+from accountant.store.punctual import PunctualConnection, within
 from proxy.observe.telemetry import GaugeReading, Telemetry
 from proxy.service.service import Serving
 from proxy.shadow.address import ShadowAddress
@@ -18,6 +17,7 @@ from proxy.shadow.embedded import OWNER
 FRESH_S = 2.0  # one look answers all who ask within it, so that asking often costs nothing
 LATE_S = 3.0  # a part that has not answered by then counts as gone: a balancer waits for this answer
 SOURCE_TURN_MS = 1000  # for a place at the source, within the time for all parts
+SHADOW_S = 2.0  # for the shadow's word, likewise
 LEDGER_ROOM_BYTES = 16 << 20
 """Some thousand questions: taking the writer's place succeeds on a full disk, and only the commit fails."""
 _CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
@@ -100,6 +100,9 @@ def readiness(
 
 def shadow_connections(shadow: ShadowAddress) -> int:
     """How many connections the shadow has beside this one. Raises psycopg.Error when it does not answer."""
-    with psycopg.connect(shadow.conninfo(user=OWNER, database="postgres"), connect_timeout=2) as connection:
+    with (
+        within(SHADOW_S),
+        PunctualConnection.connect(shadow.conninfo(user=OWNER, database="postgres")) as connection,
+    ):
         found = connection.execute(_CONNECTIONS).fetchone()
     return 0 if found is None else int(found[0])

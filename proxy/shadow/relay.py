@@ -13,6 +13,7 @@ from proxy.wire.frames import Frame
 from proxy.wire.frontend import Cancel, Flush, Parse, Sync, Terminate
 
 _CANCELLED_S = 5.0  # for a request to cancel: PostgreSQL answers at once, and one that hangs holds up no client
+_PARSED_S = 60.0  # for the grammar's word on the longest text; a shadow that hangs says none
 MOST_UNANSWERED = 1000  # a longer pipeline would not make the shadow faster, and what is expected is held in memory
 _GATHERED_BYTES = 64 * 1024  # as much as is read from a client at once: what it sent in one piece goes on in one
 _FLUSH = Flush().encode()
@@ -64,6 +65,13 @@ class Relay:
 
         Asked on a connection of its own, because the error would end this session's transaction. Raises KH406.
         """
+        try:
+            async with asyncio.timeout(_PARSED_S):
+                return await self._syntax_error(text)
+        except TimeoutError:
+            raise KeyholeError("KH406", "the shadow database does not answer") from None
+
+    async def _syntax_error(self, text: bytes) -> bytes | None:
         encoding = self.parameters.get(b"client_encoding", b"UTF8").decode("ascii")
         try:
             link = await Link.open(self._address, {**self.settings, "client_encoding": encoding})

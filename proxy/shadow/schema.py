@@ -6,11 +6,13 @@ SELECT raises. They can create nothing, not even temporarily, so a name cannot c
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 
 import psycopg
 from psycopg import sql
 
+from accountant.store.punctual import PunctualConnection, within
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Analyst, Catalog, Column, PublicTable, StoredQuestion, Table
 from planner.errors import KeyholeError
@@ -26,6 +28,7 @@ UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 _UNQUALIFIED = f"{VIRTUAL_SCHEMA}.unqualified"
 """Another: what the views under `keyhole.` read, which Keyhole fills where they are named in full."""
 _SCHEMA_COMMENT = "what Keyhole tells of your session: budget, queries, settings, domains, errors"
+_LONGEST_S = 600.0  # for the schema and all rows of public tables, from memory: what takes longer hangs
 COUNTERS = ("pg_stat_database", "pg_stat_database_conflicts")  # views with one row for each database
 _LAYOUT = "11"
 _RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
@@ -61,7 +64,7 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
         _insist_usable(analyst)
     _create_database(address, catalog.database)
     stamp = sha256(f"{_LAYOUT}:{catalog.digest}".encode()).hexdigest()
-    with psycopg.connect(address.conninfo(user=OWNER, database=catalog.database)) as connection:
+    with _owning(address, catalog.database) as connection:
         built = connection.execute(
             "SELECT obj_description(to_regprocedure(%s), 'pg_proc')", [f"{UNANSWERED}()"]
         ).fetchone()
@@ -82,13 +85,25 @@ def update_roles(address: ShadowAddress, catalog: Catalog) -> None:
     """Give the shadow, which shows `catalog` already, the roles of its analysts and no others. Raises KH002."""
     for analyst in catalog.analysts:
         _insist_usable(analyst)
-    with psycopg.connect(address.conninfo(user=OWNER, database=catalog.database)) as connection:
+    with _owning(address, catalog.database) as connection:
         for statement in _roles(catalog, connection):
             connection.execute(statement)
 
 
+@contextmanager
+def _owning(address: ShadowAddress, database: str, *, autocommit: bool = False) -> Iterator[PunctualConnection]:
+    """The owner's connection, which does not wait for a shadow that hangs for ever."""
+    with (
+        within(_LONGEST_S),
+        PunctualConnection.connect(
+            address.conninfo(user=OWNER, database=database), autocommit=autocommit
+        ) as connection,
+    ):
+        yield connection
+
+
 def _create_database(address: ShadowAddress, database: str) -> None:
-    with psycopg.connect(address.conninfo(user=OWNER, database="postgres"), autocommit=True) as connection:
+    with _owning(address, "postgres", autocommit=True) as connection:
         if connection.execute("SELECT FROM pg_database WHERE datname = %s", [database]).fetchone() is None:
             # code point order, the same on every machine
             connection.execute(

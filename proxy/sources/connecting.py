@@ -5,11 +5,13 @@ An analyst reads the same KH501 whatever the cause.
 
 import threading
 import time
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import psycopg
 import structlog
 
+from accountant.store.punctual import PunctualConnection, within
 from planner.errors import KeyholeError
 from proxy.sources.refusals import postgres_full, postgres_late, postgres_unreachable, postgres_without_letters
 
@@ -17,12 +19,17 @@ log = structlog.get_logger("keyhole.source")
 
 OPENING_S = 10
 """To log in at the source: less than a question may take by default, so that a gone source is told as such."""
+GIVEN_UP_S = 5.0
+"""After the time in which the source was to end a statement by itself, for its word that it did: a network's delay. A
+connection on which none has come is dead, and so then is what ran there: the server ends it at that time, or when it
+runs again and finds nobody."""
 _PAUSE_S = 60.0  # between two lines of the log for the same cause, so that a gone source does not fill it
 _NO_ROOM = ("too many connections", "too many clients", "connection slots are reserved", "no more connections allowed")
 
 
-class SourceConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection to the source. That there is none is logged, at most once a minute for each cause."""
+class SourceConnection(PunctualConnection):
+    """A connection to the source, which does not wait for it for ever. That there is none is logged, at most once a
+    minute for each cause."""
 
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
@@ -32,6 +39,12 @@ class SourceConnection(psycopg.Connection[tuple[Any, ...]]):
         except psycopg.OperationalError as error:
             _notice.say("too many connections" if _no_room(error) else "no answer")
             raise
+
+
+def given_up(*, after_ms: int) -> AbstractContextManager[None]:
+    """The block runs statements that the source ends after so long by itself. Where it says nothing, the connection is
+    closed `GIVEN_UP_S` later, which is a psycopg.OperationalError."""
+    return within(after_ms / 1000 + GIVEN_UP_S)
 
 
 class _Notice:
@@ -63,7 +76,7 @@ def reach(url: str) -> None:
         KeyholeError: KH008, with the cause: this is the owner's to read.
     """
     try:
-        with psycopg.connect(url, connect_timeout=OPENING_S) as connection:
+        with PunctualConnection.connect(url, connect_timeout=OPENING_S) as connection:
             encoding = connection.info.parameter_status("server_encoding")
     except psycopg.Error as error:
         raise _refusal(error) from None

@@ -13,11 +13,13 @@ import psycopg
 
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
-from proxy.sources.connecting import OPENING_S, SourceConnection
+from proxy.sources.connecting import OPENING_S, SourceConnection, given_up
 from proxy.sources.postgres_relations import check_locked_types
 from proxy.sources.rollups import Busy, RollupTooLarge, limit_rows
 
 _PREFIX = "keyhole_rollup"
+_STATEMENTS = 3  # that make a rollup: the table, its index, its statistics
+_CANCELLED_S = 5.0  # for a request to cancel: a server that hangs does not hold up who wants to stop
 _SESSION = """
 SELECT pid || '_' || cast(extract(epoch FROM backend_start) * 1000000 AS bigint)
 FROM pg_stat_activity WHERE pid = pg_backend_pid()
@@ -60,7 +62,7 @@ class PostgresStore:
         """The rollup as a table, indexed and analysed. Raises `RollupTooLarge` and `TypesChanged`."""
         with self._held:
             connection = self._open()
-            with connection.transaction():
+            with given_up(after_ms=_STATEMENTS * timeout_ms), connection.transaction():
                 connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
                 relation = self._name()
                 kind = "TEMPORARY" if self._scratch is None else "UNLOGGED"
@@ -81,7 +83,7 @@ class PostgresStore:
         try:
             if self._connection is None:
                 raise Busy
-            with self._connection.transaction():
+            with given_up(after_ms=timeout_ms), self._connection.transaction():
                 self._connection.execute("SET TRANSACTION READ ONLY")
                 self._connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
                 yield self._connection
@@ -103,7 +105,7 @@ class PostgresStore:
         connection = self._connection
         if connection is not None:
             with suppress(psycopg.Error):
-                connection.cancel()
+                connection.cancel_safe(timeout=_CANCELLED_S)
 
     def close(self) -> None:
         """Drop what this connection made, and close it."""

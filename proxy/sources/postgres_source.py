@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from accountant.store.punctual import within
 from planner.catalog.key_space import KeySpace
 from planner.catalog.relations import RelationIdentity
 from planner.lower.dialects.model import Dialect
@@ -15,7 +16,7 @@ from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups
-from proxy.sources.connecting import OPENING_S, SourceConnection, not_reached, reach
+from proxy.sources.connecting import OPENING_S, SourceConnection, given_up, not_reached, reach
 from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, identity_of, read_columns
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
@@ -34,6 +35,11 @@ _SETTINGS = {
     "jit": "off",
 }
 _OPENING_S = float(OPENING_S)
+_CHECK_S = 2.0  # for a connection that was idle to say that it lives: less than a question waits for one that does
+# The pool's pauses double: after a minute without the source it would not see for another one that it is back. Having
+# given up it tries at once for whoever comes.
+_RECONNECT_S = 1.0
+_ROWS_S = 600.0  # for all rows of a public table, which the owner waits for
 _STATE_TIMEOUT_MS = "2000"  # a load may hold its lock for hours, and this one has a connection that questions want
 _IDLE_S = 10.0
 """After each such time without need one connection is given back: after a busy hour all but one within two minutes."""
@@ -87,9 +93,10 @@ class PostgresSource:
             max_idle=_IDLE_S,
             open=True,
             timeout=_OPENING_S,
+            reconnect_timeout=_RECONNECT_S,
             configure=self._configure,
             # a connection that the server dropped meanwhile is replaced: it must not cost a reservation
-            check=ConnectionPool.check_connection,
+            check=_check,
             kwargs={"prepare_threshold": None, "connect_timeout": OPENING_S},
             name="keyhole-source",
         )
@@ -163,22 +170,24 @@ class PostgresSource:
         """The rows of a public table, sorted by all columns. Raises KH006, and KH008 when nothing answers."""
 
         def run(sql: str) -> list[tuple[Any, ...]]:
-            with self._owners() as connection:
+            with self._owners() as connection, within(_ROWS_S):
                 return _run(connection, sql)
 
         return public_rows(relation, columns, self.schema(relation), run=run)
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """One of as many turns as there are connections, once a live one was seen. Raises KH501, nothing reserved."""
+        """One of as many turns as there are connections, once a live one was seen, for which it waits no longer than
+        for the turn. Raises KH501, nothing reserved."""
         with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
-            if not (has_turn and self._alive()):
+            if not (has_turn and self._alive(timeout_ms)):
                 raise unreachable()
             yield
 
-    def _alive(self) -> bool:
+    def _alive(self, timeout_ms: int) -> bool:
+        longest_s = max(_CHECK_S, min(_OPENING_S, timeout_ms / 1000))
         try:
-            with self._pool.connection(timeout=_OPENING_S):
+            with within(longest_s), self._pool.connection(timeout=longest_s):
                 return True
         except (psycopg.Error, PoolTimeout):
             return False
@@ -186,7 +195,8 @@ class PostgresSource:
     def aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
     ) -> TrueAggregates:
-        """The true aggregates of a question. Raises KH501."""
+        """The true aggregates of a question. Raises KH501: at the latest `GIVEN_UP_S` after the time in which the
+        source was to stop by itself, when a connection on which nothing has come is given up as dead."""
 
         def read_aggregates(sql: str, left_ms: int) -> TrueAggregates:
             is_rolled = sql is not rewritten.sql
@@ -205,7 +215,7 @@ class PostgresSource:
 
     @contextmanager
     def _timed(self, timeout_ms: int) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-        with self._pool.connection(timeout=timeout_ms / 1000) as connection:
+        with given_up(after_ms=timeout_ms), self._pool.connection(timeout=timeout_ms / 1000) as connection:
             connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
             yield connection
 
@@ -221,6 +231,12 @@ class PostgresSource:
         """Close the pool and drop the rollups."""
         self._rollups.close()
         self._pool.close()
+
+
+def _check(connection: SourceConnection) -> None:
+    """Insist that an idle connection still answers. Raises psycopg.Error; the pool then tries another."""
+    with within(_CHECK_S):
+        ConnectionPool.check_connection(connection)
 
 
 def _run(connection: psycopg.Connection[tuple[Any, ...]], sql: str) -> list[tuple[Any, ...]]:

@@ -2,8 +2,8 @@
 
 A failure is told at the policy's timeout, counted from when the question had its turn, and so is an engine that has not
 stopped by then: some look at an interrupt only now and then, and when they stop depends on the rows. Its turn at the
-source stays taken until it has. With `every_ms` successes too are told at multiples of it alone, and the timeout is the
-next such multiple.
+source stays taken until it has, or until its connection was given up as dead (`connecting.py`). With `every_ms`
+successes too are told at multiples of it alone, and the timeout is the next such multiple.
 """
 
 import math
