@@ -85,7 +85,9 @@ def test_what_pyproject_asks_for_is_locked_at_a_version_that_it_takes(name: str,
     asked = [Requirement(text) for text in LOCKS[name]]
     assert asked
     for requirement in asked:
-        assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)]), requirement
+        version = locked.get(canonicalize_name(requirement.name), "none")
+        assert version != "none", f"{requirement} is not locked: make lock"
+        assert requirement.specifier.contains(version), f"{requirement} is locked at {version}: make lock"
     if name == "requirements.lock":
         assert locked["psycopg-binary"] == locked["psycopg"]  # psycopg[binary]
 
