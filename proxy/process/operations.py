@@ -14,7 +14,7 @@ from proxy.endpoint.server import Endpoint
 from proxy.observe.telemetry import GaugeReading, Telemetry
 from proxy.process.generations import Generations
 from proxy.service.moved_data import DataWatch
-from proxy.service.readiness import Readiness, shadow_connections
+from proxy.service.readiness import Readiness, shadow_connections, shadow_version
 from proxy.service.service import Service
 
 MOST_AT_ONCE = 16  # requests: a few scrapers and balancers ask, and one more gets 503, so that they hold up no session
@@ -62,6 +62,9 @@ def readings(
     def in_shadows() -> Mapping[str, float]:
         return {"": sum(shadow_connections(one.shadow) for one in generations.open)}
 
+    def oldest_version() -> Mapping[str, float]:
+        return {"": min(shadow_version(one.shadow) for one in generations.open)}
+
     def newest() -> Service:
         return generations.newest.service
 
@@ -75,6 +78,7 @@ def readings(
             "keyhole_connections", "Open connections, logged in or not", "", lambda: {"": endpoint.connections}
         ),
         GaugeReading("keyhole_shadow_connections", "The shadows' own count", "", in_shadows),
+        GaugeReading("keyhole_shadow_version", "The oldest PostgreSQL that sessions are on", "", oldest_version),
         GaugeReading(
             "keyhole_generations", "Policies whose tables open sessions show", "", lambda: {"": len(generations.open)}
         ),

@@ -7,6 +7,7 @@ look is under way, so that nobody can occupy the source by asking whether it is 
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from accountant.store.punctual import PunctualConnection, within
 from proxy.observe.telemetry import GaugeReading, Telemetry
@@ -106,3 +107,10 @@ def shadow_connections(shadow: ShadowAddress) -> int:
     ):
         found = connection.execute(_CONNECTIONS).fetchone()
     return 0 if found is None else int(found[0])
+
+
+@lru_cache(maxsize=16)  # shadows: more than are ever there at once, and none changes its version while it runs
+def shadow_version(shadow: ShadowAddress) -> int:
+    """Of the PostgreSQL that runs there, as it numbers itself: 180004 is 18.4. Raises psycopg.Error like the other."""
+    with psycopg.connect(shadow.conninfo(user=OWNER, database="postgres"), connect_timeout=2) as connection:
+        return connection.info.server_version

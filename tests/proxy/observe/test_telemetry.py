@@ -27,6 +27,7 @@ from proxy.process.announcements import ALIVE, READY, notify, reporting_alive
 from proxy.process.serve import in_background
 from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.service.service import Service
+from proxy.shadow.wheel import wheel_release
 from tests.effort import PATIENCE_S
 from tests.worlds.served import ROOT, scraped
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
@@ -118,6 +119,8 @@ def test_what_happened_is_counted(watched: Watched) -> None:
     assert labelled(after, "keyhole_ledger_events") == watched.service.ledger.verify() == 2
     assert labelled(after, "keyhole_sessions", state="idle") == 1
     assert labelled(after, "keyhole_connections") == labelled(after, "keyhole_shadow_connections") == 1
+    major, minor = wheel_release()
+    assert labelled(after, "keyhole_shadow_version") == 10_000 * major + minor
     assert gained("keyhole_sessions_opened_total", last) == 1
     for face in Face:
         assert gained("keyhole_failed_logins_total", last, face=face) == 1
