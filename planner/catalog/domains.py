@@ -79,11 +79,13 @@ def list_values(values: Sequence[object], kind: SqlType) -> tuple[Value, ...]:
     return domain
 
 
-def count_values(first: object, last: object, step: object, kind: SqlType) -> tuple[Value, ...]:
+def count_values(
+    first: object, last: object, step: object, kind: SqlType, *, most: int = MAX_VALUES
+) -> tuple[Value, ...]:
     """The domain of `range = [first, last], step = ...`, both ends included where the steps meet them.
 
     `step` is a whole number for integers (1 if absent), text such as "1 month" for dates (a day if absent) and
-    timestamps (an hour if absent). Raises a `Fault` (KH003).
+    timestamps (an hour if absent). Raises a `Fault` (KH003), also for more than `most` values, before any is made.
     """
     if kind not in (SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP):
         problem = f"a range needs integers, dates or timestamps, not {kind.value}"
@@ -92,11 +94,11 @@ def count_values(first: object, last: object, step: object, kind: SqlType) -> tu
     if isinstance(start, int) and isinstance(stop, int):
         if step is not None and (isinstance(step, bool) or not isinstance(step, int) or step < 1):
             raise Fault("KH003", f"{_show_value(step)} is not a step for integers", hint="Write step = 1 or more.")
-        _countable((stop - start) // (step or 1) + 1 if stop >= start else 0)
+        _check_countable((stop - start) // (step or 1) + 1 if stop >= start else 0, most)
         return tuple(range(start, stop + 1, step or 1))
     assert isinstance(start, date)
     assert isinstance(stop, date)
-    return _calendar(start, stop, _step(step, kind))
+    return _calendar(start, stop, _step(step, kind), most)
 
 
 def _step(step: object, kind: SqlType) -> tuple[int, str]:
@@ -110,19 +112,19 @@ def _step(step: object, kind: SqlType) -> tuple[int, str]:
     return count, match["unit"]
 
 
-def _calendar(start: date, stop: date, step: tuple[int, str]) -> tuple[Value, ...]:
+def _calendar(start: date, stop: date, step: tuple[int, str], most: int) -> tuple[Value, ...]:
     count, unit = step
     if unit in _SECONDS:
         width = timedelta(seconds=count * _SECONDS[unit])
         size = (stop - start) // width + 1 if stop >= start else 0
-        _countable(size)
+        _check_countable(size, most)
         return tuple(start + index * width for index in range(size))
     if start.day > 28:
         hint = "Start on day 1 to 28 of a month."
         raise Fault("KH003", f"a step of {unit}s cannot start on day {start.day}", hint=hint)
     months = count * _MONTHS[unit]
     size = max(0, (stop.year - start.year) * 12 + stop.month - start.month) // months + 1 if stop >= start else 0
-    _countable(size)
+    _check_countable(size, most)
     steps = (_months_later(start, index * months) for index in range(size))
     return tuple(value for value in steps if value <= stop)
 
@@ -132,11 +134,12 @@ def _months_later(start: date, months: int) -> date:
     return start.replace(year=year, month=month + 1)
 
 
-def _countable(size: int) -> None:
+def _check_countable(size: int, most: int) -> None:
     if size < 1:
         raise Fault("KH003", "the range is empty", hint="Write the earlier end first.")
-    if size > MAX_VALUES:
-        raise Fault("KH003", f"the range has {size:,} values, more than {MAX_VALUES:,}", hint="Choose a longer step.")
+    if size > most:
+        hint = f"Choose a longer step, or raise limits.max_keys = {most}."
+        raise Fault("KH003", f"the range has {size:,} values, more than {most:,}", hint=hint)
 
 
 def take_values(values: Sequence[Value | None], kind: SqlType) -> tuple[Value, ...]:

@@ -157,7 +157,7 @@ def key_domain(
         if key.values is not None:
             domain = list_values(key.values, kind)
         elif key.range is not None:
-            domain = count_values(key.range[0], key.range[1], key.step, kind)
+            domain = count_values(key.range[0], key.range[1], key.step, kind, most=policy.limits.max_keys)
         else:
             domain = _from_public(str(key.values_from), kind, pins)
         if len(domain) > policy.limits.max_keys:

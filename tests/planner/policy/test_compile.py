@@ -251,6 +251,37 @@ def test_integer_and_time_ranges_include_both_ends() -> None:
 @pytest.mark.parametrize(
     ("first", "last", "step", "kind"),
     [
+        (1, 1_500_000, 1, SqlType.INTEGER),
+        (-749_999, 750_000, None, SqlType.INTEGER),
+        ("0001-01-01", "4107-11-11", "1 day", SqlType.DATE),
+        ("1900-01-01", "2071-02-12 23:00", None, SqlType.TIMESTAMP),
+    ],
+)
+def test_a_range_may_have_as_many_values_as_the_owner_allows(
+    first: object, last: object, step: object, kind: SqlType
+) -> None:
+    assert len(count_values(first, last, step, kind, most=1_500_000)) == 1_500_000
+    for most in (1_499_999, 1_000_000):
+        with pytest.raises(Fault) as refused:
+            count_values(first, last, step, kind, most=most)
+        assert refused.value.problem == f"the range has 1,500,000 values, more than {most:,}"
+        assert str(refused.value.hint).endswith(f"or raise limits.max_keys = {most}.")
+    with pytest.raises(Fault):
+        count_values(first, last, step, kind)
+
+
+def test_the_limit_of_the_policy_holds_for_ranges() -> None:
+    measure = "bounds = [0, 110]\ngrid = 1\nper_unit = [0, 2200]"
+    wide = changed((measure, "key = { range = [1, 1_200_000] }"))
+    catalog = compiled(f"{wide}\n[limits]\nmax_keys = 1_200_000\n")
+    assert max(len(column.domain or ()) for table in catalog.tables for column in table.columns) == 1_200_000
+    with pytest.raises(KeyholeError, match=r"KH003.*1,200,000 values, more than 1,000,000"):
+        compiled(wide)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "step", "kind"),
+    [
         (1, 10, 0, SqlType.INTEGER),
         (1, 10, "1 day", SqlType.INTEGER),
         (1, 10**9, 1, SqlType.INTEGER),
