@@ -56,8 +56,12 @@ class _Placing:
         """The values of one axis that matter, in the order of their places."""
         if label in self._wholes and self._wholes[label][0] == values:
             return self._wholes[label]
+        if label not in self._numbers and label not in self._asked:
+            self._numbers[label] = dict(zip(values, range(len(values)), strict=True))
+            self._wholes[label] = values, np.arange(len(values))
+            return self._wholes[label]
         if label not in self._numbers:
-            self._numbers[label] = {value: place for place, value in enumerate(self._asked.get(label, ()))}
+            self._numbers[label] = {value: place for place, value in enumerate(self._asked[label])}
         known = self._numbers[label]
         if label not in self._asked:
             for value in values:

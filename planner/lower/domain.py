@@ -3,6 +3,7 @@
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 
+from planner.catalog.listed_values import remember_of_list
 from planner.catalog.model import Column, Derivation, SqlType, Value
 from planner.lower.row import RowSql
 from planner.values.sql_literals import constant
@@ -40,13 +41,23 @@ def gapless(column: Column, values: tuple[Value, ...]) -> bool:
     """Whether `values` are all the values that the column can take from the least to the greatest of them."""
     if column.sql_type not in _ORDERED or not values:
         return False
+    return _gapless(values, column.derivation.part if isinstance(column.derivation, Derivation) else "")
+
+
+@remember_of_list
+def _gapless(values: tuple[Value, ...], part: str) -> bool:
+    if all(type(value) is int for value in values):
+        return len(set(values)) == len(values) == max(values) - min(values) + 1  # type: ignore[operator]
     ordered = sorted(values)
-    return all(next_value(column, a) == b for a, b in pairwise(ordered)) and next_value(column, ordered[-1]) is not None
+    return all(_next_value(part, a) == b for a, b in pairwise(ordered)) and _next_value(part, ordered[-1]) is not None
 
 
 def next_value(column: Column, value: Value) -> Value | None:
     """The next value the column can take, None where that is not known or beyond the calendar."""
-    part = column.derivation.part if isinstance(column.derivation, Derivation) else ""
+    return _next_value(column.derivation.part if isinstance(column.derivation, Derivation) else "", value)
+
+
+def _next_value(part: str, value: Value) -> Value | None:
     try:
         match value:
             case bool() | str():

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from mechanisms.formula import Cut, Formula
-from planner.catalog.key_space import as_text
+from planner.catalog.listed_values import digest_texts
 from planner.catalog.model import Column, Lookup, SqlType, Table
 from planner.functionals.identity import functional_identity, summed_identity
 from planner.functionals.per_key_offsets import LIMIT
@@ -61,8 +61,7 @@ def _values_of(question: Question, digest: str) -> Iterator[str]:
         zip(question.keys.columns, question.keys.values, strict=True), key=lambda key: key[0].name
     ):
         domain = values if column.domain is None else column.domain
-        listed = sha256("\n".join(repr(as_text(value)) for value in domain).encode()).hexdigest()
-        yield f"key {_column(column)} {len(domain)} {listed}"
+        yield f"key {_column(column)} {len(domain)} {digest_texts(domain)}"
     if question.per_unit is not None:
         yield from _unit_rows(question.per_unit)
     yield f"where {canonical(question.where)}"
@@ -87,8 +86,7 @@ def _lines(question: Question) -> Iterator[str]:
     yield FORMAT
     yield from _table(question.table)
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
-        domain = sha256("\n".join(repr(as_text(value)) for value in values).encode()).hexdigest()
-        yield f"key {column.name} {len(values)} {domain}"
+        yield f"key {column.name} {len(values)} {digest_texts(values)}"
     yield from _chosen_among(question)
     if question.per_unit is not None:
         yield from _unit_rows(question.per_unit)
@@ -113,8 +111,7 @@ def _chosen_among(question: Question) -> Iterator[str]:
         return
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
         if column.domain is not None and tuple(column.domain) != tuple(values):
-            digest = sha256("\n".join(repr(as_text(value)) for value in column.domain).encode()).hexdigest()
-            yield f"chosen among {column.name} {len(column.domain)} {digest}"
+            yield f"chosen among {column.name} {len(column.domain)} {digest_texts(column.domain)}"
 
 
 def _unit_rows(rows: UnitRows) -> Iterator[str]:

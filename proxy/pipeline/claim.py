@@ -7,6 +7,7 @@ which a privacy unit has one value do so: a customer with rows at two hours is c
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from math import prod
 
@@ -16,6 +17,7 @@ from accountant.limits import Limits
 from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent
 from mechanisms.protocol import Epsilons, Outcome
 from planner.catalog.key_space import as_text
+from planner.catalog.listed_values import list_texts
 from planner.catalog.model import Catalog, Column, Lookup, Table, Value
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
 from planner.question.condition_text import canonical
@@ -27,6 +29,8 @@ from proxy.pipeline.refusals import data_changed, too_dear
 from proxy.service.accounts import _limits_on, label, nano
 from proxy.service.data_versions import is_lasting
 from proxy.service.service import Service
+
+_QUESTIONS = 8  # whose cells are remembered: one is claimed twice or more, and a million cells take a while to check
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,13 +172,14 @@ def _own_cap(given: Limits, epsilon: float | None) -> Limits:
     return replace(given, per_query_nano=least)
 
 
+@lru_cache(maxsize=_QUESTIONS)
 def _cells(question: Question) -> tuple[Cells, Condition]:
     """The charged cells, and what of the filter they do not express.
 
     A question that leaves no groups costs nothing; that nothing stands on the whole domain.
     """
     columns = {
-        label(column): tuple(as_text(value) for value, _ in _members(column, values or column.domain or ()))
+        label(column): _charged_texts(column, values or column.domain or ())
         for column, values in zip(question.keys.columns, question.keys.values, strict=True)
     }
     remaining: list[Condition] = []
@@ -185,6 +190,13 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
         else:
             columns[narrowed[0]] = tuple(as_text(value) for value in narrowed[1])
     return Cells(tuple(sorted(columns.items()))), remaining[0] if len(remaining) == 1 else And(tuple(remaining))
+
+
+def _charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str, ...]:
+    """The charged values of a key, as the ledger has them."""
+    if isinstance(column.derivation, Lookup) and column.derivation.classes:
+        return tuple(as_text(value) for value, _ in _members(column, values))
+    return list_texts(values)
 
 
 def _members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:

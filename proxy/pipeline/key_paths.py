@@ -16,7 +16,8 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Levels, NoisePath
-from planner.catalog.key_space import KeySpace, as_text
+from planner.catalog.key_space import KeySpace
+from planner.catalog.listed_values import list_texts
 from planner.functionals.per_key_offsets import steps_by_key
 from planner.question.model import Question
 
@@ -150,9 +151,7 @@ def from_bytes(stored: bytes) -> KeyPath:
 
 
 def _axes(keys: KeySpace) -> Axes:
-    return tuple(
-        (column.name, tuple(map(as_text, values))) for column, values in zip(keys.columns, keys.values, strict=True)
-    )
+    return tuple((column.name, list_texts(values)) for column, values in zip(keys.columns, keys.values, strict=True))
 
 
 def _places(keys: KeySpace, axes: Axes) -> Integers | None:
@@ -162,14 +161,24 @@ def _places(keys: KeySpace, axes: Axes) -> Integers | None:
         return None
     found = np.zeros(keys.shape, dtype=np.int64)
     for place, (name, values) in enumerate(axes):
-        number = {value: index for index, value in enumerate(values)}
-        if any(value not in number for value in wanted[name]):
+        places = _places_among(values, wanted[name])
+        if places is None:
             return None
         stride = prod(len(later) for _, later in axes[place + 1 :])
         shape = [1] * len(keys.shape)
         shape[keys.names.index(name)] = -1
-        found += np.array([number[value] * stride for value in wanted[name]], dtype=np.int64).reshape(shape)
+        found += (places * stride).reshape(shape)
     return found.reshape(-1)
+
+
+def _places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Integers | None:
+    """Where each wanted value stands among all; None where one does not."""
+    if wanted == values:
+        return np.arange(len(values), dtype=np.int64)
+    number = {value: index for index, value in enumerate(values)}
+    if any(value not in number for value in wanted):
+        return None
+    return np.array([number[value] for value in wanted], dtype=np.int64)
 
 
 def _shift_path(path: NoisePath, question: Question, functional: int, *, back: bool) -> NoisePath:

@@ -13,7 +13,7 @@ import numpy as np
 from accountant.store.attempts import Attempt
 from mechanisms.formula import Booleans, Cut, evaluate
 from planner.bind.question import ask
-from planner.catalog.key_space import as_text
+from planner.catalog.listed_values import list_texts
 from planner.catalog.model import Analyst, Catalog, Value
 from planner.errors import KeyholeError
 from planner.explain.guarantee import guarantee_json
@@ -100,7 +100,7 @@ class KeySet:
     def of(plan: Plan, passed: Booleans) -> "KeySet":
         """The keys of the plan's key space where `passed` (one per key) holds."""
         space = plan.question.keys
-        texts = [np.array([as_text(value) for value in values], dtype=object) for values in space.values]
+        texts = [np.array(list_texts(values), dtype=object) for values in space.values]
         coordinates = np.unravel_index(np.flatnonzero(passed), space.shape)
         columns = [column[index].tolist() for column, index in zip(texts, coordinates, strict=True)]
         return KeySet(columns=space.names, keys=tuple(zip(*columns, strict=True)))

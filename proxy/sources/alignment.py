@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from mechanisms.formula import Integers
 from planner.catalog.key_space import KeySpace
+from planner.catalog.listed_values import remember_of_list
 from planner.catalog.model import Column, SqlType, Value
 
 Groups: TypeAlias = Sequence[Any] | npt.NDArray[Any]
@@ -40,12 +41,26 @@ def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpac
 def _positions(column: Column, values: tuple[Value, ...], found: Groups) -> npt.NDArray[np.int64]:
     """Where each found value stands among the public ones; -1 where it does not."""
     if column.sql_type in _ORDINAL:
-        return _ordinal_positions(_ordinals(values), _ordinals(found))
-    places = {value: place for place, value in enumerate(values)}
+        return _ordinal_positions(*_sort_ordinals(values), _ordinals(found))
+    places = _number_values(values)
     listed = found.tolist() if isinstance(found, np.ndarray) else found
     if column.sql_type is SqlType.UUID:
         listed = [str(value) for value in listed]
     return np.fromiter((places.get(value, -1) for value in listed), dtype=np.int64, count=len(listed))
+
+
+@remember_of_list
+def _number_values(values: tuple[Value, ...]) -> dict[Value, int]:
+    """The place of every public value."""
+    return {value: place for place, value in enumerate(values)}
+
+
+@remember_of_list
+def _sort_ordinals(values: tuple[Value, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The public values as numbers in ascending order, and the place that each has among the values as they are."""
+    public = _ordinals(values)
+    order = np.argsort(public)
+    return public[order], order
 
 
 def _ordinals(values: Groups) -> npt.NDArray[np.int64]:
@@ -57,10 +72,10 @@ def _ordinals(values: Groups) -> npt.NDArray[np.int64]:
     return np.array(values, dtype=np.int64)
 
 
-def _ordinal_positions(public: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    if not len(public):
+def _ordinal_positions(
+    ordered: npt.NDArray[np.int64], order: npt.NDArray[np.int64], found: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    if not len(ordered):
         return np.full(found.shape, -1, dtype=np.int64)
-    order = np.argsort(public)
-    ordered = public[order]
-    place = np.minimum(np.searchsorted(ordered, found), len(public) - 1)
+    place = np.minimum(np.searchsorted(ordered, found), len(ordered) - 1)
     return np.where(ordered[place] == found, order[place], -1)

@@ -1,0 +1,63 @@
+"""What follows from a long list of public values alone, computed once for the list and not for every question.
+
+A compiled key column has one tuple of values as long as its catalog is open, and every question by that column has the
+very same tuple. So what was computed is found by the tuple itself: looking for an equal one would cost as much as some
+of what is computed, and equal values may read differently (1, TRUE).
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from hashlib import sha256
+from typing import Any, TypeVar
+
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Value
+
+_Result = TypeVar("_Result")
+_Values = tuple[Value, ...]
+
+SHORT = 1_000  # values below which computing anew costs less than a millisecond
+MOST_VALUES = 4_000_000
+"""Remembered of each kind, over all lists: four columns of a million, whose texts take some hundred megabytes."""
+
+
+def remember_of_list(compute: Callable[..., _Result]) -> Callable[..., _Result]:
+    """`compute(values, *about)`, remembered by the tuple `values` itself and equal `about`, for the lists used last.
+
+    At most `MOST_VALUES` values are remembered of, or one list that is longer. Safe to share between threads.
+    """
+    lock = threading.Lock()
+    kept: OrderedDict[tuple[Hashable, ...], tuple[_Values, _Result]] = OrderedDict()
+
+    def look_up(values: _Values, *about: Any) -> _Result:
+        if len(values) < SHORT:
+            return compute(values, *about)
+        key = (id(values), *about)
+        with lock:
+            found = kept.get(key)
+            if found is not None:
+                kept.move_to_end(key)
+                return found[1]
+        result = compute(values, *about)
+        with lock:
+            kept[key] = values, result  # it keeps the tuple, so that no other one gets its id
+            while len(kept) > 1 and sum(len(listed) for listed, _ in kept.values()) > MOST_VALUES:
+                kept.popitem(last=False)
+        return result
+
+    return look_up
+
+
+@remember_of_list
+def list_texts(values: _Values) -> tuple[str, ...]:
+    """Each value as PostgreSQL prints it."""
+    if all(type(value) is str for value in values):
+        return values  # type: ignore[return-value]
+    return tuple(map(str, values)) if all(type(value) is int for value in values) else tuple(map(as_text, values))
+
+
+@remember_of_list
+def digest_texts(values: _Values) -> str:
+    """The sha256 of the values' texts in their order, in hex."""
+    return sha256("\n".join(map(repr, list_texts(values))).encode()).hexdigest()

@@ -1,0 +1,56 @@
+"""What follows from a long list of values is computed once for the list, and never taken for another list's."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from planner.catalog import listed_values
+from planner.catalog.key_space import as_text
+from planner.catalog.listed_values import SHORT, digest_texts, list_texts, remember_of_list
+from planner.catalog.model import Value
+
+
+def test_a_long_list_is_computed_once_and_an_equal_one_anew() -> None:
+    computed: list[tuple[Value, ...]] = []
+
+    @remember_of_list
+    def count(values: tuple[Value, ...], about: str) -> int:
+        computed.append(values)
+        return len(values)
+
+    long = tuple(range(SHORT))
+    equal = tuple(range(SHORT))
+    for _ in range(3):
+        assert count(long, "a") == count(equal, "a") == count(long, "b") == SHORT
+    assert [values is long for values in computed] == [True, False, True]
+
+
+def test_values_that_are_equal_and_read_differently_are_told_apart() -> None:
+    zeros: tuple[Value, ...] = tuple(0 for _ in range(SHORT))
+    falses: tuple[Value, ...] = tuple(False for _ in range(SHORT))
+    assert zeros == falses
+    assert (list_texts(zeros)[0], list_texts(falses)[0]) == ("0", "false")
+    assert digest_texts(zeros) != digest_texts(falses)
+
+
+def test_texts_are_those_of_each_value() -> None:
+    days = tuple(date(2020, 1, 1) + timedelta(days=number) for number in range(SHORT))
+    mixed: tuple[Value, ...] = (*days, "x", 7, True)
+    for values in (days, mixed, ("a", "b"), (1, 2), (True, False)):
+        assert list_texts(values) == tuple(map(as_text, values))
+
+
+def test_no_more_is_remembered_than_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listed_values, "MOST_VALUES", 3 * SHORT)
+    computed = []
+
+    @remember_of_list
+    def note(values: tuple[Value, ...]) -> int:
+        computed.append(values[0])
+        return len(values)
+
+    lists = [tuple(range(start, start + SHORT)) for start in range(5)]
+    for values in (*lists, lists[4], lists[2], lists[0]):
+        note(values)
+    assert computed == [0, 1, 2, 3, 4, 0]
+    assert note(tuple(range(9 * SHORT))) == 9 * SHORT
