@@ -112,5 +112,8 @@ def shadow_connections(shadow: ShadowAddress) -> int:
 @lru_cache(maxsize=16)  # shadows: more than are ever there at once, and none changes its version while it runs
 def shadow_version(shadow: ShadowAddress) -> int:
     """Of the PostgreSQL that runs there, as it numbers itself: 180004 is 18.4. Raises psycopg.Error like the other."""
-    with psycopg.connect(shadow.conninfo(user=OWNER, database="postgres"), connect_timeout=2) as connection:
+    with (
+        within(SHADOW_S),
+        PunctualConnection.connect(shadow.conninfo(user=OWNER, database="postgres")) as connection,
+    ):
         return connection.info.server_version
