@@ -18,6 +18,7 @@ from accountant.model import NANO
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge
 from tests.accountant.killed import CAPS, SCENES, Seen, prepared, seen, set_up
+from tests.effort import rounds
 
 
 class Mortal:
@@ -107,9 +108,10 @@ def test_opening_that_dies_at_any_point_neither_loses_nor_adds(ledger_url: str, 
 
 
 def test_creating_that_dies_at_any_point_can_be_done_again(ledger_url: str, mortal: Mortal) -> None:
-    """At every third point, of which there are many."""
+    """At every third point, of which there are many, or every eleventh."""
     points: list[str] = []
-    while (where := mortal.dies_at(3 * len(points) + 1, url=ledger_url, doing="open", finding=None)) is not None:
+    apart = rounds(3, quick=11)
+    while (where := mortal.dies_at(apart * len(points) + 1, url=ledger_url, doing="open", finding=None)) is not None:
         points.append(where)
     assert any("CREATE TABLE" in point for point in points)
     with Ledger.open(ledger_url, clock=now) as ledger:
