@@ -27,9 +27,10 @@ def is_quick() -> bool:
     return settings.get_current_profile_name() == "quick"
 
 
-def examples(thorough: int, **others: Any) -> settings:
-    """Return hypothesis's settings for a test of so many examples, fewer at `quick`."""
-    return settings(max_examples=rounds(thorough, quick=min(thorough, QUICK_EXAMPLES)), **others)
+def examples(thorough: int, *, quick: int = QUICK_EXAMPLES, **others: Any) -> settings:
+    """Return hypothesis's settings for a test of so many examples, fewer at `quick`: for one that several parameters
+    repeat, less than the usual `quick`, since all of them together look for what breaks."""
+    return settings(max_examples=rounds(thorough, quick=min(thorough, quick)), **others)
 
 
 def rounds(thorough: int, *, quick: int) -> int:

@@ -20,7 +20,7 @@ from planner.lower.scan import rewrite
 from planner.question.model import Question
 from planner.statements.classify import Asking, classify
 from planner.statements.settings import accuracy
-from tests.effort import examples
+from tests.effort import examples, rounds
 from tests.proxy.sources.oracle import Row, capped, chosen, grid_steps, is_nan, read
 from tests.proxy.sources.worlds import UNITS, Engines, columns, crowd, rows, tables
 from tests.worlds.retail import retail
@@ -28,6 +28,7 @@ from tests.worlds.retail import retail
 Totals = Mapping[str, Fraction | None]
 _GIVEN = examples(
     120,
+    quick=12,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -264,7 +265,7 @@ def test_one_unit_changes_every_functional_by_no_more_than_its_sensitivity(
     units = sorted({tuple(read(table, row, name) for name in unit) for row in _CROWD}, key=repr)
     sensitivities = np.array([one.sensitivity for one in question.functionals])
     changed = False
-    for left_out in units[:6]:
+    for left_out in units[: rounds(6, quick=2)]:
         others = [row for row in _CROWD if tuple(read(table, row, name) for name in unit) != left_out]
         for before, after in zip(whole, _answers(engines, question, engines.load(others)), strict=True):
             change = np.abs(before - after)
