@@ -126,7 +126,8 @@ class _IncomingBody:
         declared = headers.get(b"content-length", b"0")
         self._declared = int(declared) if declared.isdigit() else 0
         # its sender waits for leave to send the body; or two readers would end it at different bytes
-        self._unread = b"expect" in headers or (b"content-length" in headers and b"transfer-encoding" in headers)
+        has_two_ends = b"content-length" in headers or scope.get("http_version") == "1.0"
+        self._unread = b"expect" in headers or (has_two_ends and b"transfer-encoding" in headers)
         self._most_bytes = most_bytes
         self._receive = receive
         self._timeout_s = timeout_s
@@ -199,7 +200,9 @@ def _check_head(scope: Scope) -> None:
     if len(headers) > MOST_HEADERS or size + len(scope.get("raw_path") or b"") > MOST_HEAD_BYTES:
         raise HTTPException(431)
     often = Counter(name for name, _ in headers)
-    if any(often[name] > 1 for name in _ONCE) or (often[b"content-length"] and often[b"transfer-encoding"]):
+    chunked = often[b"transfer-encoding"] > 0
+    has_two_ends = chunked and (often[b"content-length"] > 0 or scope.get("http_version") == "1.0")
+    if any(often[name] > 1 for name in _ONCE) or has_two_ends:
         raise HTTPException(400)
 
 

@@ -14,6 +14,7 @@ from planner.policy.sections import RestSection
 from proxy.rest.middleware import MOST_HEAD_BYTES
 from proxy.rest.problems import PROBLEM, problem
 from proxy.rest.refusals import no_http
+from proxy.rest.strict_lines import StrictLines
 from proxy.rest.tls_listener import door
 from proxy.security.tls import Tls
 
@@ -59,6 +60,10 @@ class HttpConnection(H11Protocol):
 
     own_limits: RestSection
     _ending = False
+
+    def __init__(self, *made_of: Any, **more: Any) -> None:
+        super().__init__(*made_of, **more)
+        self.conn._receive_buffer = StrictLines(self.conn)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""

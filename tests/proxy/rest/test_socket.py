@@ -77,6 +77,67 @@ def test_two_readings_of_where_a_request_ends_are_no_request(port: int, service:
     assert spent(service) == before
 
 
+LENGTH = b"%x" % len(BODY)
+GET = f"GET /v1/budget HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
+CHUNKED = JSON_HEADER + b"Transfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        GET + b"X-A: b\r\n c\r\n\r\n",
+        GET + b"X-A: b\r\n\tc\r\n\r\n",
+        GET + b"X-A: b\nX-B: c\r\n\r\n",
+        GET + b"\n",
+        GET.replace(b"1.1\r\n", b"1.1\n") + b"\r\n",
+        GET.replace(b"\r\n", b"\n") + b"\n",
+        GET + b"X-A: b\rX-B: c\r\n\r\n",
+        b"\n" + GET + b"\r\n",
+        request("POST", "/v1/explain", more=JSON_HEADER + b"Content-Length: %d\r\n" % len(BODY) * 2, body=BODY),
+        request(
+            "POST", "/v1/explain", more=JSON_HEADER + b"content-length: %d, %d\r\n" % (len(BODY), len(BODY)), body=BODY
+        ),
+        request("POST", "/v1/explain", more=CHUNKED, body=b"").replace(b"1.1", b"1.0", 1)
+        + LENGTH
+        + b"\r\n"
+        + BODY
+        + b"\r\n0\r\n\r\n",
+        *(
+            request("POST", "/v1/explain", more=CHUNKED, body=body)
+            for body in (
+                LENGTH + b";a=b\r\n" + BODY + b"\r\n0\r\n\r\n",
+                LENGTH + b";a\nb\r\n" + BODY + b"\r\n0\r\n\r\n",
+                LENGTH + b" \r\n" + BODY + b"\r\n0\r\n\r\n",
+                LENGTH + b"\n" + BODY + b"\n0\n\n",
+                b"0x" + LENGTH + b"\r\n" + BODY + b"\r\n0\r\n\r\n",
+                b"0" * 30 + LENGTH + b"\r\n" + BODY + b"\r\n0\r\n\r\n",
+                LENGTH + b"\r\n" + BODY + b"\n0\r\n\r\n",
+                LENGTH + b"\r\n" + BODY + b"\r\n0\n\r\n",
+                LENGTH + b"\r\n" + BODY + b"\r\n0\r\n\n",
+                LENGTH + b"\r\n" + BODY + b"\r\n0\r\nX-T: a\r\n\r\n",
+                LENGTH + b"\r\n" + BODY + b"\r\n0\r\nContent-Length: 5\r\n\r\n",
+            )
+        ),
+    ],
+)
+def test_what_another_reader_could_take_for_other_lines_is_no_request(port: int, sent: bytes) -> None:
+    """It is refused at once, and what comes after it is not read."""
+    came = exchange(port, sent + GET + b"\r\n")
+    assert statuses(came) == [400]
+    assert b"KH408" in came
+
+
+@pytest.mark.parametrize("at_a_time", [5, 10_000])
+def test_chunks_that_are_plain_are_read_in_whatever_pieces_they_come(port: int, at_a_time: int) -> None:
+    chunks = b"".join(b"%x\r\n%c\r\n" % (1, byte) for byte in BODY) + b"0\r\n\r\n"
+    sent = request("POST", "/v1/explain", more=CHUNKED, body=chunks)
+    with closing(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(sent), at_a_time):
+            connection.sendall(sent[start : start + at_a_time])
+        assert statuses(read_all(connection)) == [200]
+
+
 def test_a_length_beside_chunks_is_refused_and_nothing_after_it_is_read(port: int, service: Service) -> None:
     more = JSON_HEADER + b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n"
     chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
