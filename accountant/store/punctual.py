@@ -65,8 +65,10 @@ class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
         """As psycopg's, on TCP with keep-alives unless the address says otherwise."""
         named = {*connection_strings.conninfo_to_dict(conninfo), *kwargs}
         own: dict[str, Any] = {name: value for name, value in _TCP.items() if name not in named}
+        most_s = float(kwargs.get("connect_timeout") or LONGEST_S)
         if (moment := _moment.get()) is not None:
-            most_s = min(moment - time.monotonic(), float(kwargs.get("connect_timeout") or LONGEST_S))
+            most_s = min(most_s, moment - time.monotonic())
+        if "connect_timeout" in kwargs or "connect_timeout" not in named or moment is not None:
             kwargs["connect_timeout"] = max(1, math.ceil(most_s))
         return super().connect(conninfo, **own, **kwargs)
 

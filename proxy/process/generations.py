@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-import psycopg
 import structlog
 
+from accountant.store.punctual import PunctualConnection
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
@@ -192,7 +192,7 @@ def try_binaries(binaries: Binaries, *, limits: ServerLimitsSection) -> None:
     """Start a shadow from them, look at it, and stop it. Raises KH013 and KH406 where that cannot be."""
     with (
         _running_shadow(limits, workers=1, public_tables=0, binaries=binaries) as shadow,
-        psycopg.connect(shadow.address.conninfo(user=OWNER, database="postgres")) as connection,
+        PunctualConnection.connect(shadow.address.conninfo(user=OWNER, database="postgres")) as connection,
     ):
         insist_reviewed(connection)
 

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
-
+from accountant.store.punctual import PunctualConnection
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
@@ -69,7 +68,7 @@ def ask_release(program: Path) -> tuple[int, int]:
 def insist_files_are_ours(address_conninfo: str) -> None:
     """Raises KH013 where somebody else can change what a running server loads or was made from: its libraries, and the
     files that a new database is filled with."""
-    with psycopg.connect(address_conninfo) as connection:
+    with PunctualConnection.connect(address_conninfo) as connection:
         folders = connection.execute(
             "SELECT setting FROM pg_config WHERE name IN ('PKGLIBDIR', 'SHAREDIR') ORDER BY name"
         ).fetchall()
