@@ -1,16 +1,17 @@
 """`keyhole check` and `keyhole refresh`: what the owner confirms and declares."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from planner.catalog.model import LONGEST_TEXT, Catalog, Column, SqlType, Table, TableCaps
+from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
-from planner.policy.rules.doubts import describe_source_doubts
+from planner.policy.rules.doubts import describe_size_doubts, describe_source_doubts
 from planner.policy.rules.relations import describe_shared_relations
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
@@ -21,6 +22,7 @@ from proxy.service.relations import check_names, identify_tables, remember_names
 from proxy.service.service import ledger_url, open_ledger
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.wheel import describe_older, wheel_release
+from proxy.sources.protocol import Source
 from proxy.sources.shared import open_policy_source
 
 
@@ -144,13 +146,23 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         pinning = pin(policy, source, confirm=confirm, now=now)
         remember_names(policy, pinning.pins, ledger)
         doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, source)))
+        sizes = tuple(describe_size_doubts(policy, _estimate_rows(pinning.catalog, source)))
         pins, moved = pin_states(pinning.catalog, source, pinning.pins, now=now, confirm=confirm)
         if pins != pinning.pins:
             write_pins(pins_path(policy), pins)
     said = (*said, *doubts, *describe_shared_relations(policy, identities), *map(_describe_move, moved))
-    said = (*said, *_find_long_texts(pinning.catalog))
+    said = (*said, *sizes, *_find_long_texts(pinning.catalog))
     said = (*said, *describe_exposed_files(policy, ledger=ledger_url(policy)), *describe_older(binaries))
     return Findings(policy=policy_path, pin_file=pins_path(policy), pinning=pinning, binaries=binaries, warnings=said)
+
+
+def _estimate_rows(catalog: Catalog, source: Source) -> dict[str, int]:
+    """By private table about how many rows it has; without those that somebody has locked."""
+    found = {}
+    for table in catalog.tables:
+        with suppress(KeyholeError):
+            found[table.name] = source.estimate_rows(table.relation)
+    return found
 
 
 def _describe_move(table: str) -> str:

@@ -94,6 +94,13 @@ def identify_relation(relation: str, *, run: Run, directory: Path) -> RelationId
     )
 
 
+def estimate_rows(relation: str, *, run: Run) -> int:
+    """How many rows the engine's own plan takes the relation to have."""
+    plans: dict[str, str] = dict(run(f"EXPLAIN (FORMAT json) SELECT * FROM {relation}"))
+    (plan,) = json.loads(plans["physical_plan"])
+    return int(plan["extra_info"]["Estimated Cardinality"])
+
+
 def read_columns(relation: str, *, run: Run) -> tuple[SourceColumn, ...]:
     """The relation's columns by PostgreSQL's type names."""
     rows = run(f"DESCRIBE SELECT * FROM {relation}")

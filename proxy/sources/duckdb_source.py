@@ -22,7 +22,14 @@ from planner.question.plan import Rewritten
 from planner.values.sql_literals import identifier, text
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups
-from proxy.sources.duckdb_relations import EXPLAIN_ALL, identify_relation, read_columns, read_state, same_types
+from proxy.sources.duckdb_relations import (
+    EXPLAIN_ALL,
+    estimate_rows,
+    identify_relation,
+    read_columns,
+    read_state,
+    same_types,
+)
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
@@ -97,6 +104,10 @@ class DuckDBSource:
         return hide_shape_failures(
             lambda: read_state(relation, run=self._run, database=self._database), relation=relation
         )
+
+    def estimate_rows(self, relation: str) -> int:
+        """About how many rows the relation has, by its files' and tables' own word. Raises KH006."""
+        return hide_shape_failures(lambda: estimate_rows(relation, run=self._run), relation=relation)
 
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of a public table, sorted by all columns. Raises KH006."""

@@ -166,6 +166,17 @@ class PostgresSource:
 
         return hide_shape_failures(query, relation=relation)
 
+    def estimate_rows(self, relation: str) -> int:
+        """About how many rows the relation has, by the server's statistics. Raises KH006, and KH008 when nothing
+        answers."""
+
+        def query() -> int:
+            with self._owners() as connection:
+                ((plan,),) = _run(connection, f"EXPLAIN (FORMAT json) SELECT * FROM {relation}")
+                return int(plan[0]["Plan"]["Plan Rows"])
+
+        return hide_shape_failures(query, relation=relation)
+
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of a public table, sorted by all columns. Raises KH006, and KH008 when nothing answers."""
 

@@ -53,6 +53,10 @@ class Source(Protocol):
         """A text that is another one once the relation's data have moved, and may be without that; reads no row. It
         follows from private data, and is for the owner alone. Raises KH006 and KH008."""
 
+    def estimate_rows(self, relation: str) -> int:
+        """About how many rows the relation has, as the engine's planner takes it to have; reads none. It follows from
+        private data, and is for the owner alone. Raises KH006 and KH008."""
+
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of a public table. Raises KH006, naming the column if a value has no counterpart, and KH008."""
 

@@ -2,7 +2,8 @@
 
 A question that no rollup serves yet is answered by its scan; one thread then builds the rollup for later questions of
 the same public data version. Whether one exists depends on what was asked before, on public versions and on time. A
-rollup that cannot be built or read is not tried again in its version, and says nothing: the scan answers.
+rollup that cannot be built or read is not tried again in its version, and says nothing: the scan answers. One of more
+rows than may be kept is not tried again in any version, as long as the source is open.
 """
 
 import threading
@@ -17,6 +18,7 @@ from typing import Protocol, TypeVar
 from planner.question.plan import Rewritten, Rollup
 
 _Result = TypeVar("_Result")
+_MOST_LARGE = 1_000  # names of rollups that did not fit, a few hundred bytes each: more than there are sets of keys
 _SHORTEST_MS = 1  # a timeout of 0 would be none
 MOST_ROWS = 20_000_000  # the default of `rollup_rows`: a copy takes time and room at the source in proportion
 
@@ -38,7 +40,7 @@ class RollupStore(Protocol):
 
 
 class RollupTooLarge(Exception):
-    """A rollup of more rows than may be kept; the scan answers, and it is not tried again in its version."""
+    """A rollup of more rows than may be kept; the scan answers, and it is not tried again."""
 
 
 class Busy(Exception):
@@ -63,6 +65,7 @@ class Rollups:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._versions: dict[str, str] = {}
+        self._too_large: OrderedDict[str, None] = OrderedDict()
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="keyhole-rollup")
         self._last: Future[None] | None = None
         self._closed = False
@@ -145,6 +148,9 @@ class Rollups:
         with self._lock:
             if self._closed or rollup.name in self._kept or self._versions.get(rollup.table) != version:
                 return
+            if rollup.name in self._too_large:
+                self._kept[rollup.name] = _Kept(rollup, useless=True)
+                return
             kept = self._kept[rollup.name] = _Kept(rollup)
             useful = [one for one in self._kept.values() if not one.useless]
             for one in useful[: max(0, len(useful) - self._most)]:
@@ -158,14 +164,22 @@ class Rollups:
             return
         try:
             relation = self._store.build(kept.rollup, timeout_ms=timeout_ms)
-        except Exception:
+        except Exception as error:
             kept.useless = True
+            if isinstance(error, RollupTooLarge):
+                self._remember_large(kept.rollup.name)
             return
         with self._lock:
             kept.relation = relation
             wanted = self._kept.get(kept.rollup.name) is kept
         if not wanted:
             self._drop(relation)
+
+    def _remember_large(self, name: str) -> None:
+        with self._lock:
+            self._too_large[name] = None
+            while len(self._too_large) > _MOST_LARGE:
+                self._too_large.popitem(last=False)
 
     def _retire(self, kept: _Kept) -> None:
         """Forget a rollup under the lock; a build that is under way drops its own."""

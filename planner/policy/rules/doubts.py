@@ -9,6 +9,7 @@ from planner.catalog.sql_types import SourceColumn
 from planner.policy.sections import PolicyDocument
 
 MOST_EPSILON = 10.0  # a probability may differ by e^10, 22,000-fold, whether or not somebody is there
+SLOW_ROWS_PER_S = 1_000_000  # read with bounding, on two busy cores: half of what docs/benchmarks.md measures at worst
 _ROUND_DIGITS = 3  # before the zeros at the end: people choose 110, 5000, 0.25; 87.43 looks read from the data
 _PEOPLE = re.compile(
     r".+_(id|uuid|guid|key|no|nr|number|code)|.*(person|patient|customer|client|member|user|employee|e?mail|phone|ssn).*"
@@ -64,6 +65,25 @@ def describe_source_doubts(
             yield (
                 f"tables.{name}.max_rows_per_group chooses rows by {cap.unique}, which no constraint of the source "
                 "keeps unique: rows with the same value count together, and the cap does not hold."
+            )
+
+
+def describe_size_doubts(policy: PolicyDocument, rows: Mapping[str, int]) -> Iterator[str]:
+    """What does not suit the size of a table, by about how many rows each has: rollups, and the time of a question."""
+    source, timeout_s = policy.source, policy.limits.statement_timeout_ms / 1000
+    for name, count in rows.items():
+        table = policy.tables[name]
+        if source.rollups and table.privacy_unit and table.refresh != "live" and count > source.rollup_rows:
+            yield (
+                f"tables.{name} has some {count:,} rows, and a rollup may have {source.rollup_rows:,} "
+                "(source.rollup_rows): where more of them count, none is kept, it is tried once, and every question "
+                "reads the table."
+            )
+        if count / SLOW_ROWS_PER_S > timeout_s:
+            yield (
+                f"tables.{name} has some {count:,} rows: at {SLOW_ROWS_PER_S:,} a second a question reads for "
+                f"{count / SLOW_ROWS_PER_S:,.0f} s, and is ended, and stays paid, after {timeout_s:g} s "
+                "(limits.statement_timeout_ms)."
             )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import psycopg
@@ -23,7 +24,10 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.condition import Compare
 from planner.question.model import Measure, Question
+from planner.question.plan import Rewritten, Rollup
+from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.open import Source, open_source
+from proxy.sources.rollups import Rollups
 from tests.effort import examples
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.test_same_integers import crowd_question, different_values
@@ -124,6 +128,36 @@ def test_a_rollup_gives_what_the_scan_gave_for_totals_of_units(
     _remove(keeping, relations)
     for source in _sources(keeping):
         np.testing.assert_array_equal(answers(source), expected, err_msg="rollup")
+
+
+class _CountingStore(DuckDBStore):
+    """The engine's own store, that counts what it is told to build."""
+
+    builds = 0
+
+    def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
+        self.builds += 1
+        return super().build(rollup, timeout_ms=timeout_ms)
+
+
+def test_a_rollup_that_did_not_fit_is_not_built_again_in_another_version() -> None:
+    """One that fits is built for each version."""
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
+        store = _CountingStore(connection, most_rows=10)
+        rollups = Rollups(store, most=2)
+        for rows, builds in ((11, 1), (10, 3)):
+            store.builds = 0
+            made = Rollup("t", f"of{rows}", f"SELECT * FROM range({rows})", "range", "SELECT count(*) FROM rolled")
+            for version in ("1", "2", "3"):
+                for _ in range(2):
+                    rewritten = Rewritten("duckdb", "SELECT 1", made)
+                    rollups.answer(rewritten, version=f"{rows} {version}", timeout_ms=60_000, read=lambda sql, _: sql)
+                    rollups.settle()
+                useless = 1 if rows > 10 else 0
+                assert rollups.counts() == {"ready": 1 - useless, "building": 0, "useless": useless}
+            assert store.builds == builds
+        rollups.close()
 
 
 @pytest.mark.parametrize("room", [0, 1])
