@@ -5,11 +5,9 @@ question that had its turn at the source there is committed. A generation is clo
 """
 
 import asyncio
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 
 import structlog
@@ -23,6 +21,7 @@ from proxy.endpoint.connection_limits import shadow_connections
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Telemetry
 from proxy.pipeline.answering import Answering
+from proxy.process.own_folder import own_folder
 from proxy.service.service import Service
 from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
@@ -202,8 +201,8 @@ def _running_shadow(
     limits: ServerLimitsSection, *, workers: int, public_tables: int, binaries: Binaries | None
 ) -> Iterator[EmbeddedShadow]:
     # it holds no data, so it lives in a folder of its own that goes away with it
-    with tempfile.TemporaryDirectory(prefix="keyhole-") as folder, ExitStack() as opened:
-        directory = Path(folder) / "shadow"
+    with own_folder() as folder, ExitStack() as opened:
+        directory = folder / "shadow"
         opened.enter_context(guarded(directory))
         yield opened.enter_context(
             EmbeddedShadow(

@@ -6,7 +6,6 @@ the others. A pipe tells a worker what to do; its end tells it that the parent i
 """
 
 import asyncio
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from proxy.observe.logs import fault, to_standard_error
 from proxy.process.addresses import Addresses, ListenAddress, Sockets
 from proxy.process.announcements import announce, reporting_alive, say_goodbye
 from proxy.process.generations import oldest_of_few, prepared_shadow
+from proxy.process.own_folder import own_folder
 from proxy.process.reload import InForce, NotTaken, each_time, log_refusal, unless_cancelled
 from proxy.process.shadow_watch import replacing_lost
 from proxy.process.worker_messages import Failed, Ready, Reload, Shown, Stop, Take, Task
@@ -55,14 +55,14 @@ def supervise(
         catalog = service.catalog
     strangers = Strangers(login_secret(policy))
     signals.hold()
-    with signals.excusing(), tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
+    with signals.excusing(), own_folder() as folder:
         supervisor = Supervisor(
             policy,
             catalog,
             accepting=accepting,
             metrics=metrics,
             workers=workers,
-            folder=Path(folder),
+            folder=folder,
             strangers=strangers,
         )
         try:

@@ -5,6 +5,8 @@ are its parent's. Another generation is opened when the parent says so, and take
 """
 
 import asyncio
+import multiprocessing
+import shutil
 import signal
 import threading
 from collections.abc import Callable
@@ -86,6 +88,10 @@ def work(task: Task, pipe: Connection) -> None:
         log.error("worker failed", **fault(error))
         parent.say(Failed("KH406", "a worker could not be started"))
         raise SystemExit(1) from None
+    finally:
+        started_by = multiprocessing.parent_process()
+        if started_by is not None and not started_by.is_alive():  # killed, or it would have waited for this one
+            shutil.rmtree(task.folder, ignore_errors=True)
 
 
 def _generation(shown: Shown, service: Service, parent: _Parent) -> Generation:

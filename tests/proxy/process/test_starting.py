@@ -98,6 +98,14 @@ def test_a_terminal_that_interrupts_everybody_hears_no_complaint(policy: Path) -
         assert keyhole.left() == []
 
 
+def test_a_parent_of_workers_that_is_killed_leaves_nothing(policy: Path) -> None:
+    with starting(policy, "--workers=2") as keyhole:
+        keyhole.when(lambda: keyhole.has_made("keyhole-*/0.sock") and keyhole.has_made("keyhole-*/1.sock"))
+        keyhole.process.kill()
+        keyhole.process.wait()
+        eventually(lambda: keyhole.left() == [])
+
+
 def test_killed_while_the_shadow_is_made_it_leaves_nothing_either(policy: Path) -> None:
     with starting(policy) as keyhole:
         keyhole.when(lambda: keyhole.has_made("keyhole-*/shadow/base"))
