@@ -1,26 +1,34 @@
 """Key values are stored once under their digest; the cache that spares hashing and reading them again."""
 
+import threading
 from collections import OrderedDict
 
 from accountant.events.digests import Domain, digest, domain_body
 
 # memory against hashing and reading: one column of one question is one; set, not measured
 CACHED_DOMAINS = 1_024
+# the same for long ones: four columns of a million values, some hundred megabytes
+CACHED_VALUES = 4_000_000
 
 
 class DomainCache:
-    """The key values last seen and their digests, so that a steady workload neither hashes nor reads them again."""
+    """The key values last seen and their digests, so that a steady workload neither hashes nor reads them again.
+
+    At most `CACHED_DOMAINS`, with at most `CACHED_VALUES` values together or one that alone has more.
+    """
 
     def __init__(self) -> None:
         self._values: OrderedDict[str, Domain] = OrderedDict()
         self._digests: dict[Domain, str] = {}
+        self._lock = threading.Lock()
+        self._size = 0
 
     def digest_of(self, values: Domain) -> str:
         """The digest of key values."""
         known = self._digests.get(values)
         if known is None:
             known = digest(domain_body(values))
-            self.remember(known, values)
+        self.remember(known, values)
         return known
 
     def get(self, domain: str) -> Domain | None:
@@ -28,9 +36,15 @@ class DomainCache:
         return self._values.get(domain)
 
     def remember(self, domain: str, values: Domain) -> None:
-        """Keep a pair, and forget the oldest beyond the cache's size."""
-        self._values[domain] = values
-        self._digests[values] = domain
-        while len(self._values) > CACHED_DOMAINS:
-            _, oldest = self._values.popitem(last=False)
-            del self._digests[oldest]
+        """Keep a pair, and forget those not written or read anew for longest beyond the cache's size."""
+        with self._lock:
+            if domain in self._values:
+                self._values.move_to_end(domain)
+                return
+            self._values[domain] = values
+            self._digests[values] = domain
+            self._size += len(values)
+            while len(self._values) > CACHED_DOMAINS or (self._size > CACHED_VALUES and len(self._values) > 1):
+                _, oldest = self._values.popitem(last=False)
+                self._size -= len(oldest)
+                del self._digests[oldest]
