@@ -172,6 +172,7 @@ class PostgresSource:
 
         def query() -> int:
             with self._owners() as connection:
+                connection.execute("SELECT set_config('statement_timeout', %s, true)", (_STATE_TIMEOUT_MS,))
                 ((plan,),) = _run(connection, f"EXPLAIN (FORMAT json) SELECT * FROM {relation}")
                 return int(plan[0]["Plan"]["Plan Rows"])
 
