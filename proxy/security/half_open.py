@@ -51,9 +51,11 @@ class HeldEnd(asyncio.BufferedProtocol):
     def __init__(self, inside: asyncio.BufferedProtocol, session: HalfOpen) -> None:
         self._inside = inside
         self._session = session
+        self._is_released = False
 
     def release(self) -> None:
         """Once this side is closed: wait for no good-bye from a client that can send none."""
+        self._is_released = True
         if self._session.is_cut:
             self._inside.eof_received()
 
@@ -68,8 +70,10 @@ class HeldEnd(asyncio.BufferedProtocol):
         self._inside.buffer_updated(nbytes)
 
     def eof_received(self) -> bool:
-        """Nothing more comes. The other direction stays open."""
+        """Nothing more comes. The other direction stays open until this side is closed."""
         self._session.is_cut = True
+        if self._is_released:
+            return bool(self._inside.eof_received())
         self._inside.buffer_updated(0)  # have it read, and find that there is no more
         return True
 
