@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.shadow.wheel import postgres_server, stop_at_once
+from proxy.shadow.wheel import make_data, postgres_server, stop_at_once
 from tests.effort import register_profiles
 from tests.marks import marks
 
@@ -52,6 +52,7 @@ def postgres_url() -> Iterator[str]:
         parent = Path(folder)
         _traversable(parent)
         server = postgres_server(parent / "data", cleanup_mode="stop")
+        make_data(server)
         server.start()
         with psycopg.connect(server.get_uri(), autocommit=True) as owner:
             owner.execute("ALTER SYSTEM SET fsync = off")  # no test outlives the machine; databases come and go

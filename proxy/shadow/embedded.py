@@ -9,7 +9,7 @@ from types import TracebackType
 from planner.errors import KeyholeError
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import Binaries, insist_files_are_ours
-from proxy.shadow.wheel import postgres_server, start_limited, stop_at_once, wheel_release
+from proxy.shadow.wheel import make_data, postgres_server, start_limited, stop_at_once, wheel_release
 
 OWNER = "postgres"
 _LONGEST_SOCKET_PATH = 103  # what every system has room for in an address: 104 bytes with the NUL on macOS
@@ -113,7 +113,7 @@ class EmbeddedShadow:
     def start(self) -> None:
         """Initialise the data directory if it is new, and start the server if nobody has. Raises KH013 and KH406."""
         try:
-            self._server.ensure_pgdata_inited()
+            make_data(self._server)
         except (OSError, subprocess.SubprocessError):
             raise KeyholeError("KH406", "the shadow database could not be made") from None
         self._forget_dead_users()

