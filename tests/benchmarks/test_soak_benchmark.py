@@ -8,11 +8,12 @@ import pytest
 from rich.console import Console
 
 from benchmarks import soak
+from tests.effort import rounds
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> soak.Soaked:
-    return soak.soak(tmp_path_factory.mktemp("soak"), seconds=5, connections=10, workers=2)
+    return soak.soak(tmp_path_factory.mktemp("soak"), seconds=rounds(5, quick=2), connections=10, workers=2)
 
 
 def test_no_descriptor_is_left_and_the_ledger_is_exact(run: soak.Soaked) -> None:
