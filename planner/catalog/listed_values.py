@@ -52,8 +52,9 @@ def remember_of_list(compute: Callable[..., _Result]) -> Callable[..., _Result]:
 @remember_of_list
 def list_texts(values: _Values) -> tuple[str, ...]:
     """Each value as PostgreSQL prints it."""
-    if all(type(value) is str for value in values):
-        return values  # type: ignore[return-value]
+    texts = tuple(value for value in values if type(value) is str)
+    if len(texts) == len(values):
+        return texts
     return tuple(map(str, values)) if all(type(value) is int for value in values) else tuple(map(as_text, values))
 
 

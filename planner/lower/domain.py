@@ -46,8 +46,9 @@ def gapless(column: Column, values: tuple[Value, ...]) -> bool:
 
 @remember_of_list
 def _gapless(values: tuple[Value, ...], part: str) -> bool:
-    if all(type(value) is int for value in values):
-        return len(set(values)) == len(values) == max(values) - min(values) + 1  # type: ignore[operator]
+    numbers = [value for value in values if type(value) is int]
+    if len(numbers) == len(values):
+        return len(set(numbers)) == len(numbers) == max(numbers) - min(numbers) + 1
     ordered = sorted(values)
     return all(_next_value(part, a) == b for a, b in pairwise(ordered)) and _next_value(part, ordered[-1]) is not None
 
