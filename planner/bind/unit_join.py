@@ -17,6 +17,7 @@ from dataclasses import replace
 from decimal import Decimal
 from math import prod
 
+from planner.bind.groupings import bound_by_groupings
 from planner.catalog.model import Column, Derivation, Lookup, Member, Table
 from planner.catalog.refresh import parse_refresh
 
@@ -59,19 +60,29 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
 
 
 def bound_table(table: Table, keys: Sequence[Column]) -> Table:
-    """The table with the groups that one unit may be in, given the keys: those of the tables whose columns they are."""
+    """The table with what one unit may contribute to groups by these keys: of a join, each table has the bounds for
+    those keys that are its columns, and a unit is in the groups of the tables whose columns are keys."""
     if not table.members:
-        return table
-    read = {_stored_name(table, key) for key in keys if not table.determines(key)}
-    groups = [m.table.groups_per_unit for m in table.members if any(named in read for _, named in m.columns)]
-    return replace(table, groups_per_unit=prod(groups))
+        return bound_by_groupings(table, keys)
+    read = [_stored_key(table, key) for key in keys if not table.determines(key)]
+    bounded: list[Table] = []
+    groups = 1
+    for member in table.members:
+        names = {named: stored for stored, named in member.columns}
+        own = [member.table.column(names[key.name]) for key in read if key.name in names]
+        bounded.append(bound_by_groupings(member.table, own) if own else member.table)
+        groups *= bounded[-1].groups_per_unit if own else 1
+    joined = joined_on_unit(bounded)
+    per_unit = {column.name: column.per_unit for column in joined.columns}
+    columns = tuple(replace(column, per_unit=per_unit.get(column.name)) for column in table.columns)
+    return replace(table, columns=columns, groups_per_unit=groups, rows_per_unit=joined.rows_per_unit)
 
 
-def _stored_name(table: Table, column: Column) -> str:
+def _stored_key(table: Table, column: Column) -> Column:
     """The column of a member that another is looked up by; a member's own column as it is."""
     if isinstance(column.derivation, Lookup):
-        return _stored_name(table, table.column(column.derivation.column))
-    return column.name
+        return _stored_key(table, table.column(column.derivation.column))
+    return column
 
 
 def _names(tables: Sequence[Table]) -> list[list[tuple[str, str]]]:

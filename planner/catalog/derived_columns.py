@@ -1,13 +1,30 @@
 """Derived columns: the few expressions of one date or timestamp column that may be computed, and their types."""
 
 import re
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 
 from planner.catalog.fault import Fault
-from planner.catalog.model import Derivation, SqlType, Value
+from planner.catalog.model import Column, Derivation, SqlType, Value
 
 DATE_PARTS = ("year", "quarter", "month", "week", "day")
 EXTRACTED_FROM_DATE = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy")
+TRUNCATIONS = ("hour", "day", "week", "month", "quarter", "year")
+# what is the same for all times that one truncation puts together
+_TRUNCATED_FURTHER: Mapping[str, tuple[str, ...]] = {
+    "hour": ("day", "week", "month", "quarter", "year"),
+    "day": ("week", "month", "quarter", "year"),
+    "month": ("quarter", "year"),
+    "quarter": ("year",),
+}
+_EXTRACTED: Mapping[str, tuple[str, ...]] = {
+    "hour": ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour"),
+    "day": ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy"),
+    "week": ("week",),
+    "month": ("year", "quarter", "month"),
+    "quarter": ("year", "quarter"),
+    "year": ("year",),
+}
 _HINT = (
     "Allowed: date_trunc('month', column) with year, quarter, month, week, day or hour; "
     "extract(year from column) with year, quarter, month, week, day, dow, isodow, doy or hour; column::date."
@@ -51,6 +68,35 @@ def derived_type(derivation: Derivation, base: SqlType) -> SqlType:
     if derivation.function == "extract":
         return SqlType.INTEGER
     return SqlType.TIMESTAMP if derivation.part == "hour" else SqlType.DATE
+
+
+def calendar_step(base: Column) -> str | None:
+    """How far the values of a column lie apart; None where it is not told by their calendar."""
+    match base.derivation:
+        case None:
+            return "day" if base.sql_type is SqlType.DATE else None
+        case Derivation(function="date"):
+            return "day"
+        case Derivation(function="date_trunc", part=part) if part in TRUNCATIONS:
+            return part
+        case _:
+            return None
+
+
+def follows_by_calendar(derived: Derivation, base: Column) -> bool:
+    """Whether the derivation is a function of the base: of the column itself, or of a finer part of the same one."""
+    if base.derivation is None:
+        return derived.column == base.name
+    step = calendar_step(base)
+    if not isinstance(base.derivation, Derivation) or base.derivation.column != derived.column or step is None:
+        return False
+    match derived.function:
+        case "date_trunc":
+            return derived.part in _TRUNCATED_FURTHER.get(step, ())
+        case "extract":
+            return derived.part in _EXTRACTED[step]
+        case _:
+            return step == "hour"
 
 
 def describe_derivation(derivation: Derivation) -> str:

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from planner.catalog.model import Column, Value
+from planner.catalog.model import Column, Table, Value
 
 
 def as_text(value: Value) -> str:
@@ -58,3 +58,13 @@ class KeySpace:
         """The keys where `mask` (length `size`) is true, in row-major order."""
         for index in np.flatnonzero(mask):
             yield self.key(int(index))
+
+    def whole_domain(self, index: int) -> tuple[Value, ...]:
+        """All public values of a grouping column, where a question may ask for some."""
+        declared = self.columns[index].domain
+        return self.values[index] if declared is None else declared
+
+    def groups_within_reach(self, table: Table) -> int:
+        """In how many keys of the whole public domain one unit could have rows, were it not bounded."""
+        free = [i for i, column in enumerate(self.columns) if not table.determines(column)]
+        return prod(len(self.whole_domain(i)) for i in free)

@@ -125,6 +125,20 @@ class RowCap:
 
 
 @dataclass(frozen=True, slots=True)
+class Grouping:
+    """What the owner declares of one unit in the groups of these key columns; None, or no entry: the table's own.
+
+    `groups` is in how many of them a unit counts, `rows` how many of its rows count in one, `per_unit` by measure the
+    range of its total in one, in the user's units.
+    """
+
+    keys: tuple[str, ...]
+    groups: int | None
+    rows: int | None
+    per_unit: tuple[tuple[str, tuple[Decimal, Decimal]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UnitRoot:
     """The table that gives a group of tables with the same privacy units their name in the ledger, and its unit."""
 
@@ -144,10 +158,11 @@ class Member:
 class Table:
     """One private table. An empty `unit` means the row is the privacy unit and needs no bounding.
 
-    `rows_per_unit` clips a unit's COUNT per key (default bounding); `row_cap` is the other way. `relation` is how the
-    source names the data (a table name there, or a file function of DuckDB), written by the owner. `root` is set where
-    the owner promises that the units are those of another table, in the same order of columns. With `members` the
-    table is their join on the unit, and has no relation of its own.
+    `rows_per_unit` clips a unit's COUNT per key (default bounding); `row_cap` is the other way. The catalog's table has
+    the bounds for keys of which `groupings` say nothing; a question's table has those for its keys, and no groupings.
+    `relation` is how the source names the data (a table name there, or a file function of DuckDB), written by the
+    owner. `root` is set where the owner promises that the units are those of another table, in the same order of
+    columns. With `members` the table is their join on the unit, and has no relation of its own.
     """
 
     name: str
@@ -162,6 +177,7 @@ class Table:
     comment: str | None = None
     root: UnitRoot | None = None
     members: tuple[Member, ...] = ()
+    groupings: tuple[Grouping, ...] = ()
 
     def column(self, name: str, *, position: int | None = None) -> Column:
         """The exposed column of that name. Raises KH201."""

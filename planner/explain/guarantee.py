@@ -46,9 +46,16 @@ def guarantee_sentence(plan: Plan) -> str:
     table = plan.question.table
     if table.row_unit:
         return promise
-    unit = " or ".join(table.unit)
     bounded = f"This holds for aggregates after bounding each ({table.unit_text})"
-    return f"{promise} {bounded}; rows without {unit} are left out."
+    return f"{promise} {bounded}{_groups_left_out(plan)}; rows without {' or '.join(table.unit)} are left out."
+
+
+def _groups_left_out(plan: Plan) -> str:
+    """In how many of the groups that it could have rows in a unit counts, where these are more."""
+    table, within_reach = plan.question.table, plan.question.keys.groups_within_reach(plan.question.table)
+    if within_reach <= table.groups_per_unit:
+        return ""
+    return f", which counts in at most {table.groups_per_unit:,} of {within_reach:,} groups"
 
 
 def shared_noise_sentence(noise: SharedNoise) -> str:

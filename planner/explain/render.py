@@ -38,7 +38,10 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
             yield f"values of {name} are clipped to {plain(bounds[0])} .. {plain(bounds[1])}"
     if table.row_unit:
         return
-    groups = f"{table.groups_per_unit} group{'' if table.groups_per_unit == 1 else 's'}"
+    within_reach = plan.question.keys.groups_within_reach(table)
+    groups = f"{table.groups_per_unit:,} group{'' if table.groups_per_unit == 1 else 's'}"
+    if within_reach > table.groups_per_unit:
+        groups = f"{table.groups_per_unit:,} of {within_reach:,} groups, and its rows in others do not count"
     yield f"one ({table.unit_text}) is in at most {groups}; rows without {' or '.join(table.unit)} are left out"
     if table.row_cap:
         yield f"one ({table.unit_text}) counts at most {table.row_cap.rows} rows per group, chosen by a hash"

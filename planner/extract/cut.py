@@ -17,7 +17,7 @@ from planner.extract.refusals import example_question, no_threshold, outside_que
 from planner.parser.clauses import check_fits, clauses
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import Embedded, UnitQuery
 from planner.scope.key_classes import stored_key
 
 
@@ -69,22 +69,33 @@ def _place(place: QuestionReading) -> Place:
     text, tokens, scope, select = place.text, place.tokens, place.scope, place.select
     keys = checked_keys(place)
     first, past = tokens[place.clauses.select].start, tokens[place.clauses.end - 1].end
+    table, per_unit = _bound(place, keys)
     embedded = Embedded(
         text=text[first:past],
         offset=first,
-        table=bound_table(_with(scope.table, keys), keys),
+        table=_with(table, keys),
         alias=scope.alias,
         keys=keys,
         stored=None,
         looked_up=scope.joined,
         members=scope.members,
-        per_unit=None if place.per_unit is None else replace(place.per_unit, alone=_behind_one_with(select)),
+        per_unit=None if per_unit is None else replace(per_unit, alone=_behind_one_with(select)),
         unless_public=no_threshold(place) if select.args.get("having") is None else None,
         tree=select,
     )
     body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quote_identifier(scope.alias)}"))
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
     return Place(select, embedded, (body, *key_edits(place, answered)))
+
+
+def _bound(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Table, UnitQuery | None]:
+    """The question's table, and the subquery per unit that it is over, with what one unit may contribute by these keys;
+    the rows of such a subquery are one per unit and key."""
+    if place.per_unit is None:
+        return bound_table(place.scope.table, keys), None
+    query = replace(place.per_unit, table=bound_table(place.per_unit.table, keys))
+    groups = query.table.groups_per_unit
+    return replace(place.scope.table, groups_per_unit=groups, groupings=()), query
 
 
 def _behind_one_with(select: exp.Select) -> bool:

@@ -7,7 +7,6 @@ References: docs/proofs/joint_loss.md; docs/decisions/0002-rewriting.md.
 """
 
 from dataclasses import dataclass
-from math import prod
 
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Table, Value
@@ -29,7 +28,7 @@ class Bounding:
 
     def domain(self, index: int) -> tuple[Value, ...]:
         """All public values of a grouping column."""
-        return whole_domain(self.keys, index)
+        return self.keys.whole_domain(index)
 
     @property
     def units(self) -> list[tuple[str, Column]]:
@@ -67,14 +66,7 @@ class Bounding:
 
 def exceeds_groups(table: Table, keys: KeySpace) -> bool:
     """Whether a unit could have rows in more than G keys of the whole public domain."""
-    free = [i for i, column in enumerate(keys.columns) if not table.determines(column)]
-    return prod(len(whole_domain(keys, i)) for i in free) > table.groups_per_unit
-
-
-def whole_domain(keys: KeySpace, index: int) -> tuple[Value, ...]:
-    """All public values of a grouping column, where a question may ask for some."""
-    declared = keys.columns[index].domain
-    return keys.values[index] if declared is None else declared
+    return keys.groups_within_reach(table) > table.groups_per_unit
 
 
 def not_null(row: RowSql, column: Column) -> str:

@@ -17,6 +17,7 @@ from planner.catalog.model import (
     Catalog,
     Column,
     Defaults,
+    Grouping,
     PublicTable,
     RowCap,
     SqlType,
@@ -34,7 +35,7 @@ from planner.policy.compile_column import compiled_columns, key_domain, typed_co
 from planner.policy.file import Policy
 from planner.policy.rules.names import FILES, NAME_PART
 from planner.policy.rules.tables import unit_root
-from planner.policy.sections import TableSection
+from planner.policy.sections import TableSection, keys_of
 from planner.policy.source_faults import REPIN, absent_column, unpinned_table
 from planner.policy.stored_questions import number_parameters
 
@@ -221,6 +222,12 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         refresh=section.refresh,
         seed=section.seed or f"keyhole/{name}",
         comment=section.comment,
+        groupings=tuple(
+            Grouping(
+                keys=keys_of(named), groups=one.max_groups, rows=one.rows, per_unit=tuple(sorted(one.per_unit.items()))
+            )
+            for named, one in section.groupings.items()
+        ),
     )
 
 
@@ -291,8 +298,10 @@ def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable
 
 
 def _identity_of(table: Table) -> dict[str, Any]:
-    """A table without its columns' types in the source: what these mean to an answer is in the declared types."""
+    """A table without its columns' types in the source, which mean to an answer what the declared types say, and
+    without bounds of other groupings: a question has its own in its fingerprint."""
     written = asdict(table)
+    del written["groupings"]
     for column in written["columns"]:
         del column["stored"]
     return written

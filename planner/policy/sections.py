@@ -254,6 +254,19 @@ class RowCapSection(Section):
     unique: str
 
 
+class GroupingSection(Section):
+    """`groupings."KEY, KEY" = {...}`: what a unit may contribute to the groups of these keys."""
+
+    max_groups: Count | None = None
+    rows: Count | None = None
+    per_unit: dict[str, Pair] = Field(default_factory=dict)
+
+
+def keys_of(named: str) -> tuple[str, ...]:
+    """The key columns that the name of a grouping lists."""
+    return tuple(column.strip() for column in named.split(","))
+
+
 class TableSection(Section):
     """`[tables.NAME]`: one private table, or with `public = true` one that is pinned and copied whole."""
 
@@ -264,6 +277,7 @@ class TableSection(Section):
     max_groups_per_unit: Count | None = None
     rows_per_unit: Count | None = None
     max_rows_per_group: RowCapSection | None = None
+    groupings: dict[str, GroupingSection] = Field(default_factory=dict)
     same_unit_as: str | None = None
     immutable: Names = ()
     epsilon_per_table: Epsilon | None = None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from planner.catalog.model import LONGEST_TEXT, Catalog, Column, SqlType, Table, TableCaps
+from planner.catalog.model import LONGEST_TEXT, Catalog, Column, Grouping, SqlType, Table, TableCaps
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
@@ -90,8 +90,18 @@ def _table_lines(table: Table) -> tuple[str, ...]:
         bounds += f"; the same as those of {table.root.table}, and charged with them"
     return (
         f"private table {table.name}: protects {protected}{bounds}; data version by refresh = {table.refresh}",
+        *(f"  by {', '.join(grouping.keys)}: {', '.join(_bounds(grouping))}" for grouping in table.groupings),
         *(f"  {column.name}: {', '.join(roles)}" for column in table.columns if (roles := _roles(column))),
     )
+
+
+def _bounds(grouping: Grouping) -> Iterator[str]:
+    if grouping.groups is not None:
+        yield f"in at most {grouping.groups:,} group{'' if grouping.groups == 1 else 's'}"
+    if grouping.rows is not None:
+        yield f"at most {grouping.rows:,} row{'' if grouping.rows == 1 else 's'} in one"
+    for name, (low, high) in grouping.per_unit:
+        yield f"a unit's total of {name} in one from {low:f} to {high:f}"
 
 
 def _roles(column: Column) -> list[str]:

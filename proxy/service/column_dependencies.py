@@ -6,33 +6,17 @@ force does not account for (older pins, columns that are gone) are in no depende
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 
 from accountant.balances.dependencies import Dependency, Knowledge
 from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up
+from planner.catalog.derived_columns import calendar_step, follows_by_calendar
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog, Column, Derivation, Lookup, PublicTable, SqlType, Table, Value
+from planner.catalog.model import Catalog, Column, Derivation, Lookup, PublicTable, Table, Value
 from planner.values.datetimes import extract_part, truncate_to_unit
-
-_TRUNCATIONS = ("hour", "day", "week", "month", "quarter", "year")
-# what is the same for all times that one truncation puts together
-_TRUNCATED_FURTHER: Mapping[str, tuple[str, ...]] = {
-    "hour": ("day", "week", "month", "quarter", "year"),
-    "day": ("week", "month", "quarter", "year"),
-    "month": ("quarter", "year"),
-    "quarter": ("year",),
-}
-_EXTRACTED: Mapping[str, tuple[str, ...]] = {
-    "hour": ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour"),
-    "day": ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy"),
-    "week": ("week",),
-    "month": ("year", "quarter", "month"),
-    "quarter": ("year", "quarter"),
-    "year": ("year",),
-}
 
 
 def dependencies(catalog: Catalog) -> Knowledge:
@@ -116,44 +100,21 @@ def _from_the_calendar(table: Table, columns: frozenset[str]) -> Iterator[Depend
             continue
         for determined in table.columns:
             derived = determined.derivation
-            if determined.label not in columns or not isinstance(derived, Derivation) or not _follows(derived, base):
+            if (
+                determined.label not in columns
+                or not isinstance(derived, Derivation)
+                or not follows_by_calendar(derived, base)
+            ):
                 continue
             found = {value: _derive_value(derived, _moment(value)) for value in base.domain if isinstance(value, date)}
             values = {as_text(value): as_text(part) for value, part in found.items()}
             counts = Counter(found.values())
             closed = frozenset(
-                as_text(value) for value, count in counts.items() if count == _times(derived, value, step=_step(base))
+                as_text(value)
+                for value, count in counts.items()
+                if count == _times(derived, value, step=calendar_step(base))
             )
             yield Dependency(determined.label, base.label, values, complete=False, closed=closed)
-
-
-def _follows(derived: Derivation, base: Column) -> bool:
-    """Whether the derivation is a function of the base."""
-    if base.derivation is None:
-        return derived.column == base.name
-    step = _step(base)
-    if not isinstance(base.derivation, Derivation) or base.derivation.column != derived.column or step is None:
-        return False
-    match derived.function:
-        case "date_trunc":
-            return derived.part in _TRUNCATED_FURTHER.get(step, ())
-        case "extract":
-            return derived.part in _EXTRACTED[step]
-        case _:
-            return step == "hour"
-
-
-def _step(base: Column) -> str | None:
-    """How far the values of a column lie apart; None where it is not told by their calendar."""
-    match base.derivation:
-        case None:
-            return "day" if base.sql_type is SqlType.DATE else None
-        case Derivation(function="date"):
-            return "day"
-        case Derivation(function="date_trunc", part=part) if part in _TRUNCATIONS:
-            return part
-        case _:
-            return None
 
 
 def _moment(value: date) -> datetime:

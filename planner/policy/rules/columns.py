@@ -65,11 +65,12 @@ def _find_measure_faults(place: tuple[str, ...], column: ColumnSection, table: T
         yield (*place, "grid"), Fault("KH004", "is not positive", hint="Write the step to round to, such as 0.01.")
         return
     rows = table.rows_per_unit or (table.max_rows_per_group.rows if table.max_rows_per_group else 1)
-    yield from _find_range_faults((*place, "bounds"), column.bounds, grid or Decimal(1), rows)
+    yield from find_range_faults((*place, "bounds"), column.bounds, grid or Decimal(1), rows)
     yield from _find_per_unit_faults(place, column, table, grid or Decimal(1))
 
 
-def _find_range_faults(place: tuple[str, ...], ends: tuple[Decimal, Decimal], grid: Decimal, rows: int) -> Faults:
+def find_range_faults(place: tuple[str, ...], ends: tuple[Decimal, Decimal], grid: Decimal, rows: int) -> Faults:
+    """What is wrong with a range of values, so many of which are added up to a unit's total."""
     low, high = ends
     if low >= high:
         yield place, Fault("KH004", "the lower end is not below the upper end", hint=f"Write [{high}, {low}]?")
@@ -100,4 +101,4 @@ def _find_per_unit_faults(place: tuple[str, ...], column: ColumnSection, table: 
         hint = "Include 0, the total of a unit that is absent, such as [0, 8000]."
         yield (*place, "per_unit"), Fault("KH004", "does not contain 0", hint=hint)
         return
-    yield from _find_range_faults((*place, "per_unit"), column.per_unit, grid, 1)
+    yield from find_range_faults((*place, "per_unit"), column.per_unit, grid, 1)

@@ -4,6 +4,7 @@ from planner.catalog.fault import Faults
 from planner.policy.rules.analysts import find_analyst_faults, find_certificate_faults, find_token_faults
 from planner.policy.rules.budgets import describe_idle_caps, find_accuracy_faults, find_budget_faults
 from planner.policy.rules.doubts import describe_doubts
+from planner.policy.rules.groupings import describe_grouping_doubts
 from planner.policy.rules.names import find_name_faults
 from planner.policy.rules.server import find_rest_faults, find_source_faults
 from planner.policy.rules.tables import find_private_table_faults, find_public_table_faults
@@ -30,7 +31,7 @@ def find_faults(policy: PolicyDocument) -> Faults:
 
 def warnings(policy: PolicyDocument) -> tuple[str, ...]:
     """What is allowed but surely not meant, one sentence each."""
-    said = [*describe_idle_caps(policy), *describe_doubts(policy)]
+    said = [*describe_idle_caps(policy), *describe_doubts(policy), *describe_grouping_doubts(policy.private_tables)]
     for name, table in policy.private_tables.items():
         if not any(column.key for column in table.columns.values()):
             said.append(f"tables.{name} has no column with a key domain: no question can be asked of it.")

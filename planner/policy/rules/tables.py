@@ -4,16 +4,17 @@ from planner.catalog.fault import Fault, Faults, nearest
 from planner.catalog.refresh import CHOICES, parse_refresh
 from planner.policy.rules.budgets import find_shared_cap_faults
 from planner.policy.rules.columns import find_column_faults
+from planner.policy.rules.groupings import find_grouping_faults
 from planner.policy.sections import PolicyDocument, TableSection
 
-_TABLE_BOUNDING = ("max_groups_per_unit", "rows_per_unit", "max_rows_per_group")
+_TABLE_BOUNDING = ("max_groups_per_unit", "rows_per_unit", "max_rows_per_group", "groupings")
 _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
 
 
 def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Faults:
     """Keys that only private tables have."""
     for key in ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as", "immutable", *_TABLE_CAPS, "seed"):
-        if getattr(table, key) not in (None, ()):
+        if getattr(table, key) not in (None, (), {}):
             yield (*place, key), Fault("KH002", "has no meaning in a public table", hint="Remove it.")
     if table.refresh is not None:
         hint = "Remove it: a public table changes when keyhole check --confirm says so."
@@ -31,6 +32,8 @@ def find_private_table_faults(place: tuple[str, ...], table: TableSection, polic
         yield (*place, "privacy_unit"), Fault("KH005", "is missing", hint=hint)
         return
     yield from _find_row_unit_faults(place, table) if not table.privacy_unit else _find_bounding_faults(place, table)
+    if table.privacy_unit:
+        yield from find_grouping_faults((*place, "groupings"), table)
     if table.same_unit_as is not None:
         yield from _find_same_unit_faults((*place, "same_unit_as"), table, policy)
     for key, fault in find_shared_cap_faults(table):
@@ -83,7 +86,7 @@ def _find_same_unit_faults(place: tuple[str, ...], table: TableSection, policy: 
 
 def _find_row_unit_faults(place: tuple[str, ...], table: TableSection) -> Faults:
     for key in _TABLE_BOUNDING:
-        if getattr(table, key) is not None:
+        if getattr(table, key) not in (None, {}):
             hint = "Remove it: a row is in one group and counts once."
             yield (*place, key), Fault("KH005", 'has no meaning when privacy_unit = "row"', hint=hint)
 

@@ -219,7 +219,7 @@ def test_explain_says_what_is_added_up() -> None:
     assert "Bounding: of each (patient_id) in each (ward): n = count(*), total = sum(cost)" in text
     assert "n = count(*) is clipped to 0 .. 20" in text
     assert "total = sum(cost) is clipped to 0 .. 1000" in text
-    assert "one (patient_id) is in at most 2 groups" in text
+    assert "one (patient_id) is in at most 2 of 3 groups, and its rows in others do not count" in text
     assert "chosen by a hash" not in text
 
 

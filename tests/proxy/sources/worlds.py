@@ -18,8 +18,9 @@ import psycopg
 from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
+from planner.bind.groupings import bound_by_groupings
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Derivation, RowCap, SqlType, Table, Value
+from planner.catalog.model import Column, Derivation, Grouping, RowCap, SqlType, Table, Value
 from planner.functionals.row_range import row_range
 from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within
@@ -126,6 +127,18 @@ def tables(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS)) 
         row_cap=cap,
         refresh="static",
         seed=draw(st.sampled_from(["visits", "an'other"])),
+        groupings=tuple(draw(st.lists(groupings(), max_size=2))) if unit else (),
+    )
+
+
+def groupings() -> st.SearchStrategy[Grouping]:
+    """What an owner may declare of the groups of some keys: little, so that much is cut."""
+    return st.builds(
+        Grouping,
+        keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True).map(tuple),
+        groups=st.one_of(st.none(), st.integers(1, 3)),
+        rows=st.one_of(st.none(), st.integers(1, 3)),
+        per_unit=st.sampled_from([(), (("age", (Decimal(0), Decimal(60))),)]),
     )
 
 
@@ -319,6 +332,7 @@ KEYS = ("ward", "level", "born", "flag", "month", "hour_of", "dow", "doy", "quar
 def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS), different: bool = True) -> Question:
     table = draw(tables(units=units))
     names = draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True))
+    table = bound_by_groupings(table, [table.column(name) for name in names])
     keys = []
     for name in names:
         domain = table.column(name).domain

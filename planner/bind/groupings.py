@@ -1,0 +1,145 @@
+"""What one unit may contribute to the groups of a question, from what the owner declares for sets of keys.
+
+    max_groups_per_unit = 4                       # the default
+    groupings = { week = { max_groups = 53 }, "store, week" = { max_groups = 60 } }
+
+What is declared for some keys bounds others, since of two sets of keys one may determine the other:
+
+- groups: a unit is in no more groups of coarser keys than of finer ones, and in no more of several keys together than
+  the product of those of each. The least such product holds;
+- rows and totals of one group: a unit has no more of them in a group of finer keys than in one of coarser keys, and in
+  one of coarser keys no more than as many times that of the finer ones as it is in their groups. Totals of values of
+  both signs are the exception: parts of a small total may be large.
+
+Keys of which this says nothing have the table's own bounds, or what is declared for coarser keys (rows and totals: for
+finer ones) where that is more.
+
+Guarantee: whatever the bounds are, they are kept by the scan, on any data; they are a function of the policy and the
+question's keys alone, never of its conditions. So none of them need be true for the loss to be what is charged.
+
+References: docs/proofs/joint_loss.md.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from planner.catalog.derived_columns import follows_by_calendar
+from planner.catalog.model import Column, Derivation, Grouping, Lookup, RowCap, Table
+from planner.scope.functional_dependencies import by_key
+
+
+def bound_by_groupings(table: Table, keys: Sequence[Column]) -> Table:
+    """The table with the bounds for a question by these keys, and no groupings."""
+    if not table.groupings:
+        return table
+    declared = _Declared.of(table, keys)
+    cap = table.row_cap
+    return replace(
+        table,
+        columns=tuple(declared.bound_totals(column) for column in table.columns),
+        groups_per_unit=declared.groups(table.groups_per_unit),
+        rows_per_unit=None if table.rows_per_unit is None else declared.rows(table.rows_per_unit),
+        row_cap=None if cap is None else RowCap(rows=declared.rows(cap.rows), unique=cap.unique),
+        groupings=(),
+    )
+
+
+def determines(base: Column, column: Column, table: Table) -> bool:
+    """Whether rows with the same value of `base` have the same value of `column`, by the calendar or pinned tables."""
+    if column.name == base.name:
+        return True
+    match column.derivation:
+        case Lookup(column=first):
+            stored = next((one for one in table.columns if one.name == first), None)
+            through = stored is not None and determines(base, stored, table)
+            return through or by_key(column, base, ()) is not None
+        case Derivation() as derived:
+            return derived == base.derivation or follows_by_calendar(derived, base)
+        case None:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """The groupings of a table beside the open keys of a question, which a unit may have several values of.
+
+    `covered` are, by grouping, the places of the open keys that it determines; `coarser` says of each whether the open
+    keys determine it.
+    """
+
+    groupings: tuple[Grouping, ...]
+    covered: tuple[frozenset[int], ...]
+    coarser: tuple[bool, ...]
+    open: int
+
+    @staticmethod
+    def of(table: Table, keys: Sequence[Column]) -> "_Declared":
+        """What is declared, as it concerns these keys."""
+        open_ = [key for key in keys if not table.determines(key)]
+        named = [[table.column(name) for name in grouping.keys] for grouping in table.groupings]
+        return _Declared(
+            groupings=table.groupings,
+            covered=tuple(
+                frozenset(i for i, key in enumerate(open_) if any(determines(base, key, table) for base in columns))
+                for columns in named
+            ),
+            coarser=tuple(
+                all(table.determines(one) or any(determines(key, one, table) for key in open_) for one in columns)
+                for columns in named
+            ),
+            open=len(open_),
+        )
+
+    def groups(self, default: int) -> int:
+        """In how many groups a unit counts: the least product that covers all open keys, else the default."""
+        if not self.open:
+            return default
+        least = {frozenset[int](): 1}
+        for grouping, covered in zip(self.groupings, self.covered, strict=True):
+            if grouping.groups is not None and covered:
+                for others, product in list(least.items()):
+                    both = others | covered
+                    least[both] = min(product * grouping.groups, least.get(both, product * grouping.groups))
+        found = least.get(frozenset(range(self.open)))
+        return max(default, *self._coarser_groups(), 1) if found is None else found
+
+    def _coarser_groups(self) -> Iterator[int]:
+        for grouping, coarser in zip(self.groupings, self.coarser, strict=True):
+            if coarser and grouping.groups is not None:
+                yield grouping.groups
+
+    def rows(self, default: int) -> int:
+        """How many rows of a unit count in one group."""
+        found = [(grouping.rows, times) for grouping, times in self._of_one_group() if grouping.rows is not None]
+        known = [rows * times for rows, times in found if times is not None]
+        return min(known) if known else max(default, *(rows for rows, _ in found), 1)
+
+    def bound_totals(self, column: Column) -> Column:
+        """A measure with the range of a unit's total in one group."""
+        if column.per_unit is None or column.bounds is None:
+            return column
+        mixed = column.bounds[0] < 0 < column.bounds[1]
+        found = [
+            (range_, times)
+            for grouping, times in self._of_one_group(mixed=mixed)
+            if (range_ := dict(grouping.per_unit).get(column.name)) is not None
+        ]
+        known = [(low * times, high * times) for (low, high), times in found if times is not None]
+        if known:
+            return replace(column, per_unit=(max(low for low, _ in known), min(high for _, high in known)))
+        lows, highs = zip(column.per_unit, *(range_ for range_, _ in found), strict=True)
+        return replace(column, per_unit=(min(lows), max(highs)))
+
+    def _of_one_group(self, *, mixed: bool = False) -> Iterator[tuple[Grouping, int | None]]:
+        """The groupings that bound rows or totals of one group, each with how often its bound may stand there; None
+        for finer keys of whose groups nobody says how many a unit is in.
+
+        Parameters:
+            mixed: totals of values of both signs, which coarser keys do not bound.
+        """
+        for grouping, covered, coarser in zip(self.groupings, self.covered, self.coarser, strict=True):
+            finer = len(covered) == self.open
+            if coarser and (finer or not mixed):
+                yield grouping, 1
+            elif finer:
+                yield grouping, grouping.groups

@@ -1,0 +1,75 @@
+"""Bounds for the groups of certain keys: that they name keys and measures, and bound what the table bounds."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from planner.catalog.fault import Fault, Faults, nearest
+from planner.policy.rules.columns import find_range_faults
+from planner.policy.sections import GroupingSection, TableSection, keys_of
+
+
+def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
+    """What contradicts or has no meaning in the groupings of a table whose units have several rows."""
+    keys = [name for name, column in table.columns.items() if column.key is not None]
+    seen: dict[frozenset[str], str] = {}
+    for named, grouping in table.groupings.items():
+        here, columns = (*place, named), keys_of(named)
+        unknown = next((column for column in columns if column not in keys), None)
+        if unknown is not None:
+            hint = 'Name columns with a key, such as "ward" or "ward, day". ' + nearest(unknown, keys)
+            yield here, Fault("KH005", f'names "{unknown}", which is not a key of the table', hint=hint)
+        elif len(set(columns)) < len(columns):
+            yield here, Fault("KH005", "names a key twice", hint="Name each key once.")
+        elif (other := seen.setdefault(frozenset(columns), named)) != named:
+            yield here, Fault("KH005", f'names the same keys as "{other}"', hint="Keep one of them.")
+        elif not grouping.model_fields_set:
+            hint = "Add max_groups = 53, rows = 20 or per_unit = { cost = [0, 500] }, or remove it."
+            yield here, Fault("KH005", "bounds nothing", hint=hint)
+        else:
+            yield from _find_bound_faults(here, grouping, table)
+
+
+def _find_bound_faults(place: tuple[str, ...], grouping: GroupingSection, table: TableSection) -> Faults:
+    """What one grouping says of rows and totals, also for coarser keys: as often as a unit is in its groups."""
+    times = grouping.max_groups or 1
+    for column in table.columns.values():
+        if grouping.rows is not None and column.bounds is not None and column.bounds[0] < column.bounds[1]:
+            yield from find_range_faults(
+                (*place, "rows"), column.bounds, column.grid or Decimal(1), grouping.rows * times
+            )
+    for name, ends in grouping.per_unit.items():
+        measure, here = table.columns.get(name), (*place, "per_unit", name)
+        if measure is None or measure.bounds is None:
+            known = [known for known, column in table.columns.items() if column.bounds is not None]
+            yield here, Fault("KH004", "is not a measure of the table", hint="Name one. " + nearest(name, known))
+        elif table.max_rows_per_group is not None:
+            hint = "Remove it: the table chooses rows, and clips no totals."
+            yield here, Fault("KH004", "has no meaning here", hint=hint)
+        elif not ends[0] <= 0 <= ends[1]:
+            hint = "Include 0, the total of a unit that is absent, such as [0, 8000]."
+            yield here, Fault("KH004", "does not contain 0", hint=hint)
+        else:
+            grid = measure.grid or Decimal(1)
+            yield from find_range_faults(here, ends, grid, 1)
+            yield from find_range_faults(here, (ends[0] * times, ends[1] * times), grid, 1)
+
+
+def describe_grouping_doubts(tables: Mapping[str, TableSection]) -> Iterator[str]:
+    """Bounds that another grouping of the same table makes impossible to reach."""
+    for table, section in tables.items():
+        for named, grouping in section.groupings.items():
+            for other, finer in section.groupings.items():
+                if not set(keys_of(named)) < set(keys_of(other)):
+                    continue
+                if grouping.max_groups is not None and (finer.max_groups or grouping.max_groups) < grouping.max_groups:
+                    yield (
+                        f'tables.{table}.groupings says that a unit is in {grouping.max_groups} groups by "{named}", '
+                        f'and in no more than {finer.max_groups} by "{other}", which are finer: the smaller number '
+                        "holds for both."
+                    )
+                if grouping.rows is not None and (finer.rows or grouping.rows) > grouping.rows:
+                    yield (
+                        f'tables.{table}.groupings says that a unit has {finer.rows} rows in a group by "{other}", and '
+                        f'no more than {grouping.rows} in one by "{named}", which holds several of these: the smaller '
+                        "number holds for both."
+                    )
