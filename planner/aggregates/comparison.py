@@ -78,7 +78,8 @@ class Comparison(_HavingTree):
 
     `left` is the left side as an analyst would write it, `text` the whole comparison. `threshold` is what a percentage
     is one of. With `own` every group has a threshold of its own instead, until these are set. A mean or ratio is S
-    divided by a sum that is at least `per_row` for each row that counts for it (None: no division), less `origin`.
+    divided by a sum that is at least `per_row` for each row that counts for it (None: no division), less `origin`;
+    `over` are these rows, where they are those of one column or condition.
     `values` are the rows without which SQL says NULL. `position` is 1-based in the question's text. `allowed` is the
     tolerance in the unit of S where it is settled already, `part_of` what the analyst wrote where this is a part of it.
     """
@@ -100,6 +101,7 @@ class Comparison(_HavingTree):
     own: KeyNumbers | None = None
     allowed: Fraction | None = None
     part_of: str = ""
+    over: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,7 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         slack=Slack.THRESHOLD,
         position=at,
         own=own,
+        over=replace(per[0], coefficient=Fraction(1), power=0) if len(per) == 1 else None,
     )
 
 

@@ -245,6 +245,7 @@ def _percentile(picked: _Picked, share: Fraction, operator: str, constant: Const
         values=(picked.values,),
         slack=Slack.ROWS,
         position=position(picked.call),
+        over=Part(Fraction(1), picked.column, picked.condition, 0),
     )
 
 

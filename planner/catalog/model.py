@@ -77,7 +77,7 @@ class Column:
     `determined`: its privacy unit determines it, where SQL has it stored and no longer says how it is derived.
     `max_length`: of a text, how many of its characters conditions and counts of different values see.
     `stored`: of a stored column, its type as the source called it when the catalog was made; what is read is held
-    against it.
+    against it. `required`: the source's schema lets no row be NULL in it.
     """
 
     name: str
@@ -95,6 +95,7 @@ class Column:
     determined: bool = False
     max_length: int | None = None
     stored: str | None = None
+    required: bool = False
 
     @property
     def longest_text(self) -> int:

@@ -104,6 +104,7 @@ def _literal_json(plan: Plan, one: Named) -> dict[str, Any]:
         "may_err_between": [float(one.lower), float(one.upper)],
         "may_err_in": one.counted or None,
         "rows": one.rows,
+        "rows_by": one.guard or None,
     }
 
 

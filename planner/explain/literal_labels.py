@@ -20,8 +20,9 @@ class Named:
     """One literal of a plan's minimal formula: its letter, its words, and the band in which it may err.
 
     `lower` and `upper` are in the analyst's unit; for an average, that of a group of `rows` rows. `counted` is that of
-    the atom: what they count where that is not the analyst's unit. With `own` every group has a threshold of its own,
-    and the band is that of the least.
+    the atom: what they count where that is not the analyst's unit, and `guard` the count that says for groups of how
+    many rows its tolerance is meant, "" where `keyhole.min_rows` does. With `own` every group has a threshold of its
+    own, and the band is that of the least.
     """
 
     letter: str
@@ -31,6 +32,7 @@ class Named:
     upper: Decimal
     rows: int
     counted: str = ""
+    guard: str = ""
     own: bool = False
 
     @property
@@ -162,6 +164,7 @@ def _name_literal(question: Question, cut: Cut, *, letter: str) -> Named:
         upper=upper,
         rows=functional.rows,
         counted=counted,
+        guard=atom.guard if atom else "",
         own=functional.offsets is not None,
     )
 

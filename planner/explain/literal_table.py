@@ -52,6 +52,7 @@ def formula_lines(plan: Plan) -> Iterator[str]:
         yield "  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     if len(listed) < len(named):
         yield f"  ... {len(named) - len(listed)} more literals: {_MORE}"
+    yield from _guard_lines(listed)
     if typed != formula:
         yield f"  As typed: {_shorten_formula(typed)}"
     without = idle(plan, named)
@@ -59,6 +60,19 @@ def formula_lines(plan: Plan) -> Iterator[str]:
         yield f"  {letter}  {text}   does not matter, costs nothing"
     if len(without) > MOST_SETS:
         yield f"  ... {len(without) - MOST_SETS} more literals that do not matter: {_MORE}"
+
+
+def _guard_lines(listed: tuple[Named, ...]) -> Iterator[str]:
+    """Which counts say for groups of how many rows the tolerances of means are meant."""
+    guarded: dict[tuple[str, int], list[str]] = {}
+    for one in listed:
+        if one.guard:
+            guarded.setdefault((one.guard, one.rows), []).append(one.letter)
+    for (guard, rows), meant in guarded.items():
+        yield (
+            f"  {', '.join(meant)}: at least {rows} rows, as a group with fewer fails {guard} even with its tolerance "
+            "(keyhole.min_rows would set another number)"
+        )
 
 
 def _shorten_formula(formula: str) -> str:

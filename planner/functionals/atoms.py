@@ -1,6 +1,6 @@
 """A formula of comparisons to functionals, atoms and integer literals with their tolerances."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import floor
@@ -12,6 +12,7 @@ from planner.catalog.model import Table
 from planner.catalog.tolerance import Amount, Step, Tolerances, allowed_steps, tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import functional, grid, literals
+from planner.functionals.group_sizes import GroupSize, group_sizes, mean_of
 from planner.functionals.guard_remedy import Remedy, remedy
 from planner.functionals.guards import (
     Absence,
@@ -58,6 +59,7 @@ class _Collected:
     where: Condition
     accuracy: Accuracy
     tolerances: Tolerances
+    sizes: Mapping[object, GroupSize] = field(default_factory=dict)
     functionals: dict[tuple[object, ...], Functional] = field(default_factory=dict)
     comparisons: dict[str, tuple[Comparison, int, Fraction, Formula]] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
@@ -65,6 +67,21 @@ class _Collected:
     def warn(self, text: str) -> None:
         """Say it once."""
         self.warnings[text] = None
+
+    def measure_groups(self, formula: Having) -> None:
+        """Find out for how large groups the tolerances of means are meant, unless the analyst said it."""
+        if not self.accuracy.min_rows_set:
+            self.sizes = group_sizes(formula, table=self.table, where=self.where, tolerances=self.tolerances)
+
+    def rows_of(self, leaf: Comparison | Spread) -> int:
+        """The group size for which the tolerance of a mean is meant."""
+        size = self.sizes.get(mean_of(leaf))
+        return self.accuracy.min_rows if size is None else max(size.rows, self.accuracy.min_rows)
+
+    def guard_of(self, leaf: Comparison) -> str:
+        """The count that says so, as typed; "" where the setting does."""
+        size = self.sizes.get(mean_of(leaf))
+        return size.guard if size is not None and size.rows > self.accuracy.min_rows else ""
 
 
 def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy) -> Atoms:
@@ -75,7 +92,9 @@ def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy
     Raises KH203-KH206, KH208, KH211, KH304, KH402.
     """
     collected = _Collected(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
-    formula = around_centres(formula, table=table, accuracy=accuracy, warn=collected.warn)
+    collected.measure_groups(formula)
+    formula = around_centres(formula, table=table, accuracy=accuracy, warn=collected.warn, rows_of=collected.rows_of)
+    collected.measure_groups(formula)
     if sum(1 for _ in formula.leaves()) > MOST_LITERALS:
         raise _too_long()
     guarded = _read_guarded(formula, collected)
@@ -145,7 +164,7 @@ def _read_guarded(formula: Having, collected: _Collected) -> GuardedFormula:
 
 def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
     made, size = functional(
-        comparison, table=collected.table, min_rows=collected.accuracy.min_rows, where=collected.where
+        comparison, table=collected.table, min_rows=collected.rows_of(comparison), where=collected.where
     )
     at = comparison.at / size
     if comparison.own is not None:
@@ -302,6 +321,7 @@ def _atom(
         upper=decimal(threshold + beyond * step),
         literals=tuple((cut.cut, cut.above) for cut in cuts(formula)),
         counted=_COUNTED[comparison.slack],
+        guard=collected.guard_of(comparison),
     )
 
 

@@ -206,7 +206,7 @@ def _find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional],
                 found = frozenset(
                     (index, least)
                     for index, least in available.counts
-                    if least == absence.values.least and _implies(functionals[index].terms[0], absence.values)
+                    if least == absence.values.least and implies(functionals[index].terms[0], absence.values)
                 )
                 if not found:
                     raise _refusal_of_unguarded(formula, absence.values)
@@ -270,7 +270,7 @@ def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Cou
     )
 
 
-def _implies(counted: Term, values: Values) -> bool:
+def implies(counted: Term, values: Values) -> bool:
     """Whether as many rows that a term counts mean that as many of the values exist."""
     known = counted.condition
     if counted.column is not None:
@@ -296,7 +296,7 @@ def _refusal_of_unguarded(formula: Guarded, values: Values) -> KeyholeError:
 def guard_hint(formula: Guarded, values: Values) -> str:
     """What to add so that the values exist where the formula holds."""
     column = read_alone(values)
-    alone = column if column and _implies(Term(1, column, ALWAYS, 0), values) else None
+    alone = column if column and implies(Term(1, column, ALWAYS, 0), values) else None
     return (formula.remedy or Remedy()).hint(values, alone=alone)
 
 

@@ -43,11 +43,18 @@ _ABOVE = (">", ">=")
 
 
 def around_centres(
-    formula: Having, *, table: Table, accuracy: Accuracy, warn: Callable[[str], None], outside: bool = False
+    formula: Having,
+    *,
+    table: Table,
+    accuracy: Accuracy,
+    warn: Callable[[str], None],
+    rows_of: Callable[[Spread], int],
+    outside: bool = False,
 ) -> Having:
     """The formula with comparisons of means of squares in the place of every variance.
 
     Parameters:
+        rows_of: for groups of at least how many values the tolerance of a variance is meant.
         outside: whether the formula's complement is what counts, for which the centres must err on the other side.
 
     Raises:
@@ -55,12 +62,17 @@ def around_centres(
     """
     match formula:
         case Spread():
-            return _SettledSpread.of(formula, table, accuracy).make_test(outside=outside, warn=warn)
+            settled = _SettledSpread.of(formula, table, replace(accuracy, min_rows=rows_of(formula)))
+            return settled.make_test(outside=outside, warn=warn)
         case Outside(inner):
-            return Outside(around_centres(inner, table=table, accuracy=accuracy, warn=warn, outside=not outside))
+            made = around_centres(
+                inner, table=table, accuracy=accuracy, warn=warn, rows_of=rows_of, outside=not outside
+            )
+            return Outside(made)
         case Every(children) | Some(children):
             parts = tuple(
-                around_centres(child, table=table, accuracy=accuracy, warn=warn, outside=outside) for child in children
+                around_centres(child, table=table, accuracy=accuracy, warn=warn, rows_of=rows_of, outside=outside)
+                for child in children
             )
             return Every(parts) if isinstance(formula, Every) else Some(parts)
         case _:
@@ -271,6 +283,7 @@ class _SettledSpread:
             position=spread.position,
             allowed=centres.left * size**2,
             part_of=spread.text,
+            over=Part(Fraction(1), spread.column, spread.condition, 0),
         )
 
     def _describe(self, operator: str, slack: Fraction, centres: _Centres) -> str:

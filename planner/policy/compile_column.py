@@ -63,6 +63,7 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
         comment=column.comment,
         max_length=_max_length(policy, place, column, kind, declared, longest),
         stored=next((known.declared for known in source if known.name == name), None),
+        required=any(known.name == name and not known.nullable for known in source),
     )
 
 

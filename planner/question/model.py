@@ -91,7 +91,8 @@ class Atom:
 
     `text` is what was written; `lower`, `upper` is the band in which errors are allowed, in the analyst's unit or,
     where `counted` says so, in rows beyond the threshold ("rows") or percent of a group's rows ("% of rows").
-    `literals` are the cuts on the functional that it became, each with whether it lies above.
+    `literals` are the cuts on the functional that it became, each with whether it lies above. Where a count beside a
+    mean says for groups of how many rows its tolerance is meant, `guard` is that count as typed.
     """
 
     label: str  # "A", "B", ...
@@ -101,12 +102,15 @@ class Atom:
     upper: Decimal
     literals: tuple[tuple[int, bool], ...]
     counted: str = ""
+    guard: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
     """The contract asked for: rates per key, tolerance text as set, group size for AVG, mechanism by name.
 
+    `min_rows` is the group size at least: counts beside a mean may say that its groups are larger, unless the analyst
+    set it (`min_rows_set`).
     `most_positives` is the limit of a sparse vector, `public_knowledge` the text for MiM; other mechanisms have none.
     `reuse` says whether noise may be shared with other questions; without, the cheapest noise for this one is chosen.
     `allowed` are the mechanisms that hints may name: no part of what is asked.
@@ -121,6 +125,7 @@ class Accuracy:
     public_knowledge: str = ""
     reuse: bool = True
     allowed: tuple[str, ...] = BOUNDED
+    min_rows_set: bool = False
 
     @property
     def other_mechanism(self) -> str | None:

@@ -228,6 +228,7 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
         ),
         reuse=reuse(values),
         allowed=defaults.mechanisms,
+        min_rows_set=bool(values.get("keyhole.min_rows")),
     )
 
 

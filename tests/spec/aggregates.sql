@@ -158,7 +158,7 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65 AND count(*) >= 100
 --> KH206 avg(age)
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65 AND count(age) >= 100
---> [ward 3] (f0 > -1 ~325 and f1 > 99 ~10); avg(age) - 65 1x-65 delta 65; count(age) delta 1
+--> [ward 3] (f0 > -1 ~585 and f1 > 99 ~10); avg(age) - 65 1x-65 delta 65; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) < 65
 --> [ward 3] f0 <= -1 ~325; avg(age) - 65 1x-65 delta 65
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) BETWEEN 30 AND 40 AND count(age) > 20

@@ -1,0 +1,187 @@
+"""The size of group for which a mean's tolerance is meant, where a count beside the mean says that groups are larger.
+
+"Within t units for groups of at least m rows" makes a tolerance of `t * m` for the sum that is tested, so a question is
+the cheaper the larger m is. In `count(x) >= 500 AND avg(x) > 20` a group with fewer rows than the count lets pass even
+with its tolerance, 450 at 10 %, fails whatever its mean is: m is 450 there, and nothing is given up.
+
+Guarantee: with each mean's tolerance meant for groups of `rows` rows, a group that passes the minimal formula with all
+its sums relaxed passes it with means within t of their thresholds, however few rows it has. So a group that fails even
+with the tolerances in the analyst's own units is returned at most `fpr` of the time.
+Proof: docs/proofs/group_sizes.md.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor
+from typing import TypeAlias
+
+from planner.aggregates.aggregate import sum_meaning
+from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some, Spread
+from planner.aggregates.row_expression import Part, Values
+from planner.catalog.model import SqlType, Table
+from planner.catalog.tolerance import Tolerances
+from planner.functionals.guards import implies
+from planner.question.condition import Condition, all_of
+from planner.question.model import Measure, Term
+
+Leaf: TypeAlias = Comparison | Spread
+_Counted: TypeAlias = tuple[object, ...]
+_UPWARD = (">", ">=")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSize:
+    """That a mean's tolerance is meant for groups of at least `rows` rows, as `guard` says, as it was typed."""
+
+    rows: int
+    guard: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Floor:
+    """A count of rows that is reached, and how many rows there are at least where its relaxed literal holds."""
+
+    part: Part
+    counted: _Counted
+    rows: int
+    text: str
+
+
+def group_sizes(
+    formula: Having, *, table: Table, where: Condition, tolerances: Tolerances
+) -> Mapping[object, GroupSize]:
+    """By `mean_of` each mean, ratio, percentile and variance that counts guard wherever it stands: for how many rows.
+
+    Parameters:
+        formula: as typed, in negation normal form.
+        table: whose rows are counted.
+        where: what all rows satisfy.
+        tolerances: in force, which relax the counts.
+    """
+    counts = _Counts.of(formula, tolerances)
+    found: dict[object, GroupSize | None] = {}
+    for leaf, floors in _with_floors(formula, counts, ()):
+        mean = mean_of(leaf)
+        if mean is None:
+            continue
+        sizes = [GroupSize(one.rows, one.text) for one in floors if _covers(one.part, _divisor(leaf), table, where)]
+        size = max(sizes, key=lambda one: one.rows, default=None)
+        before = found.get(mean, size)
+        found[mean] = None if size is None or before is None else min(size, before, key=lambda one: one.rows)
+    return {mean: size for mean, size in found.items() if size is not None}
+
+
+def mean_of(leaf: Leaf) -> object | None:
+    """What a comparison of a mean, ratio, percentile or variance is the same as, whatever its direction; None for
+    others, whose tolerance does not depend on a group's size."""
+    if isinstance(leaf, Spread):
+        return leaf.left, leaf.threshold
+    return sum_meaning(leaf.parts) if leaf.per_row is not None else None
+
+
+def _divisor(leaf: Leaf) -> Part | None:
+    return Part(Fraction(1), leaf.column, leaf.condition, 0) if isinstance(leaf, Spread) else leaf.over
+
+
+def _covers(counted: Part, divisor: Part | None, table: Table, where: Condition) -> bool:
+    """Whether as many rows as are counted are there for the mean."""
+    if divisor is None:
+        return False
+    wanted, known = divisor.column, counted.column
+    if wanted is not None and wanted.sql_type is SqlType.DOUBLE and wanted != known:
+        return False  # a row may hold NaN, which is counted elsewhere and adds nothing here
+    always = wanted is None or (wanted.required and not table.members)
+    values = Values(None if always or wanted is None else wanted.name, divisor.condition)
+    return implies(Term(1, None if known is None else known.name, all_of((where, counted.condition)), 0), values)
+
+
+@dataclass(slots=True)
+class _Counts:
+    """Every literal of a formula on a plain count: the relaxed number of rows by threshold, and where it is bounded
+    from above as well."""
+
+    reached: dict[_Counted, dict[int, int]] = field(default_factory=dict)
+    both_ways: set[_Counted] = field(default_factory=set)
+
+    @staticmethod
+    def of(formula: Having, tolerances: Tolerances) -> "_Counts":
+        made = _Counts()
+        made._read(formula, tolerances, outside=False)
+        return made
+
+    def _read(self, formula: Having, tolerances: Tolerances, *, outside: bool) -> None:
+        match formula:
+            case Outside(inner):
+                self._read(inner, tolerances, outside=True)
+            case Every(children) | Some(children):
+                for child in children:
+                    self._read(child, tolerances, outside=outside)
+            case Comparison() if (counted := _plain_count(formula)) is not None:
+                if outside or formula.operator not in _UPWARD:
+                    self.both_ways.add(counted)
+                known, slack = self.reached.setdefault(counted, {}), _slack(formula, tolerances)
+                for least in (ceil(formula.at), floor(formula.at) + 1):  # either may come of it, also by a complement
+                    known[least] = min(known.get(least, least), least - slack)
+            case _:
+                pass
+
+    def floor(self, leaf: Leaf, *, throughout: bool) -> _Floor | None:
+        """What a comparison says of a count that can be relied on; `throughout`: the whole formula implies it."""
+        counted = _plain_count(leaf)
+        if counted is None or not isinstance(leaf, Comparison) or leaf.operator not in _UPWARD:
+            return None
+        if counted in self.both_ways and not throughout:
+            return None
+        least = ceil(leaf.at) if leaf.operator == ">=" else floor(leaf.at) + 1
+        rows = min(relaxed for number, relaxed in self.reached[counted].items() if number >= least)
+        return _Floor(leaf.parts[0], counted, rows, leaf.text)
+
+
+def _plain_count(leaf: Leaf) -> _Counted | None:
+    """What makes two plain counts of rows, units or values the same; None for everything else."""
+    if isinstance(leaf, Spread) or leaf.own is not None or leaf.per_row is not None:
+        return None
+    if len(leaf.parts) != 1 or leaf.parts[0].power or leaf.parts[0].coefficient != 1:
+        return None
+    alone = leaf.measure if leaf.measure in (Measure.UNITS, Measure.VALUES) else Measure.ROWS
+    return (alone, *sum_meaning(leaf.parts))
+
+
+def _slack(comparison: Comparison, tolerances: Tolerances) -> int:
+    """The tolerance of a count; guards may have less, never more."""
+    if comparison.allowed is not None:
+        return floor(comparison.allowed)
+    amount = tolerances.amount(comparison.names)
+    if amount is None:
+        return 0  # such a question is refused
+    number = Fraction(amount.number)
+    return floor(abs(comparison.threshold) * number / 100 if amount.percent else number)
+
+
+def _with_floors(
+    formula: Having, counts: _Counts, above: tuple[_Floor, ...], *, throughout: bool = True
+) -> Iterator[tuple[Leaf, tuple[_Floor, ...]]]:
+    """Every comparison with the counts that are joined to it by AND."""
+    match formula:
+        case Every(children):
+            beside = tuple(_floors(children, counts, throughout=throughout))
+            for child in children:
+                yield from _with_floors(child, counts, (*above, *beside), throughout=throughout)
+        case Some(children):
+            for child in children:
+                yield from _with_floors(child, counts, above, throughout=False)
+        case Outside(inner):
+            for leaf in inner.leaves():
+                yield leaf, ()
+        case _:
+            assert isinstance(formula, Comparison | Spread)
+            yield formula, above
+
+
+def _floors(children: tuple[Having, ...], counts: _Counts, *, throughout: bool) -> Iterator[_Floor]:
+    for child in children:
+        if isinstance(child, Every):
+            yield from _floors(child.children, counts, throughout=throughout)
+        elif isinstance(child, Comparison) and (found := counts.floor(child, throughout=throughout)) is not None:
+            yield found
