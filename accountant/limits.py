@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from accountant.errors import BalanceScope
 from accountant.model import Amounts, Charge
 
 
@@ -45,12 +46,25 @@ class BalanceRoom:
 
 
 @dataclass(frozen=True, slots=True)
+class BalanceLeft:
+    """What is left of one balance, of the key that has least left where it is kept per key, and the cap in force."""
+
+    scope: BalanceScope
+    left_nano: int
+    cap_nano: int
+
+
+@dataclass(frozen=True, slots=True)
 class Headroom:
-    """What the balances still admit: of the analyst's own amounts and the cap per question, and of the shared ones."""
+    """What the balances still admit: of the analyst's own amounts and the cap per question, and of the shared ones.
+
+    `balances` has each balance with a cap by itself; the cap per question is none, as nothing is ever spent of it.
+    """
 
     own: BalanceRoom
     shared: BalanceRoom
     apart: bool
+    balances: tuple[BalanceLeft, ...]
 
     @property
     def plain(self) -> BalanceRoom:

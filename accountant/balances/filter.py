@@ -16,7 +16,7 @@ from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
 from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, too_many_cells
-from accountant.limits import BalanceRoom, Headroom, Limits
+from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
 from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, NanoArray
 
 
@@ -64,12 +64,29 @@ def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: 
         per_unit = [left for scope, left in least.items() if scope in scopes and scope in per_unit_scopes]
         return BalanceRoom(min([*per_key, MOST_NANO_PER_CHARGE]), min(per_unit, default=None))
 
-    return Headroom(own=room(_OWN_SCOPES), shared=room(_SHARED_SCOPES), apart=limits.apart)
+    caps = _caps_by_scope(in_force(limits, balances.grants.values(), table=charge.family.table, analyst=charge.analyst))
+    kept = tuple(
+        BalanceLeft(scope, left, cap)
+        for scope, left in least.items()
+        if scope is not BalanceScope.PER_QUERY and (cap := caps[scope]) is not None
+    )
+    return Headroom(own=room(_OWN_SCOPES), shared=room(_SHARED_SCOPES), apart=limits.apart, balances=kept)
 
 
 _UNIT_SCOPES = (BalanceScope.PER_UNIT, BalanceScope.ANALYST_PER_UNIT)
 _OWN_SCOPES = (BalanceScope.PER_QUERY, BalanceScope.ANALYST_PER_PREDICATE, BalanceScope.ANALYST_PER_UNIT)
 _SHARED_SCOPES = (BalanceScope.PER_PREDICATE, BalanceScope.PER_UNIT, BalanceScope.PER_TABLE)
+
+
+def _caps_by_scope(caps: Limits) -> dict[BalanceScope, int | None]:
+    return {
+        BalanceScope.PER_QUERY: caps.per_query_nano,
+        BalanceScope.PER_PREDICATE: caps.per_predicate_nano,
+        BalanceScope.PER_UNIT: caps.per_unit_nano,
+        BalanceScope.PER_TABLE: caps.per_table_nano,
+        BalanceScope.ANALYST_PER_PREDICATE: caps.analyst_per_predicate_nano,
+        BalanceScope.ANALYST_PER_UNIT: caps.analyst_per_unit_nano,
+    }
 
 
 def _amount_needed(scope: BalanceScope, charge: Charge, limits: Limits) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from planner.explain.payment import Payment
 from planner.question.plan import Plan
 
 
@@ -41,13 +42,32 @@ class SharedNoise:
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """That the question was answered on its data version before. `payment` is what reading that answer costs the
+    analyst's own caps, None where it is read for nothing; `fits` whether these admit it."""
+
+    payment: Payment | None
+    fits: bool = True
+
+    @property
+    def sentence(self) -> str:
+        """What asking would bring, for EXPLAIN."""
+        told = "an answer to this question is stored for this data version: asking tells it again"
+        if self.payment is None:
+            return f"{told} and costs nothing."
+        return f"{told} and costs the shared budget nothing, but counts towards your own caps: {self.payment.before()}"
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionBalance:
     """What the ledger says about a question before it is asked.
 
     `version` is the public data version. `epsilon` is the largest worst case per key that every balance still admits.
     `would_fit` are settings with which the question would pass where it does not: "keyhole.tolerance = '13%'".
     `noise` is there where earlier questions' noise would be read. `question` is the question's id in the ledger, and
-    `waiting` is there where the owner has to approve it first.
+    `waiting` is there where the owner has to approve it first. `payment` is what it costs on noise of its own, None
+    where it costs nothing. `stored`: an answer to it is stored, which asking tells again, whatever is left; its reader
+    pays `payment` then, of caps of the own.
     """
 
     version: str
@@ -56,8 +76,12 @@ class QuestionBalance:
     noise: SharedNoise | None = None
     question: str = ""
     waiting: Waiting | None = None
+    payment: Payment | None = None
+    stored: Stored | None = None
 
     def refuses(self, plan: Plan) -> bool:
         """Whether asking now would be refused for want of budget."""
+        if self.stored is not None:
+            return not self.stored.fits
         on_shared_noise = self.noise is not None and self.noise.fits
         return plan.worst_case_epsilon > self.epsilon and not on_shared_noise

@@ -80,6 +80,8 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
     if left is not None:
         document["data_version"] = left.version
         document["left"] = left.epsilon
+        document["cost"] = None if left.payment is None else left.payment.document(asked=False)
+        document["stored"] = None if left.stored is None else left.stored.sentence
         document["refused"] = left.refuses(plan)
         document["would_fit"] = list(left.would_fit)
         document["shared_noise"] = _noise_json(left.noise)

@@ -52,15 +52,7 @@ def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> 
     yield from formula_lines(plan)
     yield from cost_lines(plan)
     if left is not None:
-        refused = left.refuses(plan)
-        verdict = "   -> this question would be refused" if refused else ""
-        yield f"  Left for these groups: {at_least(left.epsilon)}{verdict}"
-        if left.noise is not None:
-            yield f"  Reuse: {shared_noise_sentence(left.noise)}"
-        if refused and left.would_fit:
-            yield f"  Would fit: {', or '.join(left.would_fit)}"
-        if left.waiting is not None:
-            yield from left.waiting.lines()
+        yield from _left_lines(plan, left)
     yield from noise_lines(plan)
     if rules:
         yield f"  Rewritten by: {', '.join(rules)}"
@@ -81,6 +73,24 @@ def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> 
             yield f"    ... {len(lines) - len(shown)} more lines: EXPLAIN (FORMAT JSON)"
     else:
         yield "  Nothing is sent to the source."
+
+
+def _left_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
+    """What the question would cost those who pay and what they have left, or that its answer is stored."""
+    refused = left.refuses(plan)
+    verdict = "   -> this question would be refused" if refused else ""
+    if left.stored is not None:
+        yield f"  Stored: {left.stored.sentence}{verdict}"
+    else:
+        if left.payment is not None:
+            yield f"  Cost: {left.payment.before()}"
+        yield f"  Left for these groups: {at_least(left.epsilon)}{verdict}"
+        if left.noise is not None:
+            yield f"  Reuse: {shared_noise_sentence(left.noise)}"
+    if refused and left.would_fit:
+        yield f"  Would fit: {', or '.join(left.would_fit)}"
+    if left.waiting is not None:
+        yield from left.waiting.lines()
 
 
 def _write_heading(plan: Plan, left: QuestionBalance | None) -> str:

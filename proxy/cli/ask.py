@@ -44,6 +44,8 @@ def query(
         print(*psql_table(answer.keys.columns, answer.keys.keys), sep="\n")
         print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
         print(f"\nGuarantee: {answer.document()['guarantee']['sentence']}")
+        if answer.payment is not None:
+            print(f"Cost: {answer.payment.after()}")
         if answer.noise is not None:
             print(answer.noise)
         for warning in answer.plan.warnings:

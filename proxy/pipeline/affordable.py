@@ -7,7 +7,7 @@ from accountant.limits import Headroom
 from accountant.model import NANO, PathState
 from mechanisms.protocol import Calibration
 from planner.catalog.model import Catalog
-from planner.explain.balances import QuestionBalance, SharedNoise
+from planner.explain.balances import QuestionBalance, SharedNoise, Stored
 from planner.plan.affordable_settings import OtherWay, no_other_way, smallest_fnr, smallest_tolerance
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
@@ -15,6 +15,7 @@ from planner.statements import settings
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, groups_that_add_up, worst_amounts
 from proxy.pipeline.messages import Asked
+from proxy.pipeline.payments import payment_of
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
@@ -23,6 +24,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     """What the balances still admit for this question, and settings with which it would pass if it does not now."""
     asked, plan = claim.asked, claim.plan
     room = _room(service, claim)
+    stored = _find_stored(service, claim)
     rooms: dict[tuple[PathState, ...], Headroom] = {}
     least = room.epsilon_nano
     if room.unit_epsilon_nano is not None:
@@ -55,6 +57,8 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
 
     noise = on_paths(plan.question, plan.calibration)
     fits = claim.charge.epsilon_nano <= least or (noise is not None and noise.fits)
+    if stored is not None:
+        fits = stored.fits
     return QuestionBalance(
         version=claim.version,
         epsilon=epsilon,
@@ -62,7 +66,26 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         if fits
         else (*_in_blocks(plan, epsilon), *cheaper(asked, service.catalog, epsilon=epsilon, otherwise=otherwise)),
         noise=noise,
+        payment=payment_of(plan, claim.charge, room.balances, most_nano=claim.limits.per_query_nano)
+        if plan.question.functionals
+        else None,
+        stored=stored,
     )
+
+
+def _find_stored(service: Service, claim: Claim) -> Stored | None:
+    """The answer that asking would tell again, if there is one. Raises KH502."""
+    name = claim.asked.analyst.name
+    try:
+        found = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)
+        if found is None or found.held:
+            return None if found is None else Stored(payment=None)
+        reading = found.charge_of_reading(name)
+        own = service.ledger.left_for(reading, claim.limits)
+    except LedgerError:
+        raise ledger_unavailable() from None
+    payment = payment_of(claim.plan, reading, own.balances, most_nano=claim.limits.per_query_nano)
+    return Stored(payment=payment, fits=own.admits(reading))
 
 
 def _room(service: Service, claim: Claim) -> Headroom:

@@ -175,8 +175,13 @@ class Answering:
                 notices.append(f"Listed are {domain_sentence(plan)}")
                 continue
             notices.append(f"Guarantee: {guarantee_sentence(answer.plan)}")
+            if answer.payment is not None:
+                notices.append(f"Cost: {answer.payment.after()}")
             if answer.reused:
-                notices.append(f"Released before (data version: {answer.version}): the same answer, nothing is spent.")
+                of = "" if answer.payment is None else " of the shared budget"
+                notices.append(
+                    f"Released before (data version: {answer.version}): the same answer, nothing is spent{of}."
+                )
             if answer.noise is not None:
                 notices.append(answer.noise)
             notices.extend(plan.warnings)

@@ -13,6 +13,7 @@ from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
 from accountant.model import NANO, Charge, Reservation, Spent, StoredAnswer
 from mechanisms.protocol import Outcome
 from planner.explain.guarantee import FIXED_BEFORE, shared_noise_sentence
+from planner.explain.payment import Payment
 from planner.question.plan import Plan
 from proxy.pipeline import affordable
 from proxy.pipeline import claim as charging
@@ -20,6 +21,7 @@ from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, spent_by
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.pipeline.noise_reuse import Memory, OnPaths, answer_from_known
+from proxy.pipeline.payments import payment_after
 from proxy.pipeline.refusals import approval_needed, mechanism_stopped, over_budget, reading_not_written
 from proxy.service.accounts import nano
 from proxy.service.refusals import ledger_unavailable
@@ -54,15 +56,19 @@ def stored_answer(service: Service, claim: Claim) -> Answer | None:
     name, longest = claim.asked.analyst.name, _longest(service)
     with _ledger(service, claim):
         stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name, once_within=longest)
-        if stored is not None and not stored.held:
+        reading = None if stored is None or stored.held else stored.charge_of_reading(name)
+        if stored is not None and reading is not None:
             service.ledger.charge_reader(
-                stored.charge_of_reading(name),
+                reading,
                 claim.limits,
                 answer=stored,
                 attempt=claim.asked.attempt,
                 once_within=longest,
             )
-    return None if stored is None else _from_store(claim.plan, stored, reused=True)
+    if stored is None:
+        return None
+    payment = None if reading is None else payment_after(service, claim.plan, reading, claim.limits)
+    return _from_store(claim.plan, stored, reused=True, payment=payment)
 
 
 def answer_again(service: Service, plan: Plan, asked: Asked, stored: StoredAnswer, *, reused: bool) -> Answer | None:
@@ -72,7 +78,7 @@ def answer_again(service: Service, plan: Plan, asked: Asked, stored: StoredAnswe
     return _from_store(plan, stored, reused=reused) if claim.charge.question == stored.charge.question else None
 
 
-def _from_store(plan: Plan, stored: StoredAnswer, *, reused: bool) -> Answer:
+def _from_store(plan: Plan, stored: StoredAnswer, *, reused: bool, payment: Payment | None = None) -> Answer:
     shares = stored.charge.continuing is not None or not stored.charge.shared
     return answer_of(
         _as_charged(plan, stored.charge),
@@ -81,6 +87,7 @@ def _from_store(plan: Plan, stored: StoredAnswer, *, reused: bool) -> Answer:
         reused=reused,
         noise=f"Its noise is also that of earlier questions; {FIXED_BEFORE}." if shares else None,
         stored=stored.reservation,
+        payment=payment,
     )
 
 
@@ -115,16 +122,31 @@ def _charge_reading(service: Service, on_paths: OnPaths, outcome: Outcome) -> An
         raise reading_not_written() from None
     noise = _capitalise(shared_noise_sentence(on_paths.noise(read=True)))
     as_charged = _as_charged(claim.plan, claim.charge)
-    return answer_of(as_charged, released, version=claim.version, reused=False, noise=noise, stored=reservation.id)
+    return answer_of(
+        as_charged,
+        released,
+        version=claim.version,
+        reused=False,
+        noise=noise,
+        stored=reservation.id,
+        payment=payment_after(service, claim.plan, claim.charge, claim.limits),
+    )
 
 
 def answer_of(
-    plan: Plan, released: KeySet | Denial, *, version: str, reused: bool, noise: str | None, stored: str
+    plan: Plan,
+    released: KeySet | Denial,
+    *,
+    version: str,
+    reused: bool,
+    noise: str | None,
+    stored: str,
+    payment: Payment | None,
 ) -> Answer:
     """The answer with what was released. Raises KH307 where the mechanism stopped without one."""
     if isinstance(released, Denial):
         raise mechanism_stopped(plan)
-    return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise, stored=stored)
+    return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise, stored=stored, payment=payment)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,15 +255,17 @@ def commit(service: Service, reservation: Reservation, result: RunResult) -> Non
     raise ledger_unavailable()
 
 
-def new_answer(paid: Paid, result: RunResult) -> Answer:
+def new_answer(service: Service, paid: Paid, result: RunResult) -> Answer:
     """The answer that was just committed. Raises KH307 where the mechanism stopped without one."""
+    claim = paid.claim
     return answer_of(
         paid.as_charged,
         result.released,
-        version=paid.claim.version,
+        version=claim.version,
         reused=False,
         noise=paid.noise,
         stored=paid.reservation.id,
+        payment=payment_after(service, claim.plan, claim.charge, claim.limits),
     )
 
 

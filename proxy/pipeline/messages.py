@@ -17,6 +17,7 @@ from planner.catalog.listed_values import list_texts
 from planner.catalog.model import Analyst, Catalog, Value
 from planner.errors import KeyholeError
 from planner.explain.guarantee import guarantee_json
+from planner.explain.payment import Payment
 from planner.extract.outer_query import Asking
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
@@ -151,7 +152,7 @@ class Answer:
 
     `reused`: it had been released before, and nothing was spent on the shared balances this time. `noise` says who
     shares its noise, if anybody does. `stored` is the reservation under which the ledger keeps the key set; None where
-    the question alone decides it.
+    the question alone decides it. `payment` is what it cost this time, None where nobody's balance counts it.
     """
 
     plan: Plan
@@ -160,6 +161,7 @@ class Answer:
     reused: bool
     noise: str | None = None
     stored: str | None = None
+    payment: Payment | None = None
 
     @staticmethod
     def constant(plan: Plan, *, version: str) -> "Answer":
@@ -167,10 +169,11 @@ class Answer:
         return Answer(plan=plan, keys=KeySet.constant(plan), version=version, reused=False)
 
     def head(self) -> dict[str, Any]:
-        """What is told beside the keys: what they promise, data version, whether it was a repetition, and who shares
-        its noise."""
+        """What is told beside the keys: what they promise, what they cost, data version, whether it was a repetition,
+        and who shares its noise."""
         return {
             "guarantee": guarantee_json(self.plan),
+            "cost": None if self.payment is None else self.payment.document(asked=True),
             "data_version": self.version,
             "reused": self.reused,
             "shared_noise": self.noise,

@@ -71,4 +71,4 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
                 result = ledger_verbs.RunResult.of(paid, outcome, memory)
         with service.stage(Stage.COMMIT):
             ledger_verbs.commit(service, paid.reservation, result)
-    return ledger_verbs.new_answer(paid, result)
+    return ledger_verbs.new_answer(service, paid, result)

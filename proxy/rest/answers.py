@@ -211,4 +211,6 @@ def _as_headers(head: Mapping[str, Any]) -> dict[str, str]:
         told["Next"] = head["next"]
     if "guarantee" in head:
         told |= {"Reused": json.dumps(head["reused"]), "Guarantee": json.dumps(head["guarantee"]["sentence"])}
+    if head.get("cost") is not None:
+        told["Cost"] = json.dumps(head["cost"]["sentence"])
     return told

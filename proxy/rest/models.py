@@ -110,6 +110,25 @@ class Guarantee(BaseModel):
     most_groups: Annotated[int | None, Field(description="the most keys that are returned; null: no limit")] = None
 
 
+class BalanceOut(BaseModel):
+    """What is left of one balance: the group's, of those asked about, that has least left, the unit's, the table's."""
+
+    of: Annotated[str, Field(description="group, unit or table")]
+    epsilon: float
+    cap: float
+
+
+class Cost(BaseModel):
+    """What the answer cost at most, and what is left for another one at that price."""
+
+    sentence: str
+    group_at_most: Annotated[float, Field(description="what one group lost at most")]
+    unit_at_most: Annotated[float | None, Field(description="what one privacy unit lost; null: a unit is one row")]
+    groups_of_one_unit: Annotated[int | None, Field(description="the groups whose losses one unit bears together")]
+    left: list[BalanceOut]
+    further_questions: Annotated[int | None, Field(description="so many more fit at least; null: it cost nothing")]
+
+
 class PageOut(BaseModel):
     """Some keys of a released key set."""
 
@@ -124,6 +143,7 @@ class AnswerOut(PageOut):
     """A released key set, or its first page."""
 
     guarantee: Guarantee
+    cost: Annotated[Cost | None, Field(description="null: it cost nothing this time")] = None
     reused: Annotated[bool, Field(description="released before: nothing was spent this time")]
     shared_noise: Annotated[str | None, Field(description="which earlier questions' noise it shares; null: none")]
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
-from accountant.limits import BalanceRoom, Headroom, Limits
+from accountant.errors import BalanceScope
+from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
 from accountant.model import MOST_NANO_PER_CHARGE, Amounts, Charge, PathState, Reservation, Spent
 from tests.accountant.balances.test_overlap import exact_loss
 from tests.accountant.examples import limits
@@ -77,16 +78,18 @@ class ModelLedger:
                 for name, item in self.paid.items()
                 if item.charge.shared and item.window == self.window
             ]
-        own_key = min(90, own_cap_nano - int(exact_loss(asked, own).max()))
-        own_unit = 400 - sum(spent.unit_epsilon_nano for _, spent in own)
-        if not asked.shared:
-            everybody = BalanceRoom(MOST_NANO_PER_CHARGE, None)
-        else:
-            key = 200 + sum(self.grants.values()) - int(exact_loss(asked, shared).max())
-            unit = 500 - sum(spent.unit_epsilon_nano for _, spent in shared)
-            table = 700 - sum(spent.most.table_nano for _, spent in shared)
-            everybody = BalanceRoom(min(key, table), None) if self.unit == "row" else BalanceRoom(key, min(unit, table))
-        return Headroom(BalanceRoom(own_key, None if self.unit == "row" else own_unit), everybody, self.caps.apart)
+        left = {
+            BalanceScope.ANALYST_PER_PREDICATE: (own_cap_nano - int(exact_loss(asked, own).max()), own_cap_nano),
+            BalanceScope.ANALYST_PER_UNIT: (400 - sum(spent.unit_epsilon_nano for _, spent in own), 400),
+        }
+        if asked.shared:
+            cap = 200 + sum(self.grants.values())
+            left[BalanceScope.PER_PREDICATE] = (cap - int(exact_loss(asked, shared).max()), cap)
+            left[BalanceScope.PER_UNIT] = (500 - sum(spent.unit_epsilon_nano for _, spent in shared), 500)
+            left[BalanceScope.PER_TABLE] = (700 - sum(spent.most.table_nano for _, spent in shared), 700)
+        if self.unit == "row":
+            left = {scope: amounts for scope, amounts in left.items() if not scope.endswith("per_unit")}
+        return _headroom(left, row=self.unit == "row", apart=self.caps.apart)
 
     def withdrawn_by(self, asked: Charge) -> set[str]:
         """The asker's own questions whose refunds count no longer once their paths are continued."""
@@ -204,3 +207,22 @@ class ModelLedger:
             self.gone.append(head.state)
         if head is not None and head.taken in self.open and head.origin is not None:
             self.withdrawn.add(head.origin)
+
+
+def _headroom(left: dict[BalanceScope, tuple[int, int]], *, row: bool, apart: bool) -> Headroom:
+    """What is left of each balance, by its scope, and its cap, put together; one question may cost 90."""
+    amounts = {scope: amount for scope, (amount, _) in left.items()}
+    table = amounts.get(BalanceScope.PER_TABLE)
+    key = amounts.get(BalanceScope.PER_PREDICATE, MOST_NANO_PER_CHARGE)
+    units = [amounts.get(BalanceScope.PER_UNIT), None if row else table]
+    return Headroom(
+        own=BalanceRoom(
+            min(90, amounts[BalanceScope.ANALYST_PER_PREDICATE]), amounts.get(BalanceScope.ANALYST_PER_UNIT)
+        ),
+        shared=BalanceRoom(
+            key if table is None or not row else min(key, table),
+            min((one for one in units if one is not None), default=None),
+        ),
+        apart=apart,
+        balances=tuple(BalanceLeft(scope, *left[scope]) for scope in BalanceScope if scope in left),
+    )

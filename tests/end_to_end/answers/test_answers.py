@@ -1,3 +1,4 @@
+import re
 from decimal import Decimal
 
 import psycopg
@@ -52,10 +53,27 @@ def test_an_answer_comes_with_its_guarantee(house: House) -> None:
         connection.execute("SET keyhole.reuse = off")
         heard = notices(connection)
         connection.execute(shop.BUSY.replace("1000", "1001"))
-    assert heard == [
+    guarantee, cost = heard
+    assert guarantee == (
         "NOTICE: Guarantee: a group that truly qualifies is missed at most 5 % of the time; one that fails even with"
         " 5 % slack is returned at most 10 % of the time; at most 0.08 epsilon."
-    ]
+    )
+    assert cost.startswith("NOTICE: Cost: at most 0.08 epsilon for a group; left 8")
+    assert cost.endswith(" more like this fit.")
+
+
+def test_an_answer_about_units_says_what_one_pays_and_has_left(house: House) -> None:
+    with house.connect() as connection:
+        heard = notices(connection)
+        connection.execute("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 417")
+        (cost,) = (one for one in heard if one.startswith("NOTICE: Cost: "))
+    told = re.fullmatch(
+        r"NOTICE: Cost: at most ([0-9.]+) epsilon for a group, ([0-9.]+) for one \(patient_id\) in 2 groups; "
+        r"left [0-9.]+ of 900 and [0-9.]+ of 900: at least [0-9,]+ more like this fit\.",
+        cost,
+    )
+    assert told is not None, cost
+    assert 2 * float(told[1]) >= float(told[2]) > 2 * (float(told[1]) - 0.01)
 
 
 def test_a_repeated_question_is_free_however_it_is_written(house: House) -> None:

@@ -159,13 +159,19 @@ def test_lines_and_csv_have_the_same_keys(app: FastAPI) -> None:
     assert lines.headers["content-type"] == LINES
     head, *keys = [json.loads(line) for line in lines.text.splitlines()]
     assert keys == whole["keys"]
-    assert head == {name: value for name, value in whole.items() if name != "keys"} | {"reused": True}
+    assert head == {name: value for name, value in whole.items() if name != "keys"} | {"reused": True, "cost": None}
     table = ask(app, accept=CSV)
     assert table.headers["content-type"].startswith(CSV)
     names, *rows = csv.reader(io.StringIO(table.text, newline=""))
     assert (names, rows) == (whole["columns"], whole["keys"])
     assert json.loads(table.headers["keyhole-guarantee"]) == whole["guarantee"]["sentence"]
     assert table.headers["keyhole-count"] == str(whole["count"])
+    assert "keyhole-cost" not in table.headers
+
+
+def test_csv_says_what_it_cost(app: FastAPI) -> None:
+    table = ask(app, accept=CSV, threshold=47, reuse="off")
+    assert json.loads(table.headers["keyhole-cost"]).startswith("at most 0.")
 
 
 def test_a_page_may_have_any_form(app: FastAPI) -> None:

@@ -104,6 +104,11 @@ def test_an_answer_has_columns_keys_and_what_they_promise(app: FastAPI) -> None:
     assert answer["keys"] == [["A"]]
     assert answer["reused"] is False
     assert answer["data_version"] == "static"
+    cost = answer["cost"]
+    assert cost["sentence"].startswith("at most 0.")
+    assert cost["group_at_most"] == pytest.approx(answer["guarantee"]["epsilon_at_most"], abs=2e-9)
+    assert cost["left"][0]["of"] == "group"
+    assert cost["further_questions"] >= 0
     guarantee = answer["guarantee"]
     assert guarantee["fnr"] == 0.01
     assert guarantee["fpr"] == 0.1
@@ -455,7 +460,7 @@ def test_over_a_real_socket_both_endpoints_give_the_same_answer(policy: Path, tm
             with httpx.Client(base_url=addresses.rest, headers=ADA, trust_env=False, timeout=PATIENCE_S) as client:
                 assert client.get("/healthz").json() == {"status": "ok"}
                 answer = client.post("/v1/question", json=body).json()
-                assert client.post("/v1/question", json=body).json() == answer | {"reused": True}
+                assert client.post("/v1/question", json=body).json() == answer | {"reused": True, "cost": None}
                 refused(client.post("/v1/question", content=b" " * (MOST_BODY_BYTES + 1)), "KH408", status=413)
                 refused(client.get("/v1/budget"), "KH900", status=500)
             conninfo = f"host={addresses.host} port={addresses.port} user=ada dbname={addresses.database}"

@@ -1,0 +1,108 @@
+"""What a person pays for a question: per group and per privacy unit, what is left of both, and how often that fits."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from planner.explain.numbers import at_least, at_most, plain
+
+
+class Payer(StrEnum):
+    """Whose balance it is: one group's, one privacy unit's over all groups, or a whole table's."""
+
+    GROUP = "group"
+    UNIT = "unit"
+    TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left of one balance, of the group that has least where there are many, and its cap. In epsilon."""
+
+    of: Payer
+    epsilon: float
+    cap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """What a question costs at most, in epsilon, and what the balances of those who pay have left.
+
+    Guarantee: a function of the question, the policy and the ledger, as the asking analyst may see it. The worst cases
+    of `further` more questions at the same price over the same groups fit into every balance that counts over
+    questions; since most groups lose less than the worst case, more may fit in the end.
+
+    `group` is the most that one group loses; `unit` the most that one privacy unit (`unit_text`) loses, which is that
+    of `groups` groups (None: each row is a unit by itself). `left` has one balance at most of each payer, the tightest.
+    `further` is None for what costs nothing.
+    """
+
+    group: float
+    unit: float | None
+    groups: int
+    unit_text: str
+    left: tuple[Left, ...]
+    further: int | None
+
+    @property
+    def cost(self) -> str:
+        """`at most 0.37 epsilon for a group, 4.44 for one (household_id) in 12 groups`."""
+        cost = f"at most {_epsilon(self.group)} epsilon for a group"
+        if self.unit is None:
+            return cost
+        within = f" in {self.groups} groups" if self.groups > 1 else ""
+        return f"{cost}, {_epsilon(self.unit)} for one ({self.unit_text}){within}"
+
+    @property
+    def balance(self) -> str:
+        """`left 2.9 of 4 and 3.6 of 8`, in the order of the payers; nothing where no cap counts."""
+        parts = [
+            f"{plain(Decimal(at_least(max(0.0, one.epsilon))))} of {plain(Decimal(at_least(one.cap)))}"
+            f"{' of the table' if one.of is Payer.TABLE else ''}"
+            for one in self.left
+        ]
+        if len(parts) > 2:
+            parts = [", ".join(parts[:-1]), parts[-1]]
+        return f"left {' and '.join(parts)}" if parts else ""
+
+    def after(self) -> str:
+        """The sentence for an answer that was just paid."""
+        match self.further:
+            case None:
+                room = ""
+            case 0:
+                room = "no further question like this"
+            case more:
+                room = f"at least {more:,} more like this fit{'s' if more == 1 else ''}"
+        return self._sentence(room)
+
+    def before(self) -> str:
+        """The same for a question that was not asked yet."""
+        match self.further:
+            case None:
+                room = ""
+            case 0:
+                room = "too little for it"
+            case more:
+                room = f"enough for {'it' if more == 1 else f'at least {more:,} like it'}"
+        return self._sentence(room)
+
+    def _sentence(self, room: str) -> str:
+        told = ": ".join(part for part in (self.balance, room) if part) if self.left else ""
+        return "; ".join(part for part in (self.cost, told) if part) + "."
+
+    def document(self, *, asked: bool) -> dict[str, Any]:
+        """The payment for a program; `asked`: it was paid already."""
+        return {
+            "sentence": self.after() if asked else self.before(),
+            "group_at_most": self.group,
+            "unit_at_most": self.unit,
+            "groups_of_one_unit": None if self.unit is None else self.groups,
+            "left": [{"of": one.of.value, "epsilon": one.epsilon, "cap": one.cap} for one in self.left],
+            "further_questions": self.further,
+        }
+
+
+def _epsilon(epsilon: float) -> str:
+    return plain(Decimal(at_most(epsilon)))

@@ -1,0 +1,208 @@
+"""What an analyst is told to pay: the ledger's own amounts, and as many more questions as really fit."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from planner.errors import KeyholeError
+from planner.explain.payment import Left, Payer, Payment
+from proxy.cli.check import check
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.answering import explain_question, explained_document
+from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.service.service import Service
+from tests.worlds.house import VERIFIER
+
+POLICY = """
+[source]
+url = "duckdb:///grocer.duckdb"
+[accuracy]
+tolerance = "20"
+mechanism = "keyhole"
+mechanisms = ["keyhole", "svt"]
+[budget]
+epsilon_per_predicate = 4.0
+epsilon_per_unit = 3.0
+epsilon_per_query = 2.0
+[tables.baskets]
+privacy_unit = "household_id"
+max_groups_per_unit = 3
+rows_per_unit = 1
+refresh = "static"
+[tables.baskets.columns.week]
+key = { range = [1, 5] }
+[tables.receipts]
+privacy_unit = "row"
+refresh = "static"
+epsilon_per_table = 1.5
+[tables.receipts.columns.week]
+key = { range = [1, 5] }
+[analysts.ada]
+password = "{verifier}"
+[analysts.bob]
+password = "{verifier}"
+epsilon_per_predicate = 1.0
+epsilon_per_unit = 2.5
+"""
+HOUSEHOLDS = "SELECT week FROM baskets GROUP BY week HAVING count(*) > {}"
+RECEIPTS = "SELECT week FROM receipts GROUP BY week HAVING count(*) > {}"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with duckdb.connect(str(tmp_path / "grocer.duckdb")) as connection:
+        for table in ("baskets", "receipts"):
+            connection.execute(
+                f"CREATE TABLE {table} AS SELECT g AS household_id, 1 + g % 3 AS week FROM range(900) AS s(g)"
+            )
+    policy = tmp_path / "keyhole.toml"
+    policy.write_text(POLICY.replace("{verifier}", VERIFIER))
+    check(policy, confirm=False)
+    with Service.open(policy) as opened:
+        yield opened
+
+
+def put(service: Service, sql: str, *, analyst: str = "ada", **settings: str) -> Asked:
+    return Asked(
+        question=bare_question(sql, service.catalog),
+        settings={"keyhole.reuse": "off", **{f"keyhole.{name}": value for name, value in settings.items()}},
+        parameters={},
+        analyst=service.analyst(analyst),
+        today=datetime.now(UTC).date(),
+    )
+
+
+def ask(service: Service, sql: str, *, analyst: str = "ada", **settings: str) -> Answer:
+    asked = put(service, sql, analyst=analyst, **settings)
+    return pipeline.answer(service, pipeline.prepare(service, asked), asked)
+
+
+def paid(answer: Answer) -> Payment:
+    assert answer.payment is not None
+    return answer.payment
+
+
+@pytest.mark.parametrize("question", [HOUSEHOLDS, RECEIPTS])
+def test_as_many_more_questions_fit_as_were_told_and_not_one_more(service: Service, question: str) -> None:
+    """With this mechanism every group loses the worst case, so that what fits at least is what fits."""
+    told = paid(ask(service, question.format(500)))
+    assert told.further is not None
+    assert told.further > 0
+    for number in range(told.further):
+        told = paid(ask(service, question.format(501 + number)))
+    assert told.further == 0
+    assert told.after().endswith("no further question like this.")
+    refused: dict[str, Any] = explained_document(service, put(service, question.format(700)))
+    assert refused["refused"] is True
+    assert refused["cost"]["further_questions"] == 0
+    assert refused["cost"]["sentence"].endswith("too little for it.")
+    with pytest.raises(KeyholeError, match="not enough budget"):
+        ask(service, question.format(700))
+
+
+def test_a_unit_pays_for_every_group_that_it_can_be_in_and_the_ledger_agrees(service: Service) -> None:
+    told = paid(ask(service, HOUSEHOLDS.format(500)))
+    (entry,) = service.ledger.history()
+    assert entry.spent is not None
+    assert round(told.group * 1e9) == entry.charge.epsilon_nano == entry.spent.epsilon_nano
+    assert told.unit is not None
+    assert round(told.unit * 1e9) == entry.charge.unit_epsilon_nano == 3 * entry.charge.epsilon_nano
+    assert [(one.of, one.cap) for one in told.left] == [(Payer.GROUP, 4.0), (Payer.UNIT, 3.0)]
+    assert [one.epsilon for one in told.left] == [4.0 - told.group, pytest.approx(3.0 - 3 * told.group)]
+
+
+def test_a_narrowed_question_costs_a_unit_the_groups_that_are_left(service: Service) -> None:
+    one = paid(ask(service, "SELECT week FROM baskets WHERE week <= 2 GROUP BY week HAVING count(*) > 500"))
+    assert one.groups == 2
+    assert one.unit == pytest.approx(2 * one.group)
+    assert f"for one (household_id) in 2 groups; left {4 - one.group:.2f}"[:45] in one.after()
+
+
+def test_a_row_pays_once_and_no_unit_is_mentioned(service: Service) -> None:
+    told = paid(ask(service, RECEIPTS.format(500)))
+    assert told.unit is None
+    assert [one.of for one in told.left] == [Payer.GROUP, Payer.TABLE]
+    assert "for one" not in told.after()
+    assert " of 1.5 of the table: " in told.after()
+
+
+def test_one_loss_for_all_groups_is_paid_once(service: Service) -> None:
+    told = paid(ask(service, HOUSEHOLDS.format(500), mechanism="svt", most_positives="1"))
+    assert told.unit == told.group
+    assert "groups" not in told.after()
+
+
+def test_an_own_cap_is_what_is_left_where_it_is_less(service: Service) -> None:
+    told = paid(ask(service, HOUSEHOLDS.format(500), analyst="bob"))
+    assert [one.cap for one in told.left] == [1.0, 2.5]
+
+
+def test_a_stored_answer_is_said_to_be_stored_and_costs_its_analyst_nothing(service: Service) -> None:
+    ask(service, HOUSEHOLDS.format(500))
+    assert ask(service, HOUSEHOLDS.format(500)).payment is None
+    lines = explain_question(service, put(service, HOUSEHOLDS.format(500)), form="text")
+    (stored,) = (line for line in lines if line.startswith("  Stored: "))
+    assert stored.endswith("asking tells it again and costs nothing.")
+    assert not any(line.startswith(("  Cost: ", "  Left for")) for line in lines)
+    while (told := paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.history()))))).further:
+        pass
+    assert explained_document(service, put(service, HOUSEHOLDS.format(500)))["refused"] is False
+    assert ask(service, HOUSEHOLDS.format(500)).reused
+    assert told.left
+
+
+def test_who_reads_anothers_answer_is_told_what_the_own_caps_bear(service: Service) -> None:
+    ask(service, HOUSEHOLDS.format(500))
+    lines = explain_question(service, put(service, HOUSEHOLDS.format(500), analyst="bob"), form="text")
+    (stored,) = (line for line in lines if line.startswith("  Stored: "))
+    assert "counts towards your own caps: at most " in stored
+    told = ask(service, HOUSEHOLDS.format(500), analyst="bob")
+    assert told.reused
+    assert [(one.of, one.cap) for one in paid(told).left] == [(Payer.GROUP, 1.0), (Payer.UNIT, 2.5)]
+    while paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.history())), analyst="bob")).further:
+        pass
+    other = ask(service, HOUSEHOLDS.format(90))
+    assert other.payment is not None
+    document = explained_document(service, put(service, HOUSEHOLDS.format(90), analyst="bob"))
+    assert document["refused"] is True
+    with pytest.raises(KeyholeError, match="your own cap"):
+        ask(service, HOUSEHOLDS.format(90), analyst="bob")
+
+
+def test_what_the_question_alone_decides_costs_nothing(service: Service) -> None:
+    answer = ask(service, "SELECT week FROM baskets GROUP BY week HAVING count(*) >= 0")
+    assert answer.payment is None
+    assert answer.document()["cost"] is None
+
+
+PAYMENT = Payment(
+    group=0.3641,
+    unit=4.3692,
+    groups=12,
+    unit_text="household_id",
+    left=(Left(Payer.GROUP, 2.999, 4.0), Left(Payer.UNIT, 3.5, 8.0)),
+    further=0,
+)
+
+
+def test_the_sentences() -> None:
+    """Costs are rounded up, what is left down."""
+    assert PAYMENT.after() == (
+        "at most 0.37 epsilon for a group, 4.37 for one (household_id) in 12 groups; left 2.99 of 4 and 3.5 of 8: "
+        "no further question like this."
+    )
+    table = (*PAYMENT.left, Left(Payer.TABLE, -0.5, 20.0))
+    assert (
+        replace(PAYMENT, left=table, further=1)
+        .after()
+        .endswith("; left 2.99 of 4, 3.5 of 8 and 0 of 20 of the table: at least 1 more like this fits.")
+    )
+    rows = replace(PAYMENT, unit=None, left=PAYMENT.left[:1], further=1234)
+    assert rows.after() == "at most 0.37 epsilon for a group; left 2.99 of 4: at least 1,234 more like this fit."
+    assert rows.before() == "at most 0.37 epsilon for a group; left 2.99 of 4: enough for at least 1,234 like it."
+    assert PAYMENT.before().endswith("3.5 of 8: too little for it.")
