@@ -65,7 +65,8 @@ class DecisionTask:
     1 in every exposure.
 
     `most_positives` limits how many keys a sparse vector may return; None leaves it to the mechanism. `knowledge` is
-    what is publicly known of each functional's values, for MiM; empty when nothing is.
+    what is publicly known of each functional's values, for MiM; empty when nothing is. `keys` is how many the question
+    has: the more, the surer early looks are of those that they return.
     """
 
     formula: Formula
@@ -76,6 +77,7 @@ class DecisionTask:
     blocks: frozenset[int] | None = None
     most_positives: int | None = None
     knowledge: tuple[Knowledge | None, ...] = ()
+    keys: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from benchmarks.experiments import mim, probe
 from benchmarks.experiments.confidence import CONFIDENCE, contradicts
+from benchmarks.experiments.empty_groups import empty_groups
 from benchmarks.experiments.entrants import ALL_MIDE, ALL_PROBE, OURS, PROBE, PROBE_ENT
 from benchmarks.experiments.figures import FIGURES, Figure
 from benchmarks.experiments.questions import Setting
@@ -32,7 +33,7 @@ def document(measured: Sequence[Measured], about: About) -> str:
     """The whole page."""
     parts = [_opening(about), _summary(measured), _settings(about)]
     parts += [_section(figure, figure.of(measured)) for figure in FIGURES]
-    parts += [_contract([m for m in measured if m.experiment == WORST_CASE]), _losses(measured)]
+    parts += [_contract([m for m in measured if m.experiment == WORST_CASE]), empty_groups(), _losses(measured)]
     return "\n\n".join(parts) + "\n"
 
 

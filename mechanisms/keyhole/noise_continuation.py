@@ -24,7 +24,7 @@ from mechanisms.apportionment.keyhole import Shares
 from mechanisms.formula import Integers, cuts
 from mechanisms.keyhole.contract import OneShotKind, exact_epsilon, keep_contract
 from mechanisms.keyhole.one_shot import Keyhole
-from mechanisms.keyhole.progressive import Progressive, two_sided
+from mechanisms.keyhole.progressive import Progressive, empty_groups, two_sided
 from mechanisms.keyhole.run_looks import decide_on_known, decide_on_paths, unread
 from mechanisms.protocol import (
     Calibration,
@@ -183,6 +183,7 @@ def _on_path(
             fnr=fnr,
             fpr=fpr,
             two_sided=functional in two_sided(task),
+            empty=empty_groups(task, functional, near),
         )
     further = sum(rate not in path.rates for rate in (*(look.rate for look in test.looks), test.rate))
     if further and len(path.rates) + further > MOST_RATES:

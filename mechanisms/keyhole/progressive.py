@@ -20,7 +20,15 @@ from mechanisms.protocol import (
     Outcome,
     Unachievable,
 )
-from mechanisms.threshold.three_zone import calibrate_three_zone, chance_missed, foresee_three_zone, wrong
+from mechanisms.threshold.three_zone import (
+    EmptyGroups,
+    calibrate_three_zone,
+    chance_missed,
+    foresee_three_zone,
+    wrong,
+)
+
+STRAY_GROUPS = 0.05  # of a question's empty groups, how many early looks may return in the mean: one in twenty answers
 
 
 class Progressive:
@@ -64,6 +72,7 @@ class Progressive:
                     fpr=fpr,
                     allow_block=functional in alone,
                     two_sided=functional in both,
+                    empty=empty_groups(task, functional, near[functional]),
                 )
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
@@ -86,6 +95,14 @@ class Progressive:
     ) -> Outcome:
         """Every key, look by look; `aggregates` has shape (functionals, keys), within +-2**62."""
         return decide_anew(calibration, aggregates, everything=False, keep_paths=keep_paths, noise=noise)
+
+
+def empty_groups(task: DecisionTask, functional: int, tolerance: int) -> EmptyGroups | None:
+    """How far a group without rows, whose functionals are zero, is from passing the literals of a functional that it
+    fails by more than the tolerance; None where there are none such."""
+    fails = [cut.cut if cut.above else -(cut.cut + 1) for cut in cuts(task.formula) if cut.functional == functional]
+    distance = min((short for short in fails if short > tolerance), default=None)
+    return None if distance is None else EmptyGroups(distance, STRAY_GROUPS / task.keys)
 
 
 def two_sided(task: DecisionTask) -> frozenset[int]:

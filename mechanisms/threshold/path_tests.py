@@ -15,7 +15,7 @@ from mechanisms.noise.exact import LEAST_RATE, check_rate
 from mechanisms.protocol import FunctionalTest
 from mechanisms.threshold.boundary_crossing import MARGIN
 from mechanisms.threshold.one_shot import at_least, calibrate_at, calibrate_test, least_rate, rounded_up
-from mechanisms.threshold.three_zone import SCHEDULE, Schedule, affordable, exact_at, with_looks
+from mechanisms.threshold.three_zone import SCHEDULE, EmptyGroups, Schedule, affordable, exact_at, with_looks
 
 Rates = tuple[Fraction, ...]
 
@@ -48,7 +48,14 @@ def one_shot_on_path(rates: Rates, *, sensitivity: int, tolerance: int, fnr: flo
 
 
 def three_zone_on_path(
-    rates: Rates, *, sensitivity: int, tolerance: int, fnr: float, fpr: float, two_sided: bool
+    rates: Rates,
+    *,
+    sensitivity: int,
+    tolerance: int,
+    fnr: float,
+    fpr: float,
+    two_sided: bool,
+    empty: EmptyGroups | None = None,
 ) -> FunctionalTest:
     """A three-zone test whose looks are the path's rates up to the first that meets both shares.
 
@@ -59,29 +66,38 @@ def three_zone_on_path(
     Raises:
         Unachievable: no rate within the sampler's range meets the shares.
     """
-    return _scale_epsilon(_shape(rates, tolerance, fnr, fpr, exact=not two_sided), sensitivity)
+    return _scale_epsilon(_shape(rates, tolerance, fnr, fpr, exact=not two_sided, empty=empty), sensitivity)
 
 
 @lru_cache(maxsize=1024)
-def _shape(rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool) -> FunctionalTest:
+def _shape(
+    rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool, empty: EmptyGroups | None
+) -> FunctionalTest:
     """The test for sensitivity one, with these very shares."""
     least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
     found = None
     for place, rate in enumerate(rates):
         if float(rate) >= least and found is None:
-            found = _within(rates[:place], rate, tolerance, fnr, fpr, exact=exact)
+            found = _within(rates[:place], rate, tolerance, fnr, fpr, exact=exact, empty=empty)
     if found is None:
-        found = _beyond(rates, tolerance, fnr, fpr, exact=exact)
+        found = _beyond(rates, tolerance, fnr, fpr, exact=exact, empty=empty)
     return replace(found, fnr=fnr, fpr=fpr, tolerance=tolerance)
 
 
 def _within(
-    early: Rates, rate: Fraction, tolerance: int, fnr: float, fpr: float, *, exact: bool
+    early: Rates,
+    rate: Fraction,
+    tolerance: int,
+    fnr: float,
+    fpr: float,
+    *,
+    exact: bool,
+    empty: EmptyGroups | None,
 ) -> FunctionalTest | None:
     """The last look at a rate of the path: with the widest shares for early looks that the contract leaves room for."""
     if not early:
         return calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr * (1.0 - MARGIN), fpr=fpr * (1.0 - MARGIN))
-    base = _make_schedule(early, rate)
+    base = _make_schedule(early, rate, empty)
     most = min(_WIDEST / sum(base.shares), _MOST_WIDENING)
 
     def lay_scaled(factor: float) -> FunctionalTest | None:
@@ -111,7 +127,9 @@ def _within(
     return best
 
 
-def _beyond(rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool) -> FunctionalTest:
+def _beyond(
+    rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool, empty: EmptyGroups | None
+) -> FunctionalTest:
     """The last look above the path, as low as the shares allow."""
     floor = _higher(rates)
     least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
@@ -124,7 +142,7 @@ def _beyond(rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool
             early = (*early, rate)
 
     def schedule(rate: Fraction) -> Schedule:
-        return affordable(_make_schedule(early, rate), least)
+        return affordable(_make_schedule(early, rate, empty), least)
 
     best = with_looks(union, tolerance, fnr, fpr, schedule(union.rate))
     if not exact:
@@ -143,12 +161,12 @@ def _beyond(rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool
     return best
 
 
-def _make_schedule(early: Sequence[Fraction], last: Fraction) -> Schedule:
+def _make_schedule(early: Sequence[Fraction], last: Fraction, empty: EmptyGroups | None) -> Schedule:
     """A schedule of given rates: shares in proportion to them, in all no more than the standard schedule's."""
     parts = tuple(rate / last for rate in early)
     shares = [float(part) / 20 for part in parts]
     factor = min(1.0, _ALL_EARLY / sum(shares))
-    return Schedule(rates=parts, shares=tuple(factor * share for share in shares))
+    return Schedule(rates=parts, shares=tuple(factor * share for share in shares), empty=empty)
 
 
 def _lay_test(

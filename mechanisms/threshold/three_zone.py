@@ -44,14 +44,28 @@ _SOLVED = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
+class EmptyGroups:
+    """Groups without rows, which may be most of a large key domain: how far they are from passing a literal, and what
+    all early looks together may add to the chance that the last look returns one of them.
+
+    `distance` is how far beyond the threshold they fail, in integer units (of a schedule: in steps of the noise).
+    """
+
+    distance: int
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """How early looks relate to the last: rates as parts of its rate (dyadic, rising), shares as parts of its shares.
 
-    The shares sum to less than one; the last look has the rest.
+    The shares sum to less than one; the last look has the rest. Early looks accept no empty group more often than the
+    last does, or than `empty` says, whichever is more.
     """
 
     rates: tuple[Fraction, ...]
     shares: tuple[float, ...]
+    empty: EmptyGroups | None = None
 
     @property
     def last(self) -> float:
@@ -75,6 +89,7 @@ def calibrate_three_zone(
     allow_block: bool,
     two_sided: bool,
     schedule: Schedule = SCHEDULE,
+    empty: EmptyGroups | None = None,
 ) -> FunctionalTest:
     """A progressive test decided false with at most `fnr` at `c + 1` and true with at most `fpr` at `c - tolerance`.
 
@@ -89,6 +104,7 @@ def calibrate_three_zone(
         allow_block: noise on block indices where that is cheaper, see `calibrate_test`.
         two_sided: whether the functional has literals of both directions.
         schedule: the early looks.
+        empty: what is known of groups without rows; it moves early boundaries outward, and the worst case hardly.
 
     Raises:
         Unachievable: no rate within the sampler's range meets the shares.
@@ -97,6 +113,8 @@ def calibrate_three_zone(
     """
     schedule = affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
     block, steps = _grain(sensitivity, tolerance, fnr, fpr, allow_block=allow_block, schedule=schedule)
+    if empty is not None:
+        schedule = replace(schedule, empty=EmptyGroups((empty.distance + block) // block - 1, empty.chance))
     shape = _shape(steps, fnr, fpr, exact=not two_sided, schedule=schedule)
     return replace(
         shape,
@@ -215,8 +233,19 @@ def _zones(rate: Fraction, shift: int, tolerance: int, fnr: float, fpr: float, s
         early = _part(rate, part)
         rejecting = min(rejecting, 1 + _quantile(early, fnr * share))
         accepting = max(accepting, -tolerance - _quantile(early, fpr * share))
+        if schedule.empty is not None:
+            chance = _chance_of_empty(schedule.empty, rate, tolerance, fpr) / len(schedule.rates)
+            accepting = max(accepting, -schedule.empty.distance - _quantile(early, chance))
         zones.append(Zone(rate=early, low=rejecting + 1, high=accepting - 1))
     return tuple(reversed(zones))
+
+
+def _chance_of_empty(empty: EmptyGroups, rate: Fraction, tolerance: int, fpr: float) -> float:
+    """How often early looks may accept a group without rows: as often as the last look does, about, or as is allowed.
+
+    The last look's chance falls from `fpr` at the tolerance as its noise does.
+    """
+    return max(empty.chance, fpr * math.exp(-float(rate) * max(0, empty.distance - tolerance)))
 
 
 def _part(rate: Fraction, part: Fraction) -> float:

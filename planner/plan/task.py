@@ -24,6 +24,7 @@ def decision_task(question: Question, joint: JointSensitivity) -> DecisionTask:
         fpr=question.accuracy.fpr,
         most_positives=question.accuracy.most_positives,
         knowledge=knowledge(question),
+        keys=max(1, question.keys.size),
     )
     return replace(task, blocks=joint.free_blocks(blocks_worth_trying(task)))
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from mechanisms.protocol import FunctionalTest
 from mechanisms.threshold.boundary_crossing import MARGIN, Crossing, Zone
-from mechanisms.threshold.one_shot import calibrate_test, least_rate, rounded_up
+from mechanisms.threshold.one_shot import acceptance, calibrate_test, least_rate, rounded_up
 from mechanisms.threshold.three_zone import (
     SCHEDULE,
+    EmptyGroups,
     Schedule,
     affordable,
     calibrate_three_zone,
@@ -119,6 +120,12 @@ def test_zones_must_be_nested_and_rates_must_rise() -> None:
             Crossing.of(zones, last_rate=0.5)
 
 
+def empty_groups() -> st.SearchStrategy[EmptyGroups | None]:
+    """Few or many groups without rows, far below a threshold or just below."""
+    known = st.builds(EmptyGroups, st.integers(1, 10**7), st.sampled_from([1e-12, 1e-8, 1e-4, 0.05]))
+    return st.none() | known
+
+
 CONTRACTS = [(0.05, 0.1, 4), (0.05, 0.1, 0), (0.01, 0.01, 6), (0.2, 0.02, 3), (0.001, 0.3, 5)]
 
 
@@ -173,10 +180,11 @@ def test_every_outcome_is_as_private_as_the_look_it_stopped_at(tolerance: int, d
     tolerance=st.integers(0, 3) | st.integers(4, 10**6),
     sensitivity=st.sampled_from([1, 1, 7]),
     two_sided=st.booleans(),
+    empty=empty_groups(),
 )
 @examples(120)
 def test_any_contract_is_met_by_nested_looks_at_a_bounded_surcharge(
-    fnr: float, fpr: float, tolerance: int, sensitivity: int, two_sided: bool
+    fnr: float, fpr: float, tolerance: int, sensitivity: int, two_sided: bool, empty: EmptyGroups | None
 ) -> None:
     test = calibrate_three_zone(
         sensitivity=sensitivity,
@@ -185,6 +193,7 @@ def test_any_contract_is_met_by_nested_looks_at_a_bounded_surcharge(
         fpr=fpr,
         allow_block=not two_sided,
         two_sided=two_sided,
+        empty=empty,
     )
     rates = [look.rate for look in test.looks] + [test.rate]
     assert all(coarse < fine for coarse, fine in pairwise(rates))
@@ -225,6 +234,37 @@ def test_exact_crossing_saves_a_fifth_of_the_surcharge_of_the_union_bound(
     least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
     assert float(exact.rate) - least <= 0.8 * (float(union.rate) - least)
     assert float(exact.rate) <= 1.026 * least
+
+
+@pytest.mark.parametrize("keys", [500, 68_509, 10**6])
+@pytest.mark.parametrize("tolerance", [100, 200, 300])
+def test_early_looks_return_hardly_any_empty_group_however_many_there_are(keys: int, tolerance: int) -> None:
+    """By the exact law, at a threshold of 1,000: as few as one look alone would, or one in twenty answers."""
+    empty = EmptyGroups(distance=1000, chance=0.05 / keys)
+    usual = calibrated(0.05, 0.1, tolerance)
+    test = calibrate_three_zone(
+        sensitivity=1, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=False, two_sided=False, empty=empty
+    )
+    alone = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=False)
+    stray = keys * exact_acceptance(test, -1000)
+    assert stray <= 0.06 + 2.2 * keys * acceptance(alone, -1000)
+    if keys > 500:
+        assert keys * exact_acceptance(usual, -1000) > 12 * stray
+    assert test.rate <= usual.rate
+    assert expected_rate(test, -1000) <= 1.01 * expected_rate(usual, -1000)
+
+
+@pytest.mark.parametrize(("sensitivity", "tolerance"), [(7, 700), (5, 23), (50, 1000)])
+def test_empty_groups_are_as_far_in_blocks_as_they_are_in_units(sensitivity: int, tolerance: int) -> None:
+    empty = EmptyGroups(distance=40 * tolerance + 3, chance=1e-9)
+    test = calibrate_three_zone(
+        sensitivity=sensitivity, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=True, two_sided=False, empty=empty
+    )
+    assert test.block > 1
+    steps = (-empty.distance - 1) // test.block + 1
+    assert sum(crossing_of(test).early_acceptances(steps)) <= empty.chance
+    beyond = sum(crossing_of(test).early_acceptances(steps + 40 * tolerance // test.block))
+    assert beyond > 1e3 * empty.chance
 
 
 def test_back_loading_keeps_the_worst_case_near_one_shot_whatever_the_schedule() -> None:
@@ -277,10 +317,17 @@ def test_what_is_left_out_of_the_bisection_changes_no_rate() -> None:
     fpr=st.floats(1e-6, 0.3),
     allow_block=st.booleans(),
     two_sided=st.booleans(),
+    empty=empty_groups(),
 )
 @examples(60)
 def test_what_is_foreseen_holds_for_the_calibrated_test(
-    tolerance: int, sensitivity: int, fnr: float, fpr: float, allow_block: bool, two_sided: bool
+    tolerance: int,
+    sensitivity: int,
+    fnr: float,
+    fpr: float,
+    allow_block: bool,
+    two_sided: bool,
+    empty: EmptyGroups | None,
 ) -> None:
     foreseen = foresee_three_zone(
         sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=allow_block
@@ -292,6 +339,7 @@ def test_what_is_foreseen_holds_for_the_calibrated_test(
         fpr=fpr,
         allow_block=allow_block,
         two_sided=two_sided,
+        empty=empty,
     )
     assert foreseen.block == test.block
     assert foreseen.least_epsilon <= test.epsilon <= foreseen.most_epsilon

@@ -1,0 +1,58 @@
+"""Groups without rows in a large key domain: how many an answer returns in the mean, and what leaving them out costs.
+
+No runs: by the exact law of the tests' looks.
+"""
+
+from benchmarks.experiments.tables import markdown
+from mechanisms.keyhole.progressive import STRAY_GROUPS
+from mechanisms.threshold.one_shot import acceptance, calibrate_test
+from mechanisms.threshold.three_zone import EmptyGroups, calibrate_three_zone, exact_acceptance, expected_rate
+
+THRESHOLD, FNR, FPR = 1000, 0.05, 0.10
+DOMAINS = (500, 68_509, 1_000_000)
+TOLERANCES = (100, 200, 300)
+
+
+def empty_groups() -> str:
+    """The section of the page."""
+    headings = (
+        *("keys, tolerance", "one look", "usual early looks", "as sure as the domain is large"),
+        *("last rate, usual", "sure", "mean rate at 0, usual", "sure", "at 10,000, usual", "sure"),
+    )
+    table = markdown(headings, [_row(keys, tolerance) for keys in DOMAINS for tolerance in TOLERANCES])
+    return f"""## Empty groups of a large domain
+
+`count(*) > {THRESHOLD:,}` over keys that mostly have no rows, `beta = {FNR:g}`, `alpha = {FPR:g}`: how many groups without
+a row are returned in the mean, if all are. Early looks have so much noise that boundaries which keep `alpha` at the
+tolerance are hardly surer at zero; with many keys some stray in. Keyhole's are as sure of an empty group as the last
+look is, or let {STRAY_GROUPS:g} of them in per answer in the mean. Only groups far above the threshold pay: they go on
+to a finer look. By the exact law, no runs; the rates are epsilons of counts.
+
+{table}"""
+
+
+def _row(keys: int, tolerance: int) -> list[str]:
+    alone = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=FNR, fpr=FPR, allow_block=False)
+    usual, sure = (
+        calibrate_three_zone(
+            sensitivity=1, tolerance=tolerance, fnr=FNR, fpr=FPR, allow_block=False, two_sided=False, empty=empty
+        )
+        for empty in (None, EmptyGroups(THRESHOLD, STRAY_GROUPS / keys))
+    )
+    strays = [
+        keys * chance
+        for chance in (
+            acceptance(alone, -THRESHOLD),
+            exact_acceptance(usual, -THRESHOLD),
+            exact_acceptance(sure, -THRESHOLD),
+        )
+    ]
+    rates = [
+        *(float(test.rate) for test in (usual, sure)),
+        *(expected_rate(test, value - THRESHOLD) for value in (0, 10 * THRESHOLD) for test in (usual, sure)),
+    ]
+    return [
+        f"{keys:,}, {tolerance / THRESHOLD:.0%}",
+        *(f"{stray:.2g}" if stray < 1 else f"{stray:,.1f}" for stray in strays),
+        *(f"{rate:.4f}" for rate in rates),
+    ]
