@@ -25,6 +25,7 @@ from accountant.store.attempts import Attempt
 from accountant.store.journal import Journal, events_of
 from accountant.store.store import TIMEOUT_MS, LedgerStore
 from accountant.store.transaction import Transaction
+from accountant.verbs.endings import how_it_ended
 from accountant.verbs.exposures import Exposures
 from accountant.verbs.idempotency import Idempotency
 from accountant.verbs.in_flight import Repeated, Repetition
@@ -137,7 +138,7 @@ class Ledger:
         """
         kept = {identity: body for identity, body in sorted(paths.items()) if len(body) <= MOST_PATH_BYTES}
         with self._journal.writing() as (transaction, balances):
-            charge = _open_charge(balances, reservation)
+            charge = _open_charge(transaction, balances, reservation)
             balances.check_covers(reservation.id, spent)
             if not balances.keeps_paths(reservation.id):
                 kept = {}
@@ -165,7 +166,7 @@ class Ledger:
         Raises `LedgerMisuse`, changing nothing, when the reservation is not open.
         """
         with self._journal.writing() as (transaction, balances):
-            _open_charge(balances, reservation)
+            _open_charge(transaction, balances, reservation)
             self._journal.append(transaction, Released(reservation.id, self._clock()))
 
     def at_work(self, reservation: Reservation) -> AbstractContextManager[None]:
@@ -380,10 +381,10 @@ class Ledger:
         return reservation
 
 
-def _open_charge(balances: Balances, reservation: Reservation) -> Charge:
+def _open_charge(transaction: Transaction, balances: Balances, reservation: Reservation) -> Charge:
     if reservation.id in balances.open:
         return balances.open[reservation.id].charge
-    raise LedgerMisuse(f"the reservation is {balances.closed.get(reservation.id, 'not in this ledger')}")
+    raise LedgerMisuse(f"the reservation is {how_it_ended(transaction, reservation.id) or 'not in this ledger'}")
 
 
 def _store_answer(transaction: Transaction, reservation: str, event: int, charge: Charge, answer: bytes | None) -> None:

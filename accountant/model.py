@@ -3,6 +3,7 @@
 Every amount is an integer number of 1e-9 epsilon (suffix `_nano`, rounded up by the caller), so sums are exact.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,6 +17,9 @@ from accountant.errors import LedgerMisuse
 NanoArray = npt.NDArray[np.int64]
 
 ROW_UNIT = "row"
+# what stands for all data versions that one question alone is asked on; the name of one has 32 digits behind it
+LIVE = "live"
+_OF_ONE_QUESTION = re.compile(rf"{LIVE} [0-9a-f]{{32}}")
 # how finely losses are counted: integers of it add up exactly, and rounding up costs 1e-9 epsilon a charge at most
 NANO = 10**9
 # One charge of a thousand epsilon is no privacy at all; nine million of them still fit an int64.
@@ -24,6 +28,11 @@ MOST_NANO_PER_CHARGE = 1000 * NANO
 MOST_CAP_NANO = 2**63 - 1
 # how large a key set may be against memory: eight bytes a key in every array of losses, so 128 MB; set, not measured
 MOST_KEYS = 1 << 24
+
+
+def is_lasting(version: str) -> bool:
+    """Whether a later question may have the same data version: not on live tables."""
+    return _OF_ONE_QUESTION.fullmatch(version) is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,31 +1,47 @@
 """What one circle of readers may have learned: per cell of each table, per unit, and per table."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from accountant.balances.cell_sums import CellSums, Partition, Sums, SumsLess, moving_in, partition_of, version_of
+from accountant.balances.cell_sums import (
+    CellSums,
+    Partition,
+    Sums,
+    SumsLess,
+    charged_to,
+    lasting_amounts,
+    moving_in,
+    partition_of,
+    version_of,
+)
 from accountant.balances.dependencies import Knowledge, known_of, nothing_known
 from accountant.balances.other_versions import Elsewhere
 from accountant.balances.overlap import spent_on
 from accountant.balances.variable_elimination import EXACT_GRID
-from accountant.model import ROW_UNIT, Cells, Charge, Family, NanoArray, Spent
+from accountant.model import LIVE, ROW_UNIT, Cells, Charge, Family, NanoArray, Spent, is_lasting
 
 
 @dataclass(frozen=True, slots=True)
 class AccountChange:
-    """What is added to an account for one charge: to each key, to the unit's balance, and to the table's."""
+    """What is added to an account for one charge: to each key, to the unit's balance, and to the table's.
+
+    `lasting` is what the keys come to where the charge's data version is over (`lasting_amounts`).
+    """
 
     amounts: NanoArray | int
+    lasting: NanoArray | int
     unit_nano: int
     table_nano: int
 
     @staticmethod
-    def difference(cells: Cells, *, before: Spent, after: Spent) -> "AccountChange":
-        """The difference of two losses of the same keys."""
+    def difference(charge: Charge, *, before: Spent, after: Spent) -> "AccountChange":
+        """The difference of two losses of the charge's keys."""
+        first, then = before.amounts(charge.cells), after.amounts(charge.cells)
         return AccountChange(
-            amounts=after.amounts(cells) - before.amounts(cells),
+            amounts=then - first,
+            lasting=lasting_amounts(charge.family, then) - lasting_amounts(charge.family, first),
             unit_nano=after.unit_epsilon_nano - before.unit_epsilon_nano,
             table_nano=after.most.table_nano - before.most.table_nano,
         )
@@ -36,15 +52,17 @@ class AccountChange:
         return bool(np.any(self.amounts)) or self.unit_nano < 0
 
     def __neg__(self) -> "AccountChange":
-        return AccountChange(-self.amounts, -self.unit_nano, -self.table_nano)
+        return AccountChange(-self.amounts, -self.lasting, -self.unit_nano, -self.table_nano)
 
 
 @dataclass(slots=True)
 class Account:
     """What one circle of readers (everybody, or one analyst) may have learned.
 
-    Families whose keys are told apart along the same axes share one partition. `families` keeps each family's own sums
-    beside them, for reports; None when nobody asks for them. `table_nano` is, per table, the sum over questions of what
+    Families whose keys are told apart along the same axes share one partition. Nothing is kept of a data version that
+    one question alone is asked on but what its rows can have lost (`charged_to`), so that an account of a live table
+    does not grow with its questions. `families` keeps each family's own sums beside them, those of live versions as one
+    family, for reports; None when nobody asks for them. `table_nano` is, per table, the sum over questions of what
     each cost one unit, or (for unit "row") the key that lost most. `changes` counts, per table and data version, how
     often `add` changed its sums in this process, which is what `elsewhere` goes by.
     """
@@ -58,18 +76,19 @@ class Account:
 
     def add(self, charge: Charge, change: AccountChange) -> None:
         """Change every key of the charge, and the balances of the unit and the table."""
-        axes = [values for _, values in charge.cells.columns]
-        table, partition = charge.family.table, partition_of(charge.family)
+        table = charge.family.table
+        partition, axes = charged_to(charge)
         partitions = self.tables.setdefault(table, {})
         if partition not in partitions:
             partitions[partition] = CellSums(dimensions=len(axes))
-        partitions[partition].add(axes, change.amounts)
+        partitions[partition].add(axes, change.lasting)
         changes, version = self.changes.setdefault(table, {}), version_of(partition)
         changes[version] = changes.get(version, 0) + 1
         if self.families is not None:
-            if charge.family not in self.families:
-                self.families[charge.family] = CellSums(dimensions=len(axes))
-            self.families[charge.family].add(axes, change.amounts)
+            family, keys = reported_as(charge.family), [values for _, values in charge.cells.columns]
+            if family not in self.families:
+                self.families[family] = CellSums(dimensions=len(keys))
+            self.families[family].add(keys, change.amounts)
         if charge.family.unit != ROW_UNIT:
             self.unit_nano += change.unit_nano
         self.table_nano[table] = self.table_nano.get(table, 0) + change.table_nano
@@ -101,6 +120,11 @@ class Account:
     def spent_on_table(self, table: str) -> int:
         """The table's balance."""
         return self.table_nano.get(table, 0)
+
+
+def reported_as(family: Family) -> Family:
+    """The family as reports have it: all data versions that one question alone is asked on are one."""
+    return family if is_lasting(family.version) else replace(family, version=LIVE)
 
 
 @dataclass(frozen=True, slots=True)

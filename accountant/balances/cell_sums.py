@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from accountant.errors import too_many_cells
-from accountant.model import ROW_UNIT, Family, NanoArray
+from accountant.model import ROW_UNIT, Charge, Family, NanoArray, is_lasting
 
 # memory of one partition against the questions it can take: eight bytes a cell, so 512 MB; set by that, not measured
 MOST_CELLS = 1 << 26
@@ -52,6 +52,26 @@ def moving_in(version: str) -> str:
 def version_of(partition: Partition) -> str:
     """The data version that the partition's labels are told apart by, "" when none of them moves."""
     return max((label.version for label in partition), default="")
+
+
+def charged_to(charge: Charge) -> tuple[Partition, list[tuple[str, ...]]]:
+    """The labels that a charge is kept under, and its key values on them.
+
+    Guarantee: no other question is asked on a data version of one question, so what a row was at in it is nobody's
+    question: such a charge is kept under the labels that do not move alone, with the most that a row can have lost.
+    """
+    labelled = zip(partition_of(charge.family), (values for _, values in charge.cells.columns), strict=True)
+    lasting = is_lasting(charge.family.version)
+    kept = [(label, values) for label, values in labelled if lasting or not label.version]
+    return tuple(label for label, _ in kept), [values for _, values in kept]
+
+
+def lasting_amounts(family: Family, amounts: NanoArray | int) -> NanoArray | int:
+    """Losses per key as `charged_to` keeps them: the largest over the labels that move in a version of one question."""
+    if isinstance(amounts, int) or is_lasting(family.version):
+        return amounts
+    moving = tuple(axis for axis, label in enumerate(partition_of(family)) if label.version)
+    return np.asarray(amounts.max(axis=moving)) if moving else amounts
 
 
 class Sums(Protocol):

@@ -11,7 +11,7 @@ References: docs/proofs/accounting.md, theorems 1 and 6.
 import numpy as np
 
 from accountant.balances.account import Account, KnownAccount
-from accountant.balances.cell_sums import MOST_CELLS, partition_of
+from accountant.balances.cell_sums import MOST_CELLS, charged_to
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
@@ -144,8 +144,7 @@ def check_accountable(balances: Balances, charge: Charge, limits: Limits) -> Non
     """Raise `LedgerMisuse` for a charge that no balance can hold."""
     if charge.family.unit != ROW_UNIT and charge.shared and limits.per_unit_nano is None:
         raise LedgerMisuse("a table with a privacy unit needs a cap per unit")
-    partition = partition_of(charge.family)
-    axes = [values for _, values in charge.cells.columns]
+    partition, axes = charged_to(charge)
     for account in (balances.shared, balances.account(charge.analyst)):
         sums = account.tables.get(charge.family.table, {}).get(partition)
         if sums is not None and sums.cells_after(axes) > MOST_CELLS:

@@ -8,16 +8,17 @@ from accountant.balances.noise_paths import Paths, Refund
 from accountant.errors import LedgerUnavailable
 from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.events.owner_events import Approved, Grant, Granted, Pruned, Revoked, Settled, WindowOpened
-from accountant.model import NOTHING_SPENT, Amounts, Charge, Reservation, Spent
+from accountant.model import NOTHING_SPENT, Amounts, Charge, Reservation, Spent, is_lasting
 
 
 @dataclass(slots=True)
 class Balances:
-    """The fold: accounts, open reservations, and what became of the closed ones.
+    """The fold: accounts, and open reservations. What became of the closed ones is in the log.
 
     `shared` is what everybody together may have learned, ex post; `worst` the same with every question that ran at its
     worst case as far as that is public, and `refunds` what each analyst's own questions cost less than that. `held`
-    maps (analyst, question, version) to the reservation whose stored answer that analyst has paid for or read. `ended`
+    maps (analyst, question, version) to the reservation whose stored answer that analyst has paid for or read, where
+    another question may have that version. `ended`
     has the charges, as reserved, of open reservations that continued paths when a window opened: they leave none. All
     accounts are of the newest window, or with `all_windows` of all of them.
     """
@@ -27,7 +28,6 @@ class Balances:
     refunds: dict[str, Account] = field(default_factory=dict)
     analysts: dict[str, Account] = field(default_factory=dict)
     open: dict[str, Reservation] = field(default_factory=dict)
-    closed: dict[str, str] = field(default_factory=dict)
     held: dict[tuple[str, str, str], str] = field(default_factory=dict)
     paths: Paths = field(default_factory=Paths)
     grants: dict[str, Grant] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Balances:
                 self.paths.prune(table, version)
 
     def _reserve(self, reservation: Reservation) -> None:
-        if reservation.id in self.open or reservation.id in self.closed:
+        if reservation.id in self.open:
             raise LedgerUnavailable(f"reservation {reservation.id} was written twice")
         charge = reservation.charge
         if charge.continuing is not None and not self.paths.are_free(charge.continuing.paths):
@@ -106,40 +106,40 @@ class Balances:
     def _add_worst_case(self, charge: Charge) -> None:
         self._own(charge, before=NOTHING_SPENT, after=_worst(charge.own_amounts))
         if charge.shared:
-            shared = AccountChange.difference(charge.cells, before=NOTHING_SPENT, after=_worst(charge.shared_amounts))
+            shared = AccountChange.difference(charge, before=NOTHING_SPENT, after=_worst(charge.shared_amounts))
             self.shared.add(charge, shared)
-            known = AccountChange.difference(charge.cells, before=NOTHING_SPENT, after=_worst(charge.known_amounts))
+            known = AccountChange.difference(charge, before=NOTHING_SPENT, after=_worst(charge.known_amounts))
             self.worst.add(charge, known)
 
     def _commit(self, event: Committed) -> None:
         spent = event.spent
         paths = dict(event.paths) if self.keeps_paths(event.reservation) else {}
-        charge = self._close(event.reservation, "committed")
+        charge = self._close(event.reservation)
         spent.check_covered_by(charge)
         change = self._own(charge, before=_worst(charge.own_amounts), after=spent)
         if charge.shared:
             if charge.continuing is not None:
                 before = _worst(charge.shared_amounts)
-                change = AccountChange.difference(charge.cells, before=before, after=spent.to_everybody(charge))
+                change = AccountChange.difference(charge, before=before, after=spent.to_everybody(charge))
             elif change.saves:
                 self._refunds_of(charge.analyst).add(charge, -change)
             self.shared.add(charge, change)
         self.paths.store(charge, event.reservation, replace(spent, fresh=None), paths)
         self.paths.count_reading(event.reading)
         source = event.reads or (event.reservation if event.answer is not None else None)
-        if source is not None:
+        if source is not None and is_lasting(charge.family.version):
             self.held.setdefault((charge.analyst, charge.question, charge.family.version), source)
 
     def _release(self, reservation: str) -> None:
-        charge = self._close(reservation, "released")
+        charge = self._close(reservation)
         self._own(charge, before=_worst(charge.own_amounts), after=NOTHING_SPENT)
         if charge.shared:
             self.shared.add(
                 charge,
-                AccountChange.difference(charge.cells, before=_worst(charge.shared_amounts), after=NOTHING_SPENT),
+                AccountChange.difference(charge, before=_worst(charge.shared_amounts), after=NOTHING_SPENT),
             )
             self.worst.add(
-                charge, AccountChange.difference(charge.cells, before=_worst(charge.known_amounts), after=NOTHING_SPENT)
+                charge, AccountChange.difference(charge, before=_worst(charge.known_amounts), after=NOTHING_SPENT)
             )
         if charge.continuing is not None:
             for refund in self.paths.give_back(charge.continuing.paths, reservation):
@@ -149,7 +149,7 @@ class Balances:
         if untouched:
             self._release(reservation)
             return
-        charge = self._close(reservation, "settled")
+        charge = self._close(reservation)
         if charge.continuing is not None:
             self.paths.leave(charge.continuing.paths)
 
@@ -170,10 +170,9 @@ class Balances:
             self.open[identity] = replace(reservation, charge=replace(reservation.charge, continuing=None))
             self._add_worst_case(self.open[identity].charge)
 
-    def _close(self, reservation: str, how: str) -> Charge:
+    def _close(self, reservation: str) -> Charge:
         if reservation not in self.open:
             raise LedgerUnavailable(f"reservation {reservation} was closed twice, or never opened")
-        self.closed[reservation] = how
         self.ended.pop(reservation, None)
         return self.open.pop(reservation).charge
 
@@ -188,7 +187,7 @@ class Balances:
     def _own(self, charge: Charge, *, before: Spent, after: Spent) -> AccountChange:
         if charge.analyst not in self.analysts:
             self.analysts[charge.analyst] = self._new_account()
-        change = AccountChange.difference(charge.cells, before=before, after=after)
+        change = AccountChange.difference(charge, before=before, after=after)
         self.analysts[charge.analyst].add(charge, change)
         return change
 
@@ -199,7 +198,7 @@ def _worst(amounts: Amounts) -> Spent:
 
 def _refund_change(refund: Refund) -> AccountChange:
     charge = refund.charge
-    return AccountChange.difference(charge.cells, before=refund.spent, after=_worst(charge.own_amounts))
+    return AccountChange.difference(charge, before=refund.spent, after=_worst(charge.own_amounts))
 
 
 def fold(events: Iterable[Event], *, per_family: bool = False, all_windows: bool = False) -> Balances:

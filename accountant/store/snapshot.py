@@ -22,7 +22,7 @@ from accountant.events.payloads import charge_of, charge_payload, grant_of, gran
 from accountant.model import Charge, NanoArray, Reservation, Spent
 
 # one more whenever what is written changes: older ones are not read, the log is folded instead
-SNAPSHOT_FORMAT = 2
+SNAPSHOT_FORMAT = 3
 
 Json = dict[str, Any]
 
@@ -37,7 +37,6 @@ def to_bytes(balances: Balances) -> bytes:
         "refunds": [[name, writer.account(account)] for name, account in balances.refunds.items()],
         "analysts": [[name, writer.account(account)] for name, account in balances.analysts.items()],
         "open": [writer.reservation(item) for item in balances.open.values()],
-        "closed": list(balances.closed.items()),
         "held": [[*key, reservation] for key, reservation in balances.held.items()],
         "heads": [
             [*key, head.table, head.state, head.questions, head.origin, head.taken_by]
@@ -148,7 +147,6 @@ class _SnapshotReader:
             refunds={name: self.account(account) for name, account in document["refunds"]},
             analysts={name: self.account(account) for name, account in document["analysts"]},
             open={item[0]: self.reservation(item) for item in document["open"]},
-            closed=dict(document["closed"]),
             held={(analyst, question, version): paid for analyst, question, version, paid in document["held"]},
             paths=Paths(
                 heads={(identity, version): Head(*head) for identity, version, *head in document["heads"]},

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from accountant.balances.fold import Balances
 from accountant.errors import LedgerError, LedgerUnavailable, answer_changed
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Reserved
@@ -20,6 +19,7 @@ from accountant.model import StoredAnswer
 from accountant.store.attempts import Attempt, Row
 from accountant.store.journal import Journal, events_of
 from accountant.store.transaction import Transaction
+from accountant.verbs.endings import COMMITTED, RELEASED, how_it_ended
 
 # room in the ledger against keys that one analyst may have at a time; set, not measured
 MOST_KEYS_OF_AN_ANALYST = 50_000
@@ -72,7 +72,7 @@ class Idempotency:
         Raises `OtherRequest`, `TooManyKeys`, `LedgerUnavailable`.
         """
         now = self._clock()
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.writing() as (transaction, _):
             rows = transaction.attempts
             rows.forget_before(now - keep)
             attempt = Attempt(analyst, key, uuid.uuid4().hex, now)
@@ -84,7 +84,7 @@ class Idempotency:
                 return attempt
             if row.request != request:
                 raise OtherRequest
-            earlier = _earlier(transaction, balances, row, still_running=abs(now - row.begun_at) < lease)
+            earlier = _earlier(transaction, row, still_running=abs(now - row.begun_at) < lease)
             if earlier is None:
                 rows.take_over(attempt)
                 return attempt
@@ -101,11 +101,11 @@ class Idempotency:
         Where the answer was committed nothing is kept: the refusal did not know of it, as a storage that failed may
         have written all the same, and the key stands for that answer.
         """
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.writing() as (transaction, _):
             rows = transaction.attempts
             rows.forget_unpaid(attempt)
             row = rows.find(attempt.analyst, attempt.key)
-            if row is not None and balances.closed.get(row.reservation or "") != "committed":
+            if row is not None and how_it_ended(transaction, row.reservation) != COMMITTED:
                 rows.end(attempt, response=response, answer=None)
 
     def find_answer(self, reservation: str, *, analyst: str) -> StoredAnswer | None:
@@ -124,16 +124,16 @@ class Idempotency:
         raise answer_changed()
 
 
-def _earlier(transaction: Transaction, balances: Balances, row: Row, *, still_running: bool) -> Earlier | None:
+def _earlier(transaction: Transaction, row: Row, *, still_running: bool) -> Earlier | None:
     """What a row says of its attempt; None for one that is dead and has spent nothing."""
-    became = balances.closed.get(row.reservation or "")
+    became = how_it_ended(transaction, row.reservation)
     if row.response is not None:
         state, answer = AttemptState.ENDED, row.answer
-    elif row.reservation is not None and became == "committed":
+    elif row.reservation is not None and became == COMMITTED:
         state, answer = AttemptState.ANSWERED, _answer_of(transaction, row.reservation)
     elif still_running:
         state, answer = AttemptState.RUNNING, None
-    elif row.reservation is None or became == "released":
+    elif row.reservation is None or became == RELEASED:
         return None
     else:
         state, answer = AttemptState.SPENT, None

@@ -19,6 +19,7 @@ from accountant.events.owner_events import (
     WindowOpened,
 )
 from accountant.store.journal import Journal
+from accountant.verbs.endings import how_it_ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Owner:
         """
         with self._journal.writing() as (transaction, balances):
             if reservation_id not in balances.open:
-                how = balances.closed.get(reservation_id, "not in this ledger")
+                how = how_it_ended(transaction, reservation_id) or "not in this ledger"
                 raise LedgerMisuse(f"the reservation is {how}")
             self._journal.append(transaction, Settled(reservation_id, self._clock(), by, why, untouched=untouched))
 

@@ -41,6 +41,9 @@ def _verify(transaction: Transaction, kept: Balances) -> int:
     snapshots = {snapshot.event: snapshot for snapshot in transaction.all_snapshots()}
     if any(found[number - 1 : number] == [] for number in snapshots):
         raise LedgerUnavailable("stored balances are those of an event that is not there")
+    reserved = [event.reservation for event in events if isinstance(event, Reserved)]
+    if len(set(reserved)) < len(reserved):
+        raise LedgerUnavailable("a reservation was written twice")
     again = Balances()
     for number, (record, event) in enumerate(found, start=1):
         again.apply(event)

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from accountant.limits import Limits
-from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent
+from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent, is_lasting
 from mechanisms.protocol import Epsilons, Outcome
 from planner.catalog.key_space import as_text
 from planner.catalog.listed_values import list_texts
@@ -27,7 +27,6 @@ from planner.statements.settings import max_epsilon
 from proxy.pipeline.messages import Asked
 from proxy.pipeline.refusals import data_changed, too_dear
 from proxy.service.accounts import _limits_on, label, nano
-from proxy.service.data_versions import is_lasting
 from proxy.service.service import Service
 
 _QUESTIONS = 8  # whose cells are remembered: one is claimed twice or more, and a million cells take a while to check

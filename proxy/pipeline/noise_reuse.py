@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accountant.errors import LedgerError
-from accountant.model import NANO, Amounts, Continuing, PathState, StoredPath
+from accountant.model import NANO, Amounts, Continuing, PathState, StoredPath, is_lasting
 from mechanisms.formula import Integers
 from mechanisms.keyhole.noise_continuation import CONTINUABLE, Continuation, carry_on, continue_on, settle
 from mechanisms.keyhole.one_shot import Keyhole
@@ -29,7 +29,6 @@ from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.pipeline.claim import Claim, amounts, worst_amounts
 from proxy.pipeline.key_paths import KeyPath, UnknownPath, from_bytes
-from proxy.service.data_versions import is_lasting
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 

@@ -4,13 +4,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
+from accountant.model import LIVE, is_lasting
 from planner.catalog.model import Table
 from planner.catalog.pins import Pins
 from planner.catalog.refresh import parse_refresh
 from proxy.service.pins import read_pins
 from proxy.service.refusals import never_refreshed
-
-_LIVE = "live "
 
 
 def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
@@ -29,7 +28,7 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
     if tick is not None:
         return tick
     if refresh.kind == "live":
-        return f"{_LIVE}{uuid4().hex}"
+        return f"{LIVE} {uuid4().hex}"
     declared = dict(pins.refreshes).get(table.name)
     if declared is None:
         raise never_refreshed(table.name)
@@ -41,11 +40,6 @@ def _together(table: Table, *, now: datetime, pins: Pins) -> str:
     versions = {member.table.name: data_version(member.table, now=now, pins=pins) for member in table.members}
     live = next((version for version in versions.values() if not is_lasting(version)), None)
     return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
-
-
-def is_lasting(version: str) -> bool:
-    """Whether a question asked later may have the same data version: not on live tables."""
-    return not version.startswith(_LIVE)
 
 
 class Versions:

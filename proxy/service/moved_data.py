@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from accountant.model import is_lasting
 from planner.catalog.model import Catalog
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from proxy.observe.telemetry import Telemetry
-from proxy.service.data_versions import data_version, is_lasting
+from proxy.service.data_versions import data_version
 from proxy.service.service import Service
 from proxy.sources.protocol import Source
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from accountant.errors import BalanceScope
 from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
-from accountant.model import MOST_NANO_PER_CHARGE, Amounts, Charge, PathState, Reservation, Spent
+from accountant.model import MOST_NANO_PER_CHARGE, Amounts, Charge, PathState, Reservation, Spent, is_lasting
 from tests.accountant.balances.test_overlap import exact_loss
 from tests.accountant.examples import limits
 
@@ -179,7 +179,12 @@ class ModelLedger:
     def _store(self, identity: str, answer: bytes) -> None:
         charge = self.paid[identity].charge
         self.answers[identity] = answer
-        self.held.setdefault((charge.analyst, charge.family.version), identity)
+        self.hold(charge.analyst, charge.family.version, identity)
+
+    def hold(self, analyst: str, version: str, identity: str) -> None:
+        """Nobody asks again on a live version, and nothing is kept for who did."""
+        if is_lasting(version):
+            self.held.setdefault((analyst, version), identity)
 
     def _recount(self) -> None:
         """Refunds count unless a path of the question is being continued, or was."""

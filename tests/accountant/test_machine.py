@@ -22,7 +22,7 @@ from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.limits import Headroom
 from accountant.model import Amounts, Charge, Continuing, PathState, Reservation
-from tests.accountant.balances.test_overlap import IMMUTABLE, VERSIONS, questions
+from tests.accountant.balances.test_overlap import ALL_VERSIONS, IMMUTABLE, questions
 from tests.accountant.conftest import now
 from tests.accountant.drawing import a_loss, following, sized, uniform
 from tests.accountant.examples import cells, charge
@@ -253,7 +253,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if reservation is not None:
             assert fits
             self.model.read(reservation.id, asked, original.own, None)
-            self.model.held[analyst, version] = expected
+            self.model.hold(analyst, version, expected)
 
     @rule(data=st.data(), which=WHICH, what=st.sampled_from(["grant", "revoke", "window", "restart"]))
     def decide(self, data: st.DataObject, which: int, what: str) -> None:
@@ -276,7 +276,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def prune(self, data: st.DataObject, which: int, names: frozenset[str]) -> None:
         if not self.model.heads:
             self.leave_path(data, which, names)
-        version = data.draw(st.sampled_from([version for _, version in self.model.heads] or VERSIONS))
+        version = data.draw(st.sampled_from([version for _, version in self.model.heads] or ALL_VERSIONS))
         self.ledgers[which].owner.prune("sales", version, **BY)
         self.model.prune(version)
         if self.model.gone:
@@ -316,7 +316,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if not self.opened:
             return
         found: dict[PathState, bool] = {}
-        for version in VERSIONS:
+        for version in ALL_VERSIONS:
             paths = self.ledgers[1].find_paths(IDENTITIES, version)
             assert all(path.body == name.encode() for name, path in paths.items())
             found |= {path.state: path.taken for path in paths.values()}

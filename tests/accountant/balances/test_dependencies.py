@@ -111,7 +111,7 @@ def world(seed: int, *, complete: bool) -> World:
 
 
 def add(account: Account, asked: Charge, amounts: NanoArray) -> None:
-    account.add(asked, AccountChange(amounts, 0, 0))
+    account.add(asked, AccountChange(amounts, amounts, 0, 0))
 
 
 def losses(drawn: random.Random, asked: Charge) -> NanoArray:

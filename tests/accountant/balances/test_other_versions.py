@@ -99,7 +99,7 @@ def test_what_is_kept_is_exact_whenever_versions_are_charged_and_asked(most_kept
     elsewhere = Elsewhere(most_kept=most_kept)
     for step in steps:
         amounts = step.spent.amounts(step.charged.cells)
-        account.add(step.charged, AccountChange.difference(step.charged.cells, before=NOTHING_SPENT, after=step.spent))
+        account.add(step.charged, AccountChange.difference(step.charged, before=NOTHING_SPENT, after=step.spent))
         exact.add(step.charged, np.broadcast_to(amounts, step.charged.cells.shape))
         family, cells = step.asked.family, step.asked.cells
         sums = account.tables["sales"]
@@ -118,9 +118,9 @@ def test_an_analyst_s_own_refunds_are_seen_in_every_version(steps: list[Step]) -
     for step in steps:
         charged = step.charged
         worst = Spent.uniform(charged.epsilon_nano, unit_epsilon_nano=0)
-        known.worst.add(charged, AccountChange.difference(charged.cells, before=NOTHING_SPENT, after=worst))
+        known.worst.add(charged, AccountChange.difference(charged, before=NOTHING_SPENT, after=worst))
         exact.add(charged, np.full(charged.cells.shape, charged.epsilon_nano))
-        for back in (None, AccountChange.difference(charged.cells, before=step.spent, after=worst)):
+        for back in (None, AccountChange.difference(charged, before=step.spent, after=worst)):
             if back is not None:
                 known.refunds.add(charged, back)
                 exact.add(charged, -np.broadcast_to(back.amounts, charged.cells.shape))
@@ -141,7 +141,7 @@ def test_a_value_that_nobody_was_charged_for_has_what_is_charged_to_all_values()
     ):
         one = charge(10, keys=keys, version=version, immutable=IMMUTABLE)
         spent = Spent.uniform(10, unit_epsilon_nano=0)
-        account.add(one, AccountChange.difference(keys, before=NOTHING_SPENT, after=spent))
+        account.add(one, AccountChange.difference(one, before=NOTHING_SPENT, after=spent))
     asked = charge(0, keys=Cells((("a", ("3", "2", "1")),)), version="v3", immutable=IMMUTABLE)
     for _ in range(2):
         assert account.spent_on(asked.family, asked.cells).tolist() == [10, 20, 30]
@@ -155,7 +155,7 @@ def test_a_version_charged_after_its_own_part_was_dropped_is_counted_with_the_ch
         keys = Cells((("a", (value,)), ("m", ("p",))))
         one = charge(amount, keys=keys, version=version, immutable=IMMUTABLE)
         spent = Spent.uniform(amount, unit_epsilon_nano=0)
-        account.add(one, AccountChange.difference(keys, before=NOTHING_SPENT, after=spent))
+        account.add(one, AccountChange.difference(one, before=NOTHING_SPENT, after=spent))
 
     def lost(version: str) -> list[int]:
         asked = charge(0, keys=Cells((("a", ("1", "2", "3")),)), version=version, immutable=IMMUTABLE)
@@ -181,7 +181,7 @@ def test_many_versions_come_to_tables_over_what_never_moves() -> None:
         for keys in (Cells((("a", ("1",)), ("m", ("p",)))), Cells((("b", ("x",)), ("m", ("p",))))):
             one = charge(10, keys=keys, version=f"v{number}", immutable=IMMUTABLE)
             spent = Spent.uniform(10, unit_epsilon_nano=0)
-            account.add(one, AccountChange.difference(keys, before=NOTHING_SPENT, after=spent))
+            account.add(one, AccountChange.difference(one, before=NOTHING_SPENT, after=spent))
     sums, changes = account.tables["sales"], account.changes["sales"]
     here, rest = Elsewhere().split(sums, changes, moving_in("v39"))
     assert len(sums) == 80

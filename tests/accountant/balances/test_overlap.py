@@ -3,24 +3,29 @@
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accountant.balances.account import reported_as
 from accountant.balances.cell_sums import CellSums, partition_of
 from accountant.balances.fold import fold
 from accountant.events.events import Committed, Event, Released, Reserved
-from accountant.model import Cells, Charge, Family, Spent
+from accountant.model import Cells, Charge, Family, Spent, is_lasting
+from accountant.store.snapshot import to_bytes
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge
 from tests.effort import examples
 
 VALUES = {"a": ("1", "2", "3"), "b": ("x", "y"), "c": ("p", "q")}
 VERSIONS = ("v1", "v2")
+# of one question each; two questions on one of them, which no caller asks, are bounded as if they were on two
+ALL_VERSIONS = (*VERSIONS, "live " + 32 * "a", "live " + 32 * "b")
 IMMUTABLE = frozenset({"a"})
 
 
 @st.composite
-def questions(draw: st.DrawFn, unit: str, *, versions: tuple[str, ...] = VERSIONS) -> Charge:
+def questions(draw: st.DrawFn, unit: str, *, versions: tuple[str, ...] = ALL_VERSIONS) -> Charge:
     columns = sorted(draw(st.sets(st.sampled_from(sorted(VALUES)), max_size=3)))
     keys = Cells(
         tuple((name, tuple(draw(st.permutations(VALUES[name]))[: draw(st.integers(1, 3))])) for name in columns)
@@ -51,31 +56,33 @@ def trajectories(unit: str) -> list[Trajectory]:
     ]
 
 
-def touched_key(asked: Charge, record: Trajectory) -> tuple[int, ...] | None:
-    """The key of the question that the record falls into."""
-    shape = record[asked.family.version]
-    place = []
+def touched_keys(asked: Charge, record: Trajectory) -> list[tuple[int, ...]]:
+    """The keys of the question that the record may have fallen into: one or none; on a live version, which nobody can
+    ask about again, any that has the values which never change."""
+    family = asked.family
+    moves = family.unit == "row"
+    free = not is_lasting(family.version)
+    shape = record["v1" if free else family.version]
+    places = []
     for name, values in asked.cells.columns:
-        if shape[name] not in values:
-            return None
-        place.append(values.index(shape[name]))
-    return tuple(place)
+        at = [values.index(shape[name])] if shape[name] in values else []
+        places.append(list(range(len(values))) if free and moves and name not in IMMUTABLE else at)
+    return list(product(*places))
 
 
 def exact_loss(asked: Charge, paid: list[tuple[Charge, Spent]]) -> np.ndarray:
     """For each key of `asked`, the largest loss of any record in it."""
     worst = np.zeros(asked.cells.shape, dtype=np.int64)
     for record in trajectories(asked.family.unit):
-        key = touched_key(asked, record)
-        if key is None:
+        keys = touched_keys(asked, record)
+        if not keys:
             continue
         loss = 0
         for other, spent in paid:
-            other_key = touched_key(other, record)
-            if other_key is not None:
-                amounts = spent.amounts(other.cells)
-                loss += amounts if isinstance(amounts, int) else int(amounts[other_key])
-        worst[key] = max(worst[key], loss)
+            amounts = np.broadcast_to(spent.amounts(other.cells), other.cells.shape)
+            loss += max((int(amounts[key]) for key in touched_keys(other, record)), default=0)
+        for key in keys:
+            worst[key] = max(worst[key], loss)
     return worst
 
 
@@ -147,7 +154,8 @@ def test_per_family_sums_add_up_to_what_is_charged(
     total: dict[Family, int] = {}
     for asked, spent in paid:
         amounts = np.broadcast_to(spent.amounts(asked.cells), asked.cells.shape)
-        total[asked.family] = total.get(asked.family, 0) + int(amounts.sum())
+        family = reported_as(asked.family)
+        total[family] = total.get(family, 0) + int(amounts.sum())
     assert {family: int(sums.array.sum()) for family, sums in families.items()} == total
 
 
@@ -175,6 +183,43 @@ def test_filters_always_overlap_and_tables_never() -> None:
     balances = fold([Reserved("r", now(), charge(10, where="age > 65"))])
     for other, spent in ((charge(0, where="age <= 65"), 10), (charge(0, table="visits"), 0)):
         assert balances.shared.spent_on(other.family, other.cells).tolist() == [spent] * 3
+
+
+@pytest.mark.parametrize("immutable", [frozenset[str](), IMMUTABLE])
+def test_balances_of_a_live_table_do_not_grow_with_its_questions(immutable: frozenset[str]) -> None:
+    """Each question has a version, a threshold and a reservation of its own, and some are refunded."""
+
+    def size_after(questions: int) -> int:
+        events: list[Event] = []
+        for number in range(questions):
+            version, keys = f"live {number:032x}", Cells(tuple(VALUES.items()))
+            asked = charge(9, keys=keys, question=f"q{number}", version=version, immutable=immutable)
+            spent = Spent.per_key([number % 7] * keys.size, unit_epsilon_nano=0)
+            end = Committed(f"{number:032x}", now(), spent, "0" * 64, None)
+            events += [
+                Reserved(f"{number:032x}", now(), asked),
+                Released(end.reservation, now()) if number % 5 else end,
+            ]
+        return len(to_bytes(fold(events)))
+
+    assert size_after(300) <= size_after(30) + 50  # a digit more in each sum
+
+
+def test_a_live_version_is_told_by_its_whole_name() -> None:
+    """Joined tables have versions of all their names: one may be called live."""
+    assert not is_lasting(f"live {32 * 'a'}")
+    assert all(is_lasting(version) for version in ("live 2026-03-01, visits static", "live", "lives " + 32 * "a"))
+
+
+def test_what_a_row_lost_on_a_live_table_is_the_most_of_any_key_that_it_can_have_been_in() -> None:
+    paid = charge(10, keys=cells(a=("1", "2"), b=("x", "y")), version="live " + 32 * "a", immutable=IMMUTABLE)
+    spent = Spent.per_key([1, 7, 2, 3], unit_epsilon_nano=0)
+    balances = fold([Reserved("r", now(), paid), Committed("r", now(), spent, None, None)])
+    for version in ("v1", "live " + 32 * "b"):
+        asked = charge(0, keys=cells(a=("1", "2", "3")), version=version, immutable=IMMUTABLE)
+        assert balances.shared.spent_on(asked.family, asked.cells).tolist() == [7, 3, 0]
+        known = balances.known_to("ann").spent_on(asked.family, asked.cells)
+        assert known.tolist() == [7, 3, 0]
 
 
 def test_sums_are_kept_for_charged_cells_only_and_grow_with_the_calendar() -> None:

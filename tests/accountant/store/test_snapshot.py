@@ -15,7 +15,7 @@ from accountant.events.digests import digest
 from accountant.events.events import Committed, Event, Reserved
 from accountant.ledger import Ledger
 from accountant.model import NANO, Charge, Spent
-from accountant.store.snapshot import from_bytes, to_bytes
+from accountant.store.snapshot import SNAPSHOT_FORMAT, from_bytes, to_bytes
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.balances.test_overlap import workloads
 from tests.accountant.conftest import now
@@ -120,7 +120,8 @@ def test_a_forged_snapshot_is_found_out(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_balances_are_refused() -> None:
     whole = to_bytes(fold([]))
-    others = [whole.replace(b'"format":2', b'"format":%d' % other) for other in (1, 3)]
+    ours = b'"format":%d' % SNAPSHOT_FORMAT
+    others = [whole.replace(ours, b'"format":%d' % other) for other in (SNAPSHOT_FORMAT - 1, SNAPSHOT_FORMAT + 1)]
     for content in (b"", b"{}", b"[]\n", whole + b"x", *others):
         with pytest.raises(LedgerUnavailable):
             from_bytes(content)
