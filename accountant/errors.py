@@ -12,6 +12,8 @@ None of them carries text for analysts: the proxy words its own messages from th
 
 from enum import StrEnum
 
+from mechanisms.formula import Booleans
+
 
 class BalanceScope(StrEnum):
     """The balances a question must fit into."""
@@ -33,11 +35,19 @@ class OverBudget(LedgerError):
 
     `needed_nano` and `left_nano` are in 1e-9 epsilon; `left_nano` is the least left among the question's keys (0 when
     a limit was lowered below what is already spent). `short_keys` of `total_keys` keys have less than needed left.
+    `short` says which, in the order of the charge's cells; None where one balance is that of all keys.
     All of them follow from the ledger and the limits alone, never from data.
     """
 
     def __init__(
-        self, *, scope: BalanceScope, needed_nano: int, left_nano: int, short_keys: int, total_keys: int
+        self,
+        *,
+        scope: BalanceScope,
+        needed_nano: int,
+        left_nano: int,
+        short_keys: int,
+        total_keys: int,
+        short: Booleans | None = None,
     ) -> None:
         super().__init__(
             f"{scope.value}: needs {needed_nano}e-9, left {left_nano}e-9, {short_keys} of {total_keys} keys short"
@@ -47,6 +57,7 @@ class OverBudget(LedgerError):
         self.left_nano = left_nano
         self.short_keys = short_keys
         self.total_keys = total_keys
+        self.short = short
 
 
 class LedgerMisuse(LedgerError):

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 
 from accountant.balances.dependencies import Knowledge, nothing_known
-from accountant.balances.filter import check_approved, check_fits, what_fits
+from accountant.balances.filter import check_approved, check_fits, find_shortage, what_fits
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerMisuse, LedgerUnavailable, PathTaken, answer_changed
+from accountant.errors import LedgerMisuse, LedgerUnavailable, OverBudget, PathTaken, answer_changed
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Released, Reserved
 from accountant.limits import Headroom, Limits
@@ -293,6 +293,11 @@ class Ledger:
         """The largest epsilon over the charge's keys, and the largest per-unit sum, that would fit now."""
         with self._journal.reading() as (_, balances):
             return what_fits(balances, charge, limits, knowledge=self._knowledge)
+
+    def find_shortage(self, charge: Charge, limits: Limits) -> OverBudget | None:
+        """The first balance that does not cover a charge now, as `reserve` would raise it; None where all do."""
+        with self._journal.reading() as (_, balances):
+            return find_shortage(balances, charge, limits, knowledge=self._knowledge)
 
     def check_writable(self, *, room_bytes: int) -> None:
         """Take the writer's place for a moment, and write nothing; a SQLite file must find so much room on its disk.

@@ -39,7 +39,19 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge:
                 left_nano=max(0, int(left.min())),
                 short_keys=short if left.size == total else total,
                 total_keys=total,
+                short=left.reshape(-1) < needed if left.size == total else None,
             )
+
+
+def find_shortage(
+    balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known
+) -> OverBudget | None:
+    """What `check_fits` raises for a balance that is short; None where the charge fits."""
+    try:
+        check_fits(balances, charge, limits, knowledge=knowledge)
+    except OverBudget as short:
+        return short
+    return None
 
 
 def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:

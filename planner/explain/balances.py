@@ -63,7 +63,8 @@ class QuestionBalance:
     """What the ledger says about a question before it is asked.
 
     `version` is the public data version. `epsilon` is the largest worst case per key that every balance still admits.
-    `would_fit` are settings with which the question would pass where it does not: "keyhole.tolerance = '13%'".
+    `would_fit` are settings with which the question would pass where it does not: "keyhole.tolerance = '13%'"; `hint`
+    is all that would help, as the refusal says it, and `short_groups` names the groups that have too little left.
     `noise` is there where earlier questions' noise would be read. `question` is the question's id in the ledger, and
     `waiting` is there where the owner has to approve it first. `payment` is what it costs on noise of its own, None
     where it costs nothing. `stored`: an answer to it is stored, which asking tells again, whatever is left; its reader
@@ -73,11 +74,22 @@ class QuestionBalance:
     version: str
     epsilon: float
     would_fit: tuple[str, ...] = ()
+    hint: str = ""
+    short_groups: str = ""
     noise: SharedNoise | None = None
     question: str = ""
     waiting: Waiting | None = None
     payment: Payment | None = None
     stored: Stored | None = None
+
+    def remedies(self) -> Iterator[str]:
+        """The lines for EXPLAIN of a question that would be refused."""
+        if self.short_groups:
+            yield f"  Too little is left for {self.short_groups}"
+        if self.would_fit:
+            yield f"  Would fit: {', or '.join(self.would_fit)}"
+        if self.hint and self.hint != "  or  ".join(f"SET {setting};" for setting in self.would_fit):
+            yield f"  What would help: {self.hint}"
 
     def refuses(self, plan: Plan) -> bool:
         """Whether asking now would be refused for want of budget."""

@@ -84,6 +84,8 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
         document["stored"] = None if left.stored is None else left.stored.sentence
         document["refused"] = left.refuses(plan)
         document["would_fit"] = list(left.would_fit)
+        document["hint"] = left.hint or None
+        document["short_groups"] = left.short_groups or None
         document["shared_noise"] = _noise_json(left.noise)
         document["question_id"] = left.question
         document["waits_for_approval"] = None if left.waiting is None else asdict(left.waiting)

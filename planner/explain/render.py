@@ -87,8 +87,8 @@ def _left_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
         yield f"  Left for these groups: {at_least(left.epsilon)}{verdict}"
         if left.noise is not None:
             yield f"  Reuse: {shared_noise_sentence(left.noise)}"
-    if refused and left.would_fit:
-        yield f"  Would fit: {', or '.join(left.would_fit)}"
+    if refused:
+        yield from left.remedies()
     if left.waiting is not None:
         yield from left.waiting.lines()
 

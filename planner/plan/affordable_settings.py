@@ -1,7 +1,13 @@
-"""Settings with which a question costs no more than what is left, found by halving: each is tried before it is told."""
+"""Settings with which a question costs no more than what is left, found by trying: each is planned before it is told.
 
-from collections.abc import Callable
+Costs fall about as tolerances and group sizes grow, so the search starts where that would be enough and halves from
+there: some six calibrations for each setting, whatever the question.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from math import ceil
 from typing import TypeAlias
 
 from mechanisms.protocol import Calibration, Unachievable
@@ -12,8 +18,20 @@ from planner.question.model import Question
 
 _TENTHS = range(1, 1001)  # tenths of a percent
 _RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n in range(1, 46)))
+_ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)  # numbers that hints show, times powers of ten: steps of about 1.25
+_STRIDES = 64  # how many first strides make all steps: shorter ones find a good guess sooner, and bad ones later
+_LARGEST_FACTOR = 1000  # by which a hint raises a number of rows: beyond, another question was meant
 
 OtherWay: TypeAlias = Callable[[Question, Calibration], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A value that fits, as text; what the question costs with it at most; by which factor it differs from before."""
+
+    text: str
+    epsilon: float
+    factor: float
 
 
 def no_other_way(_question: Question, _calibration: Calibration) -> bool:
@@ -21,44 +39,123 @@ def no_other_way(_question: Question, _calibration: Calibration) -> bool:
     return False
 
 
-def smallest_tolerance(
-    asked: Callable[[str], Question], *, epsilon: float, otherwise: OtherWay = no_other_way
-) -> str | None:
-    """The smallest percentage tolerance with which a question costs at most `epsilon`, as `keyhole.tolerance` text.
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a question has to cost: at most `epsilon`, or to fit `otherwise`. `cost` is what it costs now."""
 
-    Guarantee: planned with the returned tolerance, the worst case is at most `epsilon`, or there is the other way; None
-    when 100 % is not enough. At most eleven calibrations are made, whatever the question.
+    epsilon: float
+    cost: float
+    otherwise: OtherWay = no_other_way
+
+    @property
+    def ratio(self) -> float:
+        """By how much it is too dear."""
+        return self.cost / self.epsilon if self.epsilon > 0 else float("inf")
+
+
+def smallest_tolerance(asked: Callable[[str], Question], target: Target, *, now: Decimal = Decimal(10)) -> Fit | None:
+    """The smallest percentage tolerance with which a question costs so much, as `keyhole.tolerance` text.
+
+    Guarantee: planned with the returned tolerance, the worst case is at most `target.epsilon`, or there is the other
+    way; None when 100 % is not enough. At most 23 calibrations are made, and usually six.
 
     Parameters:
         asked: the question with a given tolerance; a refusal counts as "does not fit".
-        epsilon: what a key may cost.
-        otherwise: whether a question, minimised and calibrated, fits although it costs more.
+        now: the tolerance in force, in percent; only where the search starts depends on it.
     """
+    guess = _index(float(now) * 10 * target.ratio)
+    tried = _Tried(target)
     tenths = _find_first_fit(
-        len(_TENTHS),
-        lambda step: _fits(lambda: asked(_percent(_TENTHS[step])), epsilon=epsilon, otherwise=otherwise),
+        len(_TENTHS), lambda step: tried.fits(step, lambda: asked(_percent(_TENTHS[step]))), guess=guess
     )
-    return None if tenths is None else _percent(_TENTHS[tenths])
-
-
-def smallest_fnr(
-    asked: Callable[[float], Question], *, epsilon: float, otherwise: OtherWay = no_other_way
-) -> str | None:
-    """The smallest false-negative rate (0.001 to 0.45) with which a question costs at most `epsilon`, as text.
-
-    Guarantee and parameters as for `smallest_tolerance`, with at most eight calibrations.
-    """
-    rate = _find_first_fit(
-        len(_RATES), lambda step: _fits(lambda: asked(float(_RATES[step])), epsilon=epsilon, otherwise=otherwise)
-    )
-    return None if rate is None else str(_RATES[rate])
-
-
-def _find_first_fit(steps: int, fits: Callable[[int], bool]) -> int | None:
-    """The first step that fits, looked for by halving: what is returned has been tried."""
-    if not fits(steps - 1):
+    if tenths is None:
         return None
-    low, high = 0, steps - 1
+    return Fit(_percent(_TENTHS[tenths]), tried.costs[tenths], _TENTHS[tenths] / max(float(now) * 10, 1))
+
+
+def smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: float = 0.05) -> Fit | None:
+    """The smallest false-negative rate (0.001 to 0.45) with which a question costs so much, as text.
+
+    Guarantee and parameters as for `smallest_tolerance`, with at most fourteen calibrations.
+    """
+    tried = _Tried(target)
+    rate = _find_first_fit(
+        len(_RATES), lambda step: tried.fits(step, lambda: asked(float(_RATES[step]))), guess=len(_RATES) - 1
+    )
+    return None if rate is None else Fit(str(_RATES[rate]), tried.costs[rate], float(_RATES[rate]) / now)
+
+
+def smallest_number(asked: Callable[[int], Question], target: Target, *, now: int) -> Fit | None:
+    """The smallest round number above `now`, of rows of a group, with which a question costs so much.
+
+    Guarantee and parameters as for `smallest_tolerance`, with at most twelve calibrations.
+    """
+    numbers = round_numbers(above=now, below=min(now * _LARGEST_FACTOR, 10**9))
+    if not numbers:
+        return None
+    tried = _Tried(target)
+    guess = next((step for step, number in enumerate(numbers) if number >= now * target.ratio), len(numbers) - 1)
+    found = _find_first_fit(len(numbers), lambda step: tried.fits(step, lambda: asked(numbers[step])), guess=guess)
+    return None if found is None else Fit(str(numbers[found]), tried.costs[found], numbers[found] / now)
+
+
+def round_numbers(*, above: int, below: int) -> Sequence[int]:
+    """The numbers that hints show, in order."""
+    found: list[int] = []
+    power = 1
+    while power <= below:
+        found += [digits * power // 10 for digits in _ROUND if digits * power % 10 == 0]
+        power *= 10
+    return [number for number in dict.fromkeys(found) if above < number <= below]
+
+
+def cost_of(asked: Callable[[], Question], target: Target) -> float | None:
+    """What a question costs where it fits; None where it does not, or is refused."""
+    tried = _Tried(target)
+    return tried.costs[0] if tried.fits(0, asked) else None
+
+
+class _Tried:
+    """What steps cost that were tried."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self.costs: dict[int, float] = {}
+
+    def fits(self, step: int, asked: Callable[[], Question]) -> bool:
+        """Whether the question of that step fits."""
+        try:
+            reduced, _ = reduce_question(asked())
+            calibration, _ = choose_calibration(reduced)
+        except (KeyholeError, Unachievable):
+            return False
+        self.costs[step] = calibration.worst_case_epsilon
+        target = self._target
+        return calibration.worst_case_epsilon <= target.epsilon or target.otherwise(reduced, calibration)
+
+
+def _index(tenths: float) -> int:
+    return min(max(ceil(min(tenths, 1000.0)), 1), 1000) - 1
+
+
+def _find_first_fit(steps: int, fits: Callable[[int], bool], *, guess: int) -> int | None:
+    """The first step that fits, looked for from a guess in doubled strides and then by halving: what is returned has
+    been tried."""
+    low, high, stride = 0, guess, max(1, steps // _STRIDES)
+    if not fits(steps - 1):  # most settings that are not enough are found out by one try
+        return None
+    if guess == steps - 1 or fits(guess):
+        while high > low:  # step down from what fits
+            below = max(high - stride, 0)
+            if not fits(below):
+                low = below + 1
+                break
+            high, stride = below, 2 * stride
+    else:
+        while True:  # step up from what does not
+            low, high, stride = high + 1, min(high + stride, steps - 1), 2 * stride
+            if high == steps - 1 or fits(high):
+                break
     while low < high:
         middle = (low + high) // 2
         if fits(middle):
@@ -66,15 +163,6 @@ def _find_first_fit(steps: int, fits: Callable[[int], bool]) -> int | None:
         else:
             low = middle + 1
     return high
-
-
-def _fits(asked: Callable[[], Question], *, epsilon: float, otherwise: OtherWay) -> bool:
-    try:
-        reduced, _ = reduce_question(asked())
-        calibration, _ = choose_calibration(reduced)
-    except (KeyholeError, Unachievable):
-        return False
-    return calibration.worst_case_epsilon <= epsilon or otherwise(reduced, calibration)
 
 
 def _percent(tenths: int) -> str:

@@ -25,12 +25,13 @@ from planner.explain.numbers import at_most, percent
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan import build as planning
+from planner.plan.affordable_settings import Target
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import StoodIn, stand_in_catalog
 from planner.question.plan import Plan
 from planner.statements import settings
-from proxy.pipeline.affordable import cheaper
 from proxy.pipeline.claim import groups_of_one_unit, groups_that_add_up
+from proxy.pipeline.levers import find_offers
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.accounts import limits, nano
 from proxy.service.pins import pins_path, read_pins
@@ -179,7 +180,15 @@ def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> 
     affordable = tuple(
         Affordable(
             questions=many,
-            settings=cheaper(asked, stood_in.catalog, epsilon=_most(caps, own, adding, plan, many) / NANO),
+            settings=tuple(
+                offer.text
+                for offer in find_offers(
+                    asked,
+                    stood_in.catalog,
+                    plan,
+                    Target(_most(caps, own, adding, plan, many) / NANO, plan.worst_case_epsilon),
+                )
+            ),
         )
         for many in MANY
         if fit is not None and many > fit

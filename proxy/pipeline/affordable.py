@@ -1,36 +1,60 @@
-"""What would still fit: the hint of every refusal for budget, found by really planning the cheaper question."""
+"""What would still fit: the hint of every refusal for budget, found by really planning the cheaper question.
 
-from dataclasses import replace
+Where no setting is enough and no other groups are left, only the data owner can help, and the hint says how.
+"""
 
-from accountant.errors import LedgerError
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+
+from accountant.errors import BalanceScope, LedgerError, OverBudget
 from accountant.limits import Headroom
 from accountant.model import NANO, PathState
 from mechanisms.protocol import Calibration
-from planner.catalog.model import Catalog
 from planner.explain.balances import QuestionBalance, SharedNoise, Stored
-from planner.plan.affordable_settings import OtherWay, no_other_way, smallest_fnr, smallest_tolerance
-from planner.question.model import Accuracy, Question
+from planner.plan.affordable_settings import Target
+from planner.question.model import Question
 from planner.question.plan import Plan
 from planner.statements import settings
+from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, groups_that_add_up, worst_amounts
+from proxy.pipeline.levers import ALL, Offer, find_offers, find_tolerance, raise_guard
 from proxy.pipeline.messages import Asked
+from proxy.pipeline.other_groups import find_short
 from proxy.pipeline.payments import payment_of
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
+_CAPS = {
+    BalanceScope.PER_PREDICATE: "predicate",
+    BalanceScope.PER_UNIT: "unit",
+    BalanceScope.PER_TABLE: "table",
+    BalanceScope.ANALYST_PER_PREDICATE: "predicate",
+    BalanceScope.ANALYST_PER_UNIT: "unit",
+}
+"""What `keyhole grant --cap` calls the balance that is short."""
+_OF_ANALYSTS = (BalanceScope.ANALYST_PER_PREDICATE, BalanceScope.ANALYST_PER_UNIT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Advice:
+    """What would make a refused question fit: settings, each of them alone enough, and the whole hint."""
+
+    settings: tuple[str, ...] = ()
+    hint: str = ""
+    short_groups: str = ""
+
 
 def find_left(service: Service, claim: Claim) -> QuestionBalance:
-    """What the balances still admit for this question, and settings with which it would pass if it does not now."""
-    asked, plan = claim.asked, claim.plan
+    """What the balances still admit for this question, and what would make it pass if it does not now."""
+    plan = claim.plan
     room = _room(service, claim)
     stored = _find_stored(service, claim)
     rooms: dict[tuple[PathState, ...], Headroom] = {}
-    least = room.epsilon_nano
-    if room.unit_epsilon_nano is not None:
-        least = min(least, room.unit_epsilon_nano // groups_that_add_up(plan))
+    least = _least(room, plan)
     epsilon = max(least, 0) / NANO
-    wanted = settings.reuse(asked.settings)
+    wanted = settings.reuse(claim.asked.settings)
     memory = reuse.recall_paths(service, claim)
 
     def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
@@ -59,12 +83,13 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     fits = claim.charge.epsilon_nano <= least or (noise is not None and noise.fits)
     if stored is not None:
         fits = stored.fits
+    advice = _Advice() if fits else _advise(service, claim, Target(epsilon, plan.worst_case_epsilon, otherwise))
     return QuestionBalance(
         version=claim.version,
         epsilon=epsilon,
-        would_fit=()
-        if fits
-        else (*_in_blocks(plan, epsilon), *cheaper(asked, service.catalog, epsilon=epsilon, otherwise=otherwise)),
+        would_fit=advice.settings,
+        hint=advice.hint,
+        short_groups=advice.short_groups,
         noise=noise,
         payment=payment_of(plan, claim.charge, room.balances, most_nano=claim.limits.per_query_nano)
         if plan.question.functionals
@@ -95,33 +120,88 @@ def _room(service: Service, claim: Claim) -> Headroom:
         raise ledger_unavailable() from None
 
 
-def _in_blocks(plan: Plan, epsilon: float) -> tuple[str, ...]:
+def _least(room: Headroom, plan: Plan) -> int:
+    """The largest worst case of a group, in 1e-9 epsilon, that a headroom admits."""
+    unit = room.unit_epsilon_nano
+    return room.epsilon_nano if unit is None else min(room.epsilon_nano, unit // groups_that_add_up(plan))
+
+
+def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
+    """What to do about a question that does not fit."""
+    plan, asked, catalog = claim.plan, claim.asked, service.catalog
+    shortage = _shortage(service, claim)
+    short = None if shortage is None else find_short(service, claim, shortage)
+    offers = (
+        *_without_own_cap(service, claim),
+        *_in_blocks(plan, target.epsilon),
+        *find_offers(asked, catalog, plan, target),
+    )
+    lasting = replace(claim, limits=replace(claim.limits, per_query_nano=None))
+    ways = [*_in_words(asked, service, offers, target, left=_least(_room(service, lasting), plan) / NANO)]
+    raised = raise_guard(asked, catalog, plan, target)
+    if raised is not None:
+        ways.append(raised)
+    if short is not None and short.question is not None:
+        ways.append(f"without the groups that have too little left: {short.question}")
+    return _Advice(
+        settings=tuple(offer.text for offer in offers),
+        hint="  or  ".join(ways) if ways else _only_the_owner(claim, shortage),
+        short_groups="" if short is None else short.names,
+    )
+
+
+def _in_words(
+    asked: Asked, service: Service, offers: tuple[Offer, ...], target: Target, *, left: float
+) -> Iterator[str]:
+    """The offers as statements; what would use all that is left says so, with a tolerance that uses half of it.
+
+    Parameters:
+        left: the largest worst case of a group that the balances admit, whatever one question may cost.
+    """
+    alone = [offer for offer in offers if len(offer.settings) == 1]
+    empties = any(offer.epsilon > ALL * left for offer in offers)
+    for offer in offers:
+        yield offer.statements + ("  (this would use all that is left)" if offer.epsilon > ALL * left else "")
+    if empties and alone:
+        half = find_tolerance(asked, service.catalog, replace(target, epsilon=min(left / 2, target.epsilon)))
+        if half is not None and half.epsilon <= left / 2:
+            yield f"{half.statements}  (half of it)"
+
+
+def _shortage(service: Service, claim: Claim) -> OverBudget | None:
+    try:
+        return service.ledger.find_shortage(claim.charge, claim.limits)
+    except LedgerError:
+        raise ledger_unavailable() from None
+
+
+def _without_own_cap(service: Service, claim: Claim) -> tuple[Offer, ...]:
+    """The setting that ends the session's own cap on one question, where the question fits but for that."""
+    if settings.max_epsilon(claim.asked.settings) is None:
+        return ()
+    asked = replace(claim.asked, settings={**claim.asked.settings, "keyhole.max_epsilon": None})
+    made = charging.claim(claim.plan, service.catalog, asked=asked, version=claim.version)
+    fits = _shortage(service, made) is None
+    return (Offer(("keyhole.max_epsilon = ''",), claim.plan.worst_case_epsilon, 1.0),) if fits else ()
+
+
+def _in_blocks(plan: Plan, epsilon: float) -> tuple[Offer, ...]:
     """The setting with which noise that serves no other question is chosen, where that makes this one fit."""
-    fits = plan.sharing is not None and plan.sharing.epsilon_in_blocks <= epsilon
-    return ("keyhole.reuse = off",) if fits else ()
+    if plan.sharing is None or plan.sharing.epsilon_in_blocks > epsilon:
+        return ()
+    return (Offer(("keyhole.reuse = off",), plan.sharing.epsilon_in_blocks, 1.0),)
 
 
-def cheaper(asked: Asked, catalog: Catalog, *, epsilon: float, otherwise: OtherWay = no_other_way) -> tuple[str, ...]:
-    """The smallest tolerance, and the smallest false-negative rate, with which the question costs at most `epsilon`, or
-    fits otherwise: settings as text, each alone enough."""
-    accuracy = asked.accuracy(catalog)
-
-    def with_accuracy(changed: Accuracy) -> Question:
-        return asked.read_question(catalog, changed)
-
-    tolerance = smallest_tolerance(
-        lambda text: with_accuracy(replace(accuracy, tolerance=text)), epsilon=epsilon, otherwise=otherwise
-    )
-    fnr = smallest_fnr(lambda rate: with_accuracy(replace(accuracy, fnr=rate)), epsilon=epsilon, otherwise=otherwise)
-    found = (
-        None if tolerance is None else f"keyhole.tolerance = '{tolerance}'",
-        None if fnr is None else f"keyhole.fnr = {fnr}",
-    )
-    return tuple(setting for setting in found if setting is not None)
-
-
-def hint(settings_that_fit: tuple[str, ...]) -> str:
-    """The refusal's hint: statements that can be run as they stand."""
-    if not settings_that_fit:
-        return "No tolerance up to 100 % makes this question fit. Ask about fewer thresholds, or about other groups."
-    return "  or  ".join(f"SET {setting};" for setting in settings_that_fit)
+def _only_the_owner(claim: Claim, shortage: OverBudget | None) -> str:
+    """What the owner may run, where nothing that an analyst can change is enough."""
+    nothing = "No setting makes this question fit, and there are no other groups: only the data owner can help."
+    if shortage is None:
+        return nothing
+    if shortage.scope not in _CAPS:
+        return "No setting makes this question fit. Ask about fewer thresholds, or ask the owner for a higher \
+epsilon_per_query."
+    missing = ceil((shortage.needed_nano - shortage.left_nano) / NANO * 100) / 100
+    one = f" --analyst {claim.asked.analyst.name}" if shortage.scope in _OF_ANALYSTS else ""
+    cap, table = _CAPS[shortage.scope], claim.plan.question.table.name
+    about = "" if cap == "unit" else f" --table {table}"
+    return f"{nothing} keyhole grant {missing:g} --cap {cap}{about}{one} --why ..."

@@ -15,6 +15,7 @@ import numpy as np
 
 from accountant.limits import Limits
 from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent, is_lasting
+from mechanisms.formula import Booleans
 from mechanisms.protocol import Epsilons, Outcome
 from planner.catalog.key_space import as_text
 from planner.catalog.listed_values import list_texts
@@ -226,6 +227,24 @@ def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ..
     values = tuple(value for value in wanted if domain is not None and value in domain)
     # A value outside the public domain would be a cell that nobody charges: leave such a filter a filter.
     return (label(column), values) if values and len(values) == len(wanted) else None
+
+
+def in_question_order(cells: Booleans, claim: Claim) -> Booleans:
+    """By group of the question, whether any of the cells that it is charged to is marked: the inverse of the order in
+    which losses are charged. The result has the shape of the question's keys."""
+    question, charged = claim.plan.question, claim.charge.cells
+    names = [name for name, _ in charged.columns]
+    own = [label(column) for column in question.keys.columns]
+    others = tuple(axis for axis, name in enumerate(names) if name not in own)
+    marked: Booleans = np.asarray(cells.reshape(charged.shape).any(axis=others), dtype=np.bool_)
+    kept = [name for name in names if name in own]
+    marked = marked.transpose([kept.index(name) for name in own])
+    for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):
+        if isinstance(column.derivation, Lookup) and column.derivation.classes:
+            together = np.zeros((len(values), *np.moveaxis(marked, axis, 0).shape[1:]), dtype=np.bool_)
+            np.logical_or.at(together, [place for _, place in _members(column, values)], np.moveaxis(marked, axis, 0))
+            marked = np.moveaxis(together, 0, axis)
+    return marked
 
 
 def _in_cell_order(losses: NanoArray, question: Question, cells: Cells) -> NanoArray:

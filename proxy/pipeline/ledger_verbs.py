@@ -36,7 +36,7 @@ def _ledger(service: Service, claim: Claim) -> Iterator[None]:
         yield
     except OverBudget as over:
         left = affordable.find_left(service, claim)
-        refusal = over_budget(over, plan=claim.plan, hint=affordable.hint(left.would_fit))
+        refusal = over_budget(over, plan=claim.plan, left=left)
     except NotApproved as waiting:
         refusal = approval_needed(waiting)
     except LedgerError:
@@ -193,8 +193,9 @@ def _reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
             if on_paths.claim.limits.apart:  # what it costs there is public, and what is left follows from own outcomes
                 return _reserve_anew(service, claim)
             left = affordable.find_left(service, claim)
-            hint = ANEW if claim.plan.worst_case_epsilon <= left.epsilon else affordable.hint(left.would_fit)
-            raise over_budget(over, plan=on_paths.claim.plan, hint=hint) from None
+            if claim.plan.worst_case_epsilon <= left.epsilon:
+                left = replace(left, hint=ANEW)
+            raise over_budget(over, plan=on_paths.claim.plan, left=left) from None
         except NotApproved as waiting:
             raise approval_needed(waiting) from None
         except LedgerError:

@@ -7,6 +7,7 @@ these were paid for.
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.model import NANO
 from planner.errors import KeyholeError
+from planner.explain.balances import QuestionBalance
 from planner.question.plan import Plan
 
 
@@ -35,15 +36,15 @@ def too_dear(plan: Plan) -> KeyholeError:
     )
 
 
-def over_budget(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeError:
+def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance) -> KeyholeError:
     """The ledger's refusal in words, with what would fit. Depends on ledger, policy and question alone."""
-    needed, left = over.needed_nano / NANO, over.left_nano / NANO
+    needed, least = over.needed_nano / NANO, over.left_nano / NANO
     keys = f"{over.short_keys} of {over.total_keys} groups"
-    amounts = f"(needs {needed:.2f}, left {left:.2f})"
+    amounts = f"(needs {needed:.2f}, left {least:.2f})"
     code, message, detail = {
         BalanceScope.PER_QUERY: (
             "KH302",
-            f"the question costs {needed:.2f} epsilon, one question may cost {left:.2f}",
+            f"the question costs {needed:.2f} epsilon, one question may cost {least:.2f}",
             "A wider tolerance or higher error rates make a question cheaper.",
         ),
         BalanceScope.PER_PREDICATE: (
@@ -72,7 +73,9 @@ def over_budget(over: OverBudget, *, plan: Plan, hint: str | None) -> KeyholeErr
             "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
         ),
     }[over.scope]
-    return KeyholeError(code, message, detail=detail, hint=hint)
+    if left.short_groups:
+        detail = f"{detail} Too little is left for {left.short_groups}."
+    return KeyholeError(code, message, detail=detail, hint=left.hint or None)
 
 
 def approval_needed(waiting: NotApproved) -> KeyholeError:

@@ -18,7 +18,13 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan import build as planning
-from planner.plan.affordable_settings import smallest_fnr, smallest_tolerance
+from planner.plan.affordable_settings import (
+    Target,
+    round_numbers,
+    smallest_fnr,
+    smallest_number,
+    smallest_tolerance,
+)
 from planner.plan.build import plan
 from planner.question import plan as planned
 from planner.question.condition import ALWAYS, Compare, evaluate
@@ -249,24 +255,25 @@ def with_tolerance(calls: list[str]) -> Callable[[str], Question]:
 @pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.5, 2.9])
 def test_the_smallest_tolerance_fits_and_a_tenth_less_does_not(epsilon: float) -> None:
     calls: list[str] = []
-    found = smallest_tolerance(with_tolerance(calls), epsilon=epsilon)
+    ask = with_tolerance([])
+    now = plan(ask("10%"), dialect=DUCKDB).worst_case_epsilon
+    found = smallest_tolerance(with_tolerance(calls), Target(epsilon, now))
     assert found is not None
     assert len(calls) <= 14
-    ask = with_tolerance([])
-    assert plan(ask(found), dialect=DUCKDB).worst_case_epsilon <= epsilon
-    less = f"{Decimal(found.removesuffix('%')) - Decimal('0.1')}%"
+    assert plan(ask(found.text), dialect=DUCKDB).worst_case_epsilon == found.epsilon <= epsilon
+    less = f"{Decimal(found.text.removesuffix('%')) - Decimal('0.1')}%"
     assert plan(ask(less), dialect=DUCKDB).worst_case_epsilon > epsilon
 
 
 def test_no_tolerance_fits_an_empty_budget() -> None:
-    assert smallest_tolerance(with_tolerance([]), epsilon=0.0) is None
+    assert smallest_tolerance(with_tolerance([]), Target(0.0, 1.0)) is None
 
 
 def test_a_refused_question_does_not_fit() -> None:
     def refused(tolerance: str) -> Question:
         raise KeyholeError("KH304", f"no tolerance {tolerance} for the threshold 0")
 
-    assert smallest_tolerance(refused, epsilon=100.0) is None
+    assert smallest_tolerance(refused, Target(100.0, 200.0)) is None
 
 
 def test_the_smallest_fnr_fits() -> None:
@@ -278,12 +285,36 @@ def test_the_smallest_fnr_fits() -> None:
 
     wanted = plan(with_fnr(0.12), dialect=DUCKDB).worst_case_epsilon
     calls.clear()
-    found = smallest_fnr(with_fnr, epsilon=wanted)
+    found = smallest_fnr(with_fnr, Target(wanted, 2 * wanted))
     assert found is not None
     assert len(calls) <= 14
-    assert float(found) <= 0.12
-    assert plan(with_fnr(float(found)), dialect=DUCKDB).worst_case_epsilon <= wanted
-    assert smallest_fnr(with_fnr, epsilon=1e-9) is None
+    assert float(found.text) <= 0.12
+    assert plan(with_fnr(float(found.text)), dialect=DUCKDB).worst_case_epsilon <= wanted
+    assert smallest_fnr(with_fnr, Target(1e-9, 1.0)) is None
+
+
+@pytest.mark.parametrize("cost", [0.3, 2.0, 400.0])
+def test_the_smallest_round_number_fits_wherever_the_search_starts(cost: float) -> None:
+    calls: list[int] = []
+
+    def with_rows(rows: int) -> Question:
+        calls.append(rows)
+        return with_tolerance([])(f"{min(rows / 50, 100)}%")
+
+    found = smallest_number(with_rows, Target(0.7, cost), now=50)
+    assert found is not None
+    assert len(calls) <= 12
+    rows = int(found.text)
+    assert plan(with_rows(rows), dialect=DUCKDB).worst_case_epsilon == found.epsilon <= 0.7
+    before = max(number for number in round_numbers(above=50, below=50_000) if number < rows)
+    assert plan(with_rows(before), dialect=DUCKDB).worst_case_epsilon > 0.7
+    assert smallest_number(with_rows, Target(1e-4, cost), now=50) is None
+
+
+def test_numbers_in_hints_are_round() -> None:
+    assert list(round_numbers(above=40, below=200)) == [50, 60, 80, 100, 120, 150, 200]
+    assert list(round_numbers(above=0, below=9)) == [1, 2, 3, 4, 5, 6, 8]
+    assert list(round_numbers(above=9, below=9)) == []
 
 
 def test_the_filter_that_is_always_true_is_no_filter() -> None:

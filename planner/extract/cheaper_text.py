@@ -1,0 +1,64 @@
+"""The text of a question with one thing changed: some groups left out, or a number raised."""
+
+from collections.abc import Sequence
+
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Column, SqlType, Value
+from planner.parser.clauses import Clauses, clauses_at
+from planner.parser.lexer import Token, tokens
+from planner.scope.embedded import Embedded
+
+MOST_LISTED = 20  # key values in a hint: two or three lines of a terminal
+_NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
+
+
+def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], others: Sequence[Value]) -> str | None:
+    """The question without the groups of the key values `short`; None where its text cannot be changed so, or many
+    values would have to be named."""
+    place = _clauses(embedded)
+    named, how = (short, "NOT IN") if len(short) <= len(others) else (others, "IN")
+    if place is None or len(named) > MOST_LISTED:
+        return None
+    found, where = place
+    values = ", ".join(_spell_value(value, column) for value in named)
+    condition = f"{embedded.scope.spell_column(column)} {how} ({values})"
+    text, first = embedded.text, where.mark("where")
+    if first is None:
+        end = found[min((index for _, index in where.marks), default=where.end) - 1].end
+        return f"{text[:end]} WHERE {condition}{text[end:]};"
+    past = min((index for _, index in where.marks if index > first), default=where.end)
+    start, end = found[first + 1].start, found[past - 1].end
+    before = text[start:end]
+    before = f"({before})" if any(token.is_word("or") for token in found[first:past]) else before
+    return f"{text[:start]}{condition} AND {before}{text[end:]};"
+
+
+def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
+    """The question with another number in the place of the one that stands in its HAVING just once; None else."""
+    place = _clauses(embedded)
+    having = None if place is None else place[1].mark("having")
+    if place is None or having is None:
+        return None
+    found = [token for token in place[0] if embedded.text[token.start : token.end] == str(number)]
+    if len(found) != 1 or found[0].start < place[0][having].start:
+        return None
+    return f"{embedded.text[: found[0].start]}{to}{embedded.text[found[0].end :]};"
+
+
+def _clauses(embedded: Embedded) -> tuple[tuple[Token, ...], Clauses] | None:
+    """The tokens and clauses of a question that stands in the analyst's text as one SELECT."""
+    written = embedded.joined is None and embedded.stored is None and embedded.per_unit is None
+    if not written or embedded.origin is not None:
+        return None
+    found = tokens(embedded.text)
+    depth = 0
+    for index, token in enumerate(found):
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth == 0 and token.is_word("from"):
+            return found, clauses_at(index, found)
+    return None
+
+
+def _spell_value(value: Value, column: Column) -> str:
+    text = as_text(value)
+    return text if column.sql_type in _NUMBERS or isinstance(value, bool) else "'" + text.replace("'", "''") + "'"

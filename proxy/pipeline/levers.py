@@ -1,0 +1,167 @@
+"""The levers that make a question cheaper: settings and the number of a guard, each really planned before it is told.
+
+Tried are `keyhole.min_rows`, where means are compared, `keyhole.tolerance` and `keyhole.fnr`, each alone and what
+changes least first; two together where none is enough; and the number of a count that says how large groups are.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from decimal import ROUND_UP, Decimal
+from typing import TypeAlias
+
+from mechanisms.formula import cuts
+from planner.catalog.model import Catalog
+from planner.catalog.tolerance import Amount, tolerances
+from planner.errors import KeyholeError
+from planner.extract.cheaper_text import raise_number
+from planner.plan.affordable_settings import (
+    Fit,
+    Target,
+    cost_of,
+    smallest_fnr,
+    smallest_number,
+    smallest_tolerance,
+)
+from planner.question.model import Accuracy, Question
+from planner.question.plan import Plan
+from proxy.pipeline.messages import Asked, bare_question
+
+ALL = 0.9
+"""Of what is left: a question that costs more leaves too little for a second one like it."""
+_MOST_LITERALS = 12  # of a formula for which two settings are tried: larger ones take a refusal's time to calibrate
+_TOGETHER = (Decimal("1.5"), Decimal(2), Decimal(3), Decimal(5), Decimal(10))  # factors tried on two settings at once
+_Accurately: TypeAlias = Callable[[Accuracy], Question]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Settings that together make a question fit, its worst case with them, and by which factor they change it."""
+
+    settings: tuple[str, ...]
+    epsilon: float
+    factor: float
+
+    @property
+    def statements(self) -> str:
+        """What to run."""
+        return "  and  ".join(f"SET {setting};" for setting in self.settings)
+
+    @property
+    def text(self) -> str:
+        """The settings as EXPLAIN names them."""
+        return " and ".join(self.settings)
+
+
+def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> tuple[Offer, ...]:
+    """Settings with which a question costs at most the target, or fits otherwise: what changes least first.
+
+    Parameters:
+        plan: of the question as it was asked.
+    """
+    accuracy = asked.accuracy(catalog)
+
+    def accurately(changed: Accuracy) -> Question:
+        return asked.read_question(catalog, changed)
+
+    found = (
+        _offer("keyhole.min_rows = {}", _group_size(accurately, accuracy, plan, target)),
+        find_tolerance(asked, catalog, target),
+        _offer(
+            "keyhole.fnr = {}",
+            smallest_fnr(lambda rate: accurately(replace(accuracy, fnr=rate)), target, now=accuracy.fnr),
+        ),
+    )
+    alone = sorted((offer for offer in found if offer is not None), key=lambda offer: offer.factor)
+    return tuple(alone) or _two_together(accurately, accuracy, plan, target)
+
+
+def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | None:
+    """The smallest tolerance in percent, in the place of all others, that reaches the target."""
+    accuracy = asked.accuracy(catalog)
+    default = tolerances(accuracy.tolerance).default
+    now = default.number if default is not None and default.percent and default.number else Decimal(10)
+    fit = smallest_tolerance(
+        lambda text: asked.read_question(catalog, replace(accuracy, tolerance=text)), target, now=now
+    )
+    return _offer("keyhole.tolerance = '{}'", fit)
+
+
+def _offer(setting: str, fit: Fit | None) -> Offer | None:
+    return None if fit is None else Offer((setting.format(fit.text),), fit.epsilon, fit.factor)
+
+
+def _rows(plan: Plan) -> int | None:
+    """The largest group size for which a tolerance of the question is meant; None where none depends on one."""
+    rows = max((functional.rows for functional in plan.question.functionals), default=1)
+    return rows if rows > 1 else None
+
+
+def _group_size(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Fit | None:
+    rows = _rows(plan)
+    if rows is None:
+        return None
+    return smallest_number(
+        lambda number: accurately(replace(accuracy, min_rows=number, min_rows_set=True)), target, now=rows
+    )
+
+
+def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> tuple[Offer, ...]:
+    """A wider tolerance and, of means, larger groups, or else more misses, both by the least factor that is enough."""
+    rows = _rows(plan)
+    if sum(1 for _ in cuts(plan.question.formula)) > _MOST_LITERALS:
+        return ()
+    for factor in _TOGETHER:
+        tolerance = _widen(accuracy.tolerance, factor)
+        wider = replace(accuracy, tolerance=tolerance)
+        if rows is not None:
+            number = int((rows * factor).to_integral_value(ROUND_UP))
+            wider, other = replace(wider, min_rows=number, min_rows_set=True), f"keyhole.min_rows = {number}"
+        else:
+            rate = min(Decimal(str(accuracy.fnr)) * factor, Decimal("0.45"))
+            wider, other = replace(wider, fnr=float(rate)), f"keyhole.fnr = {rate.normalize():f}"
+        cost = cost_of(lambda wider=wider: accurately(wider), target)  # type: ignore[misc]
+        if cost is not None:
+            return (Offer((other, f"keyhole.tolerance = '{tolerance}'"), cost, float(factor)),)
+    return ()
+
+
+def _widen(tolerance: str, factor: Decimal) -> str:
+    """All tolerances of a text times a factor; percentages end at 100 %."""
+    found = tolerances(tolerance)
+
+    def wider(amount: Amount) -> str:
+        number = amount.number * factor
+        return f"{min(number, Decimal(100)).normalize():f}%" if amount.percent else f"{number.normalize():f}"
+
+    texts = [] if found.default is None else [wider(found.default)]
+    return ", ".join((*texts, *(f"{name}={wider(amount)}" for name, amount in found.named))).replace("'", "''")
+
+
+def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> str | None:
+    """In words, the question with a larger number in the count that says how large groups are; None where none does
+    it, or the text has it otherwise than as one number."""
+    guards = [(atom.text, number) for atom in plan.asked.atoms if atom.guard for number in _numbers(atom.guard)]
+    if len({number for _, number in guards}) != 1:
+        return None
+    number = guards[0][1]
+    accuracy = asked.accuracy(catalog)
+
+    def with_number(larger: int) -> Question:
+        text = raise_number(asked.question, number, to=larger)
+        if text is None:
+            raise KeyholeError("KH106", "the number stands elsewhere")
+        changed = replace(asked, question=bare_question(text, catalog))
+        return changed.read_question(catalog, accuracy)
+
+    if raise_number(asked.question, number, to=number) is None:
+        return None
+    fit = smallest_number(with_number, target, now=number)
+    guard = next(atom.guard for atom in plan.asked.atoms if atom.guard)
+    return None if fit is None else f"ask for larger groups: {guard.replace(str(number), fit.text)}"
+
+
+def _numbers(guard: str) -> Iterator[int]:
+    """The number that a count is compared with."""
+    written = guard.rpartition(" ")[2]
+    if written.isdigit():
+        yield int(written)

@@ -1,0 +1,77 @@
+"""Which groups of a refused question have too little budget left, and the same question about the others.
+
+What is left for an analyst's question about single groups, EXPLAIN tells that analyst as well: naming the groups that
+are short says the same of many at once.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from accountant.errors import LedgerError, OverBudget
+from mechanisms.formula import Booleans
+from planner.catalog.key_space import as_text
+from planner.errors import KeyholeError
+from planner.extract.cheaper_text import leave_out
+from planner.plan import build as planning
+from proxy.pipeline.claim import Claim, claim, in_question_order
+from proxy.pipeline.messages import bare_question
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service
+
+_MOST_NAMED = 5  # groups that a message names; it counts the others
+
+
+@dataclass(frozen=True, slots=True)
+class ShortGroups:
+    """Groups whose balances do not cover a question: `names` in words, and the `question` about the others, which
+    fits; None where there is none, or its text cannot be written."""
+
+    names: str
+    question: str | None
+
+
+def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortGroups | None:
+    """The groups that are short; None where all are, or one balance is that of all. Raises KH502."""
+    if shortage.short is None:
+        return None
+    short = in_question_order(shortage.short, refused)
+    if short.all() or not short.any():
+        return None
+    keys = refused.plan.question.keys
+    places = np.flatnonzero(short.reshape(-1))
+    names = ["/".join(map(as_text, keys.key(int(place)))) for place in places[:_MOST_NAMED]]
+    more = f" and {len(places) - len(names):,} more" if len(places) > len(names) else ""
+    return ShortGroups(names=", ".join(names) + more, question=_about_others(service, refused, short))
+
+
+def _about_others(service: Service, refused: Claim, short: Booleans) -> str | None:
+    """The question without the values of one key that have short groups: of the key that leaves most groups."""
+    keys = refused.plan.question.keys
+    found: list[tuple[int, int, Booleans]] = []
+    for axis in range(short.ndim):
+        others = tuple(other for other in range(short.ndim) if other != axis)
+        of_axis: Booleans = np.asarray(short.any(axis=others), dtype=np.bool_)
+        found.append((int(of_axis.sum()) * (short.size // of_axis.size), axis, of_axis))
+    lost, axis, of_axis = min(found, key=lambda one: one[:2])
+    if lost == short.size:
+        return None
+    values = keys.values[axis]
+    left_out = [value for value, is_short in zip(values, of_axis, strict=True) if is_short]
+    kept = [value for value, is_short in zip(values, of_axis, strict=True) if not is_short]
+    text = leave_out(refused.asked.question, keys.columns[axis], short=left_out, others=kept)
+    return text if text is not None and _fits(service, refused, text, groups=short.size - lost) else None
+
+
+def _fits(service: Service, refused: Claim, text: str, *, groups: int) -> bool:
+    try:
+        asked = replace(refused.asked, question=bare_question(text, service.catalog))
+        question = asked.read_question(service.catalog, asked.accuracy(service.catalog))
+        plan = planning.plan(question, dialect=service.source.dialect)
+        made = claim(plan, service.catalog, asked=asked, version=refused.version)
+    except KeyholeError:
+        return False
+    try:
+        return question.keys.size == groups and service.ledger.find_shortage(made.charge, made.limits) is None
+    except LedgerError:
+        raise ledger_unavailable() from None
