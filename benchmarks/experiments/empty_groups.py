@@ -22,11 +22,11 @@ def empty_groups() -> str:
     table = markdown(headings, [_row(keys, tolerance) for keys in DOMAINS for tolerance in TOLERANCES])
     return f"""## Empty groups of a large domain
 
-`count(*) > {THRESHOLD:,}` over keys that mostly have no rows, `beta = {FNR:g}`, `alpha = {FPR:g}`: how many groups without
-a row are returned in the mean, if all are. Early looks have so much noise that boundaries which keep `alpha` at the
-tolerance are hardly surer at zero; with many keys some stray in. Keyhole's are as sure of an empty group as the last
-look is, or let {STRAY_GROUPS:g} of them in per answer in the mean. Only groups far above the threshold pay: they go on
-to a finer look. By the exact law, no runs; the rates are epsilons of counts.
+`count(*) > {THRESHOLD:,}` over keys that mostly have no rows, `beta = {FNR:g}`, `alpha = {FPR:g}`: how many groups
+without a row are returned in the mean, if all are. Early looks have so much noise that boundaries which keep `alpha`
+at the tolerance are hardly surer at zero; with many keys some stray in. Keyhole's are as sure of an empty group as
+the last look is, or let {STRAY_GROUPS:g} of them in per answer in the mean. Only groups far above the threshold pay:
+they go on to a finer look. By the exact law, no runs; the rates are epsilons of counts.
 
 {table}"""
 
