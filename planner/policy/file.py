@@ -16,7 +16,7 @@ from pydantic import PrivateAttr, ValidationError
 
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
-from planner.policy.refusals import PolicyText, refusal
+from planner.policy.refusals import PolicyText, find_blanks, refusal, refuse_together
 from planner.policy.rules.document import find_faults
 from planner.policy.sections import PolicyDocument
 
@@ -52,13 +52,15 @@ class Policy(PolicyDocument):
             hint = "Mend the TOML syntax there; strings need quotes, tables square brackets."
             raise KeyholeError("KH001", f"{path.name}: {error}", hint=hint) from None
         place = PolicyText.of(text, path=path, raw=raw)
+        if blanks := tuple(find_blanks(raw)):
+            raise refuse_together(blanks, place)
         try:
             policy = cls.model_validate(_expand_variables(raw, environment, place))
         except ValidationError as error:
             raise refusal(cls, error, place) from None
         policy._text = place
-        for where, fault in find_faults(policy):
-            raise policy.refuse(where, fault)
+        if faults := tuple(find_faults(policy)):
+            raise refuse_together(faults, place)
         return policy
 
     @property

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -17,7 +17,11 @@ from planner.catalog.fault import Fault, nearest
 from planner.errors import KeyholeError
 from planner.policy.toml_lines import key_lines, line_of
 
+BLANK = "FILL IN"
+"""Stands in a starter policy for what only its owner can say."""
+
 _SECRET_KEYS = frozenset({"url", "password", "token_sha256"})
+_MOST_FAULTS = 30  # that one refusal names: a page
 _LONGEST_VALUE = 80  # characters of a value that a refusal repeats: it stays one line
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -86,18 +90,38 @@ def _toml(value: object) -> str:
 
 
 def refusal(model: type[BaseModel], error: ValidationError, text: PolicyText) -> KeyholeError:
-    """The first unknown key, or else the first wrong one, as the error; the others are named in its DETAIL."""
+    """The first unknown key, or else the first wrong one, as the error; its DETAIL says what else is wrong."""
     found = [
         (tuple(str(part) for part in details["loc"]), details)
         for details in error.errors(include_url=False, include_input=False)
     ]
     found.sort(key=lambda item: (item[1]["type"] != "extra_forbidden", text.line(item[0]) or 0))
-    (place, first), *others = found
+    return refuse_together([(place, _fault(model, place, details)) for place, details in found], text)
+
+
+def refuse_together(faults: Sequence[tuple[tuple[str, ...], Fault]], text: PolicyText) -> KeyholeError:
+    """The first of several faults as the error; its DETAIL says what else is wrong, line by line."""
+    (place, first), *others = faults
     detail = None
     if others:
-        more = ", ".join(text.describe_place(where) for where, _ in others[:5])
-        detail = f"Also wrong: {more}" + ("." if len(others) <= 5 else f" and {len(others) - 5} more.")
-    return text.refuse(place, _fault(model, place, first), detail=detail)
+        told = [f"{text.describe_place(where)}: {fault.problem}" for where, fault in others[:_MOST_FAULTS]]
+        if len(others) > len(told):
+            told.append(f"and {len(others) - len(told)} more")
+        detail = "Also wrong:\n  " + "\n  ".join(told)
+    return text.refuse(place, first, detail=detail)
+
+
+def find_blanks(raw: object, *, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Fault]]:
+    """What a starter policy left to its owner and still says so."""
+    match raw:
+        case dict():
+            for key, value in raw.items():
+                yield from find_blanks(value, place=(*place, key))
+        case list():
+            if BLANK in raw:
+                yield from find_blanks(BLANK, place=place)
+        case str() if raw == BLANK:
+            yield place, Fault("KH002", "is still to be filled in", hint=f"docs/policy.md describes {place[-1]}.")
 
 
 def _fault(model: type[BaseModel], place: tuple[str, ...], details: ErrorDetails) -> Fault:

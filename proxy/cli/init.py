@@ -2,25 +2,34 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain, count
 from pathlib import Path, PurePath
+from types import MappingProxyType
 
 from planner.catalog.model import LONGEST_TEXT, SqlType
 from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
 from planner.policy.compile import relation
+from planner.policy.refusals import BLANK
 from planner.policy.rules.names import FILES, NAME_PART
 from planner.policy.sections import TableSection
+from proxy.cli.presets import GROUPS, Purpose, Unit, posterior, preset
 from proxy.sources.open import open_source
 
-BLANK = "FILL IN"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _PASSWORD = re.compile(r"(?<=://)([^:/@]*):([^@/]*)@")
 _NAME = re.compile(r"[^a-z0-9_]+")
+# Names of ids and codes, of yes and no, and of numbers that are few and name groups rather than add up.
+_ID = re.compile(r"id|uuid|guid|.+_(id|uuid|guid|key|no|nr|number|code|ref)|.*[a-z](ID|Id|No|Nr|Code|Key)")
+_FLAG = re.compile(r"(is|has|was)_.+|.+_(flag|yn|ind)")
+_FEW = re.compile(
+    r"(.+_)?(year|quarter|month|week|day|dow|weekday|day_of_week|hour|level|grade|rating|class|status|type|kind|"
+    r"category|stage|rank|floor|age_group|band|bin|decile|segment|group|version)"
+)
 
 _HEAD = f"""\
 # A starter policy for Keyhole, written from the schema alone. Nothing is exposed until you say so.
-# Fill in every line marked {BLANK}, uncomment the columns that analysts may use, then run: keyhole check
+# Fill in everything that says "{BLANK}", uncomment the columns that analysts may use, then run: keyhole check
 # docs/policy.md describes every key.
 
 [source]
@@ -32,38 +41,68 @@ url = "sqlite:///keyhole.db"
 [accuracy]
 fnr = 0.05          # a group that qualifies is missed at most this often
 fpr = 0.10          # a group that stays below, even with the tolerance as slack, is returned at most this often
-tolerance = "10%%"   # of each threshold
+tolerance = "%d%%"   # of each threshold: twice as much costs half
 
+# What answers may tell on one data version. Losses add up; beside each cap stands how far anybody's guess that a
+# certain %s is there, 1 %% beforehand, can rise at most. Of questions like count(*) > 500 at this tolerance,
+# %s, at least 30 fit; for others: keyhole simulate "SELECT ..." --units 20000
 [budget]
-epsilon_per_predicate = 4.0   # what all answers about one group may tell about one unit in it
-epsilon_per_unit = 8.0        # what all answers together may cost one unit
-epsilon_per_query = 2.0       # what one question may cost at most
+"""
 
+_TAIL = """
 # [analysts.somebody]
 # password = "SCRAM-SHA-256$..."   # from keyhole passwd
 """
 
 
-def starter_policy(schema: Mapping[str, Sequence[SourceColumn]], url: str) -> str:
+def starter_policy(
+    schema: Mapping[str, Sequence[SourceColumn]],
+    url: str,
+    *,
+    unit: Unit | None = None,
+    purpose: Purpose = Purpose.DASHBOARD,
+    unique: Mapping[str, Set[str]] = MappingProxyType({}),
+) -> str:
     """The text of a conservative policy: every table and column listed, none exposed, every choice left to the owner.
 
     A password in `url` is replaced by `${KEYHOLE_SOURCE_PASSWORD}`.
+
+    Parameters:
+        unit: who is protected, None where the owner has yet to say.
+        unique: by table, columns that the source keeps unique, which name rows rather than people.
     """
     safe = _PASSWORD.sub(r"\1:${KEYHOLE_SOURCE_PASSWORD}@", url)
-    parts = [_HEAD % _quote(safe)]
+    parts = [_head(safe, unit or Unit.PERSON, purpose)]
     taken: set[str] = set()
     for named, columns in sorted(schema.items()):
         name = _free(_plain(named), taken)
         taken.add(name)
-        parts.append(_table(name, named, columns))
+        parts.append(_table(name, named, columns, unit, unique.get(named, frozenset())))
     return "\n".join(parts)
+
+
+def _head(url: str, unit: Unit, purpose: Purpose) -> str:
+    chosen = preset(unit, purpose)
+    told = f"with a person in {GROUPS} groups of an answer" if unit is Unit.PERSON else "where each is in one group"
+    caps = [
+        ("epsilon_per_predicate", chosen.per_predicate, f"all answers about one group: {_rise(chosen.per_predicate)}")
+    ]
+    if unit is not Unit.ROW:
+        caps.append(("epsilon_per_unit", chosen.per_unit, f"all answers together: {_rise(chosen.per_unit)}"))
+    caps.append(("epsilon_per_query", chosen.per_query, f"one question, for a group: {_rise(chosen.per_query)}"))
+    lines = "".join(f"{f'{key} = {epsilon}':29} # {comment}\n" for key, epsilon, comment in caps)
+    return _HEAD % (_quote(url), chosen.tolerance, unit, told) + lines + _TAIL
+
+
+def _rise(epsilon: float) -> str:
+    return f"to {100 * posterior(epsilon):.0f} %"
 
 
 def _free(name: str, taken: set[str]) -> str:
     return next(free for free in chain([name], (f"{name}_{number}" for number in count(2))) if free not in taken)
 
 
-def from_source(url: str, *, directory: Path) -> str:
+def from_source(url: str, *, directory: Path, unit: Unit | None = None, purpose: Purpose = Purpose.DASHBOARD) -> str:
     """The starter policy for a source's URL, or for one .parquet or .csv file below `directory`.
 
     Raises KH006 and KH008.
@@ -71,14 +110,15 @@ def from_source(url: str, *, directory: Path) -> str:
     file = PurePath(url)
     if file.suffix.lower() in FILES and "://" not in url:
         source = open_source("duckdb://", directory=(directory / file).parent)
-        name = relation("", TableSection(relation=url), directory=directory)
-        schema = {url: source.schema(name)}
+        names = {url: relation("", TableSection(relation=url), directory=directory)}
         url = "duckdb://"
     else:
         source = open_source(url, directory=directory)
-        schema = {_strip_quotes(name): source.schema(name) for name in source.relations()}
+        names = {_strip_quotes(name): name for name in source.relations()}
+    schema = {shown: source.schema(name) for shown, name in names.items()}
+    unique = {shown: source.identify(name).unique for shown, name in names.items()}
     source.close()
-    return starter_policy(schema, url)
+    return starter_policy(schema, url, unit=unit, purpose=purpose, unique=unique)
 
 
 def _strip_quotes(named: str) -> str:
@@ -86,53 +126,84 @@ def _strip_quotes(named: str) -> str:
     return ".".join(part[1:-1] if re.fullmatch(r'"\w+"', part) else part for part in parts)
 
 
-def _table(name: str, named: str, columns: Sequence[SourceColumn]) -> str:
+def _table(name: str, named: str, columns: Sequence[SourceColumn], unit: Unit | None, unique: Set[str]) -> str:
     lines = [f"[tables.{name}]"]
     if name != named:
         lines.append(f"relation = {_quote(named)}")
+    people = [column.name for column in columns if _is_id(column) and column.name not in unique]
+    day = next((column for column in columns if _has_days(column)), None)
+    lines += _unit_lines(unit, people, day)
     lines += [
-        f'privacy_unit = ""           # {BLANK}: who is protected: a column that names a person, several, or "row"',
-        f"# max_groups_per_unit = 1   # {BLANK} unless each row is its own unit: groups a unit may count in",
-        f"# rows_per_unit = 20        # {BLANK} unless each row is its own unit: its rows per group",
-        f'refresh = ""                # {BLANK}: when its rows change: "live": at any time, nothing is used twice;',
+        f'refresh = "{BLANK}"         # when its rows change: "live": at any time, nothing is used twice;',
         '                            # "static": never, and you vouch; "explicit": when you run keyhole refresh;',
         '                            # "hourly", "daily 02:00" (UTC): then and at no other time',
         "# public = true             # instead of all of the above, if every analyst may see every row",
     ]
+    if unit is Unit.VISIT and day is not None:
+        lines += ["", *_day_column(name, day)]
     for column in columns:
-        lines += ["", *_column(name, column)]
+        lines += ["", *_column(name, column, unit, is_key=column.name in unique)]
     return "\n".join(lines) + "\n"
 
 
-def _column(table: str, column: SourceColumn) -> tuple[str, ...]:
+def _unit_lines(unit: Unit | None, people: Sequence[str], day: SourceColumn | None) -> Iterator[str]:
+    """Who is protected and how much one of them may contribute, as far as the schema and the owner tell."""
+    others = f"{', '.join(people)} may name people" if people else "a column that names a person"
+    if unit is Unit.ROW:
+        yield 'privacy_unit = "row"         # each row by itself: whoever has several rows is protected that much less'
+        return
+    if unit is Unit.VISIT and people and day is not None:
+        yield f"privacy_unit = [{_quote(people[0])}, {_quote(_day_name(day))}]   # a person's day; {others}"
+    elif unit is None or not people or unit is Unit.VISIT:
+        yield f'privacy_unit = "{BLANK}"    # who is protected: {others}; several columns; or "row"'
+    else:
+        yield f"privacy_unit = {_quote(people[0])}   # who is protected: {others}"
+    off = "# " if unit is None else ""
+    blank = "   # unless each row is its own unit:" if unit is None else "   #"
+    yield f'{off}max_groups_per_unit = "{BLANK}"{blank} in how many groups of an answer a unit counts: what a question'
+    yield "                            # costs a unit is that many times what it costs a group"
+    yield f'{off}rows_per_unit = "{BLANK}"{blank} how many of its rows count in a group, for count(*) and averages'
+    yield "# groupings.month = { max_groups = 12 }   # other bounds for the groups of certain keys (docs/policy.md)"
+
+
+def _column(table: str, column: SourceColumn, unit: Unit | None, *, is_key: bool) -> tuple[str, ...]:
     header = f"# [tables.{table}.columns.{_key(column.name)}]   # {' '.join(column.declared.split())}"
     kind = sql_type(column.declared)
     if has_time_zone(column.declared):
         return (f"{header}: expose it from a view as ({_key(column.name)} AT TIME ZONE 'UTC')",)
+    if is_key or (_is_id(column) and kind is not SqlType.TEXT):
+        named = "a row" if is_key else "somebody or something"
+        return (f"{header}: names {named}; a privacy unit perhaps, no measure, and a key only if public",)
     match kind:
         case SqlType.TEXT:
             length = f"# max_length = {text_limit(column.declared) or LONGEST_TEXT}"
             return (
                 header,
-                '# key = { values = ["..."] }   # the public list of groups; without it, filters only',
+                f'# key = {{ values = ["{BLANK}"] }}   # the public list of groups; without it, filters only',
                 f"{length:31}# so many characters count; fewer allow more LIKE patterns",
             )
-        case SqlType.INTEGER | SqlType.NUMERIC | SqlType.DOUBLE:
+        case SqlType.INTEGER if _FLAG.fullmatch(column.name.lower()):
+            return header, "# key = { values = [0, 1] }    # a flag: count(*) FILTER (WHERE ...) counts it"
+        case SqlType.INTEGER if _FEW.fullmatch(column.name.lower()) or _is_small(column):
             return (
                 header,
-                "# bounds = [0, 100]            # every value is clipped to this; from what is publicly known",
-                "# grid = 1                     # and rounded to this",
-                "# per_unit = [0, 500]          # a unit's total per group is clipped to this",
+                f'# key = {{ range = ["{BLANK}", "{BLANK}"] }}   # if its values are few and public; or a measure:',
+                *_measure_lines(unit),
             )
+        case SqlType.INTEGER | SqlType.NUMERIC | SqlType.DOUBLE:
+            return header, *_measure_lines(unit)
         case SqlType.DATE:
-            return header, '# key = { range = ["2026-01-01", "2026-12-31"], step = "1 day" }'
+            return (
+                header,
+                f'# key = {{ range = ["{BLANK}", "{BLANK}"], step = "1 day" }}   # its days',
+            )
         case SqlType.TIMESTAMP:
             month = _key(f"{column.name}_month")
             return (
                 header,
                 f"# [tables.{table}.columns.{month}]",
                 f"# expression = {_quote(_truncate_to_month(column.name))}",
-                '# key = { range = ["2026-01-01", "2026-12-01"], step = "1 month" }',
+                f'# key = {{ range = ["{BLANK}", "{BLANK}"], step = "1 month" }}   # first days of months',
             )
         case SqlType.BOOLEAN:
             return header, "# key = { values = [true, false] }"
@@ -142,9 +213,50 @@ def _column(table: str, column: SourceColumn) -> tuple[str, ...]:
             return (f"{header}: usable in nothing",)
 
 
+def _measure_lines(unit: Unit | None) -> Iterator[str]:
+    yield f'# bounds = ["{BLANK}", "{BLANK}"]   # every value is clipped to this; from what is publicly known'
+    yield "# grid = 1                     # and rounded to this"
+    if unit is not Unit.ROW:
+        yield f'# per_unit = ["{BLANK}", "{BLANK}"]   # a unit\'s total per group is clipped to this'
+
+
+def _is_id(column: SourceColumn) -> bool:
+    """Whether a column's name says that it names somebody or something; no number of a measure is called so."""
+    kind = sql_type(column.declared)
+    fits = kind in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID, SqlType.NUMERIC)
+    return fits and bool(_ID.fullmatch(column.name) or _ID.fullmatch(column.name.lower()))
+
+
+def _is_small(column: SourceColumn) -> bool:
+    """Whether a type has so few values that they may be groups."""
+    return column.declared.lower() in ("smallint", "tinyint", "utinyint", "int2")
+
+
+def _has_days(column: SourceColumn) -> bool:
+    return sql_type(column.declared) in (SqlType.DATE, SqlType.TIMESTAMP) and not has_time_zone(column.declared)
+
+
+def _day_name(column: SourceColumn) -> str:
+    """The column by which a person's days are told apart."""
+    return column.name if sql_type(column.declared) is SqlType.DATE else f"{column.name}_day"
+
+
+def _day_column(table: str, column: SourceColumn) -> tuple[str, ...]:
+    if sql_type(column.declared) is SqlType.DATE:
+        return ()
+    base = _sql_name(column.name)
+    return (
+        f"[tables.{table}.columns.{_key(_day_name(column))}]   # the day that the privacy unit has",
+        f"expression = {_quote(f'{base}::date')}",
+    )
+
+
+def _sql_name(column: str) -> str:
+    return column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else '"' + column.replace('"', '""') + '"'
+
+
 def _truncate_to_month(column: str) -> str:
-    name = column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else '"' + column.replace('"', '""') + '"'
-    return f"date_trunc('month', {name})"
+    return f"date_trunc('month', {_sql_name(column)})"
 
 
 def _plain(named: str) -> str:

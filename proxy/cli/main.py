@@ -34,6 +34,7 @@ from proxy.cli.common import (
     write_svg,
 )
 from proxy.cli.init import from_source
+from proxy.cli.presets import Purpose, Unit
 from proxy.cli.sections import Sections
 from proxy.report import budget as budgets
 from proxy.report.heat_map_svg import heat_map_svg
@@ -126,11 +127,17 @@ def init(
     source: Annotated[
         str, typer.Option("--source", help="postgresql://..., duckdb:///file.duckdb, or a .parquet or .csv file.")
     ],
+    unit: Annotated[
+        Unit | None, typer.Option("--unit", help="Who is protected: people, each one's day or visit, or single rows.")
+    ] = None,
+    purpose: Annotated[
+        Purpose, typer.Option("--for", help="What questions are for, which decides budgets and the tolerance.")
+    ] = Purpose.DASHBOARD,
 ) -> None:
     """Write a starter policy to standard output. It comes from the source's schema, never from its data."""
     with refusals(as_json=False):
         with show_work("reading the source's schema"):
-            written = from_source(source, directory=Path.cwd())
+            written = from_source(source, directory=Path.cwd(), unit=unit, purpose=purpose)
         print(written, end="")
 
 

@@ -38,13 +38,12 @@ def test_a_starter_from_a_csv_becomes_a_policy_by_filling_in(
     policy: Path, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    starter = run("init", "--source", "visits.csv").out
+    starter = run("init", "--source", "visits.csv", "--unit", "row", "--for", "audit").out
     assert 'url = "duckdb://"' in starter
     filled = (
-        starter.replace('privacy_unit = "" ', 'privacy_unit = "row" ')
-        .replace('refresh = "" ', 'refresh = "static" ')
+        starter.replace('refresh = "FILL IN" ', 'refresh = "static" ')
         .replace("# [tables.visits.columns.ward]", "[tables.visits.columns.ward]")
-        .replace('# key = { values = ["..."] }', 'key = { values = ["A", "B"] }')
+        .replace('# key = { values = ["FILL IN"] }', 'key = { values = ["A", "B"] }')
     )
     other = tmp_path / "other.toml"
     other.write_text(filled)

@@ -14,48 +14,134 @@ from planner.catalog.model import LONGEST_TEXT
 from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from proxy.cli.init import BLANK, from_source, starter_policy
+from planner.policy.refusals import BLANK
+from proxy.cli.init import from_source, starter_policy
+from proxy.cli.presets import GROUPS, Purpose, Unit, posterior
+from proxy.cli.simulate import Sizes, simulate
 from proxy.service.pins import pin
 from proxy.sources.open import open_source
 
 STATEMENTS = (
-    "CREATE TABLE visits (patient_id BIGINT, ward TEXT, cost DECIMAL(8,2), admitted TIMESTAMP, seen TIMESTAMPTZ,"
+    "CREATE TABLE visits (visit_id BIGINT PRIMARY KEY, patient_id BIGINT, is_child INTEGER, age SMALLINT, ward TEXT,"
+    " cost DECIMAL(8,2), admitted TIMESTAMP, seen TIMESTAMPTZ,"
     ' day DATE, emergency BOOLEAN, ref UUID, tags TEXT[], "odd ""name" TEXT)',
     "CREATE SCHEMA annex",
     'CREATE TABLE annex."Ward.List" (name TEXT)',
-    "INSERT INTO visits (patient_id, ward) VALUES (7, 'secret ward')",
+    "INSERT INTO visits (visit_id, patient_id, ward) VALUES (1, 7, 'secret ward')",
 )
 
 
-def written(directory: Path) -> str:
+def written(directory: Path, *, unit: Unit | None = None, purpose: Purpose = Purpose.DASHBOARD) -> str:
     with duckdb.connect(str(directory / "clinic.duckdb")) as connection:
         for statement in STATEMENTS:
             connection.execute(statement)
-    return from_source("duckdb:///clinic.duckdb", directory=directory)
+    return from_source("duckdb:///clinic.duckdb", directory=directory, unit=unit, purpose=purpose)
+
+
+FILLED = {
+    "privacy_unit": '"patient_id"',
+    "refresh": '"static"',
+    "max_groups_per_unit": str(GROUPS),
+    "rows_per_unit": "20",
+    "bounds": "[0, 100]",
+    "per_unit": "[0, 500]",
+    "step": "",
+}
 
 
 def filled_in(text: str) -> str:
     """What an owner does: make the list public, choose the visits' unit, uncomment every line that is offered there."""
     head, listed, visits = re.split(r"(?=^\[tables\.(?:ward_list|visits)\]$)", text, flags=re.MULTILINE)
-    listed = listed.replace("# public = true", "public = true").replace('privacy_unit = ""', "#")
-    listed = listed.replace('refresh = ""', "#")
-    visits = visits.replace('privacy_unit = ""', 'privacy_unit = "patient_id"')
-    visits = visits.replace('refresh = ""', 'refresh = "static"')
+    listed = re.sub(f'^(privacy_unit|refresh|max_groups_per_unit|rows_per_unit) = "{BLANK}"', "#", listed, flags=re.M)
+    listed = listed.replace("# public = true", "public = true")
     offered = r"^# (?=(?:max_groups_per_unit|rows_per_unit|bounds|max_length|grid|per_unit|key|expression|\[tables)\b)"
     lines = [
-        re.sub(offered, "", line) if "AT TIME ZONE" not in line and '["..."]' not in line else line
+        re.sub(offered, "", line) if "AT TIME ZONE" not in line and f'values = ["{BLANK}"]' not in line else line
         for line in visits.splitlines()
     ]
-    return head + listed + "\n".join(lines)
+    return head + listed + "\n".join(map(_fill, lines))
 
 
-def test_the_starter_parses_and_exposes_nothing(tmp_path: Path) -> None:
+def _fill(line: str) -> str:
+    """A line with what an owner would write in its blanks."""
+    if "key = { range" in line:
+        first, last = ("2026-01-01", "2026-12-01") if "step" in line else ("1", "9")
+        quote = '"' if "step" in line else ""
+        return line.replace(f'"{BLANK}", "{BLANK}"', f"{quote}{first}{quote}, {quote}{last}{quote}")
+    name = line.partition(" =")[0]
+    blank = rf'\["{BLANK}", "{BLANK}"\]|"{BLANK}"'
+    return re.sub(blank, FILLED[name], line, count=1) if name in FILLED else line
+
+
+def test_the_starter_parses_exposes_nothing_and_says_all_that_is_to_be_filled_in(tmp_path: Path) -> None:
     text = written(tmp_path)
     raw = tomllib.loads(text)
     assert set(raw["tables"]) == {"visits", "ward_list"}
     assert all("columns" not in table for table in raw["tables"].values())
-    with pytest.raises(KeyholeError, match=r"KH005.*privacy_unit"):
+    with pytest.raises(KeyholeError, match=r"KH002.*privacy_unit = .* still to be filled in") as refused:
         Policy.parse(text, path=tmp_path / "keyhole.toml", environment={})
+    assert refused.value.detail is not None
+    for place in ("tables.visits.refresh", "tables.visits.privacy_unit", "tables.ward_list.refresh"):
+        assert f'{place} = "{BLANK}": is still to be filled in' in refused.value.detail
+
+
+def test_what_is_offered_of_a_column_follows_from_its_name_and_type(tmp_path: Path) -> None:
+    """Ids are units or nothing, flags and small numbers are keys, and only what adds up is a measure."""
+    blocks = {
+        found[1]: block
+        for block in written(tmp_path).split("\n\n")
+        if (found := re.match(r"# \[tables\.visits\.columns\.(\w+)\]", block))
+    }
+    assert "names a row" in blocks["visit_id"]
+    assert "names somebody or something" in blocks["patient_id"]
+    assert "values = [0, 1]" in blocks["is_child"]
+    assert "bounds" not in blocks["visit_id"] + blocks["patient_id"] + blocks["is_child"]
+    assert "key = { range" in blocks["age"]
+    assert "bounds" in blocks["age"]
+    assert "key" not in blocks["cost"]
+    assert "bounds" in blocks["cost"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "line"),
+    [
+        (Unit.PERSON, 'privacy_unit = "patient_id"   # who is protected: patient_id may name people'),
+        (Unit.VISIT, 'privacy_unit = ["patient_id", "admitted_day"]   # a person\'s day'),
+        (Unit.ROW, 'privacy_unit = "row"'),
+    ],
+)
+def test_who_is_protected_may_be_said_beforehand(tmp_path: Path, unit: Unit, line: str) -> None:
+    text = written(tmp_path, unit=unit)
+    assert line in text
+    assert ("epsilon_per_unit" in tomllib.loads(text)["budget"]) is (unit is not Unit.ROW)
+
+
+@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("purpose", Purpose)
+def test_a_preset_admits_thirty_ordinary_questions(tmp_path: Path, unit: Unit, purpose: Purpose) -> None:
+    """How many `count(DISTINCT unit) > 500` fit, with a person in four groups, by the product's own arithmetic."""
+    text = filled_in(written(tmp_path, unit=unit, purpose=purpose))
+    wards = f'[tables.visits.columns.ward]   # text\n# key = {{ values = ["{BLANK}"] }}'
+    assert wards in text
+    text = text.replace(wards, '[tables.visits.columns.ward]\nkey = { values = ["A", "B", "C", "D", "E"] }')
+    if unit is Unit.VISIT:
+        text = text.replace(f"max_groups_per_unit = {GROUPS}", "max_groups_per_unit = 1")
+    path = tmp_path / "keyhole.toml"
+    path.write_text(text, encoding="utf-8")
+    counted = "*" if unit is Unit.ROW else "DISTINCT patient_id"
+    sql = f"SELECT ward FROM visits GROUP BY ward HAVING count({counted}) > 500"
+    if unit is Unit.VISIT:
+        sql = "SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age > 2) > 500 * 20"
+    made = simulate(path, sql, given={}, sizes=Sizes(units=20_000, keys=None, rows=None))
+    assert made.fit is not None
+    assert made.fit >= 30
+
+
+def test_odds_are_those_of_bayes() -> None:
+    """`e^8 / (99 + e^8)` and so on, by hand."""
+    assert posterior(0.0) == pytest.approx(0.01)
+    assert posterior(3.0) == pytest.approx(0.168665, abs=1e-6)
+    assert posterior(8.0) == pytest.approx(0.967857, abs=1e-6)
 
 
 def test_the_starter_lists_every_column_and_no_data(tmp_path: Path) -> None:
@@ -83,8 +169,8 @@ def test_the_starter_loads_and_compiles_once_filled_in(tmp_path: Path) -> None:
 def test_one_file_makes_a_policy(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT 1 AS id, 'x' AS place) TO '{tmp_path / 'My Sales.parquet'}'")
-    text = from_source("My Sales.parquet", directory=tmp_path).replace('privacy_unit = ""', 'privacy_unit = "row"')
-    text = text.replace('refresh = ""', 'refresh = "static"')
+    text = from_source("My Sales.parquet", directory=tmp_path, unit=Unit.ROW)
+    text = text.replace(f'refresh = "{BLANK}"', 'refresh = "static"')
     text += "\n[tables.my_sales.columns.id]\nkey = { range = [1, 3] }\n"
     path = tmp_path / "keyhole.toml"
     path.write_text(text, encoding="utf-8")

@@ -1,0 +1,63 @@
+"""Budgets to begin with: for whom a policy protects, and for what its questions are.
+
+Each admits at least thirty ordinary questions on one data version: `count(DISTINCT unit) > 500` at the preset's
+tolerance, by keys of which a unit is in `GROUPS` groups.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from math import exp
+
+GROUPS = 4  # of a person in one answer: months of a quarter, shops of a town
+PRIOR = 0.01  # what somebody may have guessed beforehand, in the comments on budgets
+
+
+class Unit(StrEnum):
+    """Who is protected."""
+
+    PERSON = "person"
+    VISIT = "visit"
+    ROW = "row"
+
+
+class Purpose(StrEnum):
+    """What questions are for: the same ones again and again, whatever comes up, or few that must be sharp."""
+
+    DASHBOARD = "dashboard"
+    AD_HOC = "ad-hoc"
+    AUDIT = "audit"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Accuracy and budgets in a policy's units: tolerance in percent of a threshold, epsilons."""
+
+    tolerance: int
+    per_predicate: float
+    per_unit: float
+    per_query: float
+
+
+# One question costs a group 4 / (tolerance x 500): .053 at 15 %. Sharper ones cost more, so an audit may ask fewer.
+_PERSON: Mapping[Purpose, Preset] = {
+    Purpose.DASHBOARD: Preset(tolerance=15, per_predicate=3.0, per_unit=8.0, per_query=0.5),
+    Purpose.AD_HOC: Preset(tolerance=20, per_predicate=2.0, per_unit=6.0, per_query=0.25),
+    Purpose.AUDIT: Preset(tolerance=10, per_predicate=4.0, per_unit=10.0, per_query=2.0),
+}
+_SINGLE: Mapping[Purpose, Preset] = {
+    Purpose.DASHBOARD: Preset(tolerance=10, per_predicate=3.0, per_unit=3.0, per_query=0.5),
+    Purpose.AD_HOC: Preset(tolerance=15, per_predicate=2.0, per_unit=2.0, per_query=0.25),
+    Purpose.AUDIT: Preset(tolerance=5, per_predicate=5.0, per_unit=5.0, per_query=2.0),
+}
+
+
+def preset(unit: Unit, purpose: Purpose) -> Preset:
+    """What to begin with. A visit and a row are in one group of an answer, a person in several."""
+    return (_PERSON if unit is Unit.PERSON else _SINGLE)[purpose]
+
+
+def posterior(epsilon: float) -> float:
+    """How far a loss can raise anybody's guess that somebody is there, from one in a hundred."""
+    odds = PRIOR / (1.0 - PRIOR) * exp(epsilon)
+    return odds / (1.0 + odds)
