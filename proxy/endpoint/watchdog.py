@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
 from planner.catalog.model import Analyst
+from planner.errors import KeyholeError
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import (
     GONE,
@@ -16,7 +17,8 @@ from proxy.endpoint.connection_limits import (
     pressed_out,
 )
 from proxy.endpoint.hang_ups import Hearing, find_hearing, knock
-from proxy.endpoint.login import ClientStream
+from proxy.endpoint.login import UTF8, ClientStream
+from proxy.session.error_fields import refusal
 from proxy.session.session import Session
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.relay import Relay
@@ -26,6 +28,17 @@ INTERVAL_S = 0.5  # between two looks: a limit may be noticed so much later, and
 _NEAR_S = 0.05  # between two looks at memory once a quarter is taken: in a longer pause a session could take the rest
 LATE_S = 5.0
 """From when on a statement that was to end, or many that were sent at once, count as what PostgreSQL cannot stop."""
+GIVEN_UP_S = 10.0
+"""From when on a shadow that has said nothing since a statement was to end is given up by that session."""
+_SILENT = refusal(
+    KeyholeError(
+        "KH406",
+        "the shadow database does not answer",
+        hint="Connect again. Whatever the statement was, it had more time than any statement has.",
+    ),
+    codec=UTF8,
+    severity="FATAL",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +138,16 @@ class Watch:
     async def _end_late(self, one: OpenSession) -> None:
         """Cancel what has run for too long where the session has set PostgreSQL's own limit higher than the owner's.
 
-        Everywhere else PostgreSQL does it, statement by statement. What goes on all the same stands back.
+        Everywhere else PostgreSQL does it, statement by statement. What goes on all the same stands back, and is told
+        of in the end: the shadow hangs, or runs what PostgreSQL cannot stop.
         """
         longest_s, loop = self._longest_s(), asyncio.get_running_loop()
         if one.relay.busy_for(loop.time()) > longest_s and one.session.longest_ms > 1000 * longest_s:
             await one.relay.time_out()
         if one.relay.busy_for(loop.time()) > longest_s + LATE_S:
             stand_back(one.relay.process)
+        if one.relay.silent_for(loop.time()) > longest_s + GIVEN_UP_S:
+            one.visitor.send_away(_SILENT)
 
     async def _watch_memory(self) -> None:
         """End the largest sessions while all together take more than `shadow_memory_mb`."""

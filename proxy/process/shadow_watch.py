@@ -1,6 +1,7 @@
-"""A shadow whose server was killed is replaced by another generation; where that cannot be, Keyhole ends with a status.
+"""A shadow whose server was killed or hangs is replaced by another generation; if that cannot be, Keyhole ends with a
+status.
 
-Guarantee: nobody has to notice. Sessions on the lost shadow have ended with it; the ledger, the source and REST go on.
+Guarantee: nobody has to notice. Sessions on the lost shadow end with it; the ledger, the source and REST go on.
 """
 
 import asyncio
@@ -13,10 +14,12 @@ import structlog
 from planner.errors import KeyholeError
 from proxy.observe.logs import fault
 from proxy.shadow.address import ShadowAddress
+from proxy.shadow.hung import answers, end_hung
 
 log = structlog.get_logger("keyhole.shadow")
 
 LOOK_S = 1.0  # a look costs a server process for a millisecond; a client that comes back waits no longer
+HUNG_S = 15.0  # of silence at every look: a loaded machine is slow, but answers now and then; a stopped server never
 MOST_FAILURES = 5  # in a row: by then something is wrong that a supervisor should see, and start Keyhole anew for
 
 
@@ -33,15 +36,37 @@ def is_gone(shadow: ShadowAddress) -> bool:
     return False
 
 
+class Heard:
+    """Since when a shadow has said nothing."""
+
+    def __init__(self) -> None:
+        self._shadow: ShadowAddress | None = None
+        self._at = 0.0
+
+    async def is_silent(self, shadow: ShadowAddress) -> bool:
+        """Whether it has said nothing at all looks for `HUNG_S`."""
+        loop = asyncio.get_running_loop()
+        if shadow != self._shadow or await answers(shadow):
+            self._shadow, self._at = shadow, loop.time()
+        return loop.time() - self._at >= HUNG_S
+
+
 async def replace_lost(newest: Callable[[], ShadowAddress], renew: Callable[[], Awaitable[None]]) -> None:
-    """Look at the newest shadow for ever, and `renew` one that is gone. Raises KH406 where that always fails."""
-    failures = 0
+    """Look at the newest shadow for ever, and `renew` one that is gone; one that hangs is ended first.
+
+    Raises KH406 where that always fails.
+    """
+    failures, heard = 0, Heard()
     while True:
         await asyncio.sleep(LOOK_S * (1 + failures))
-        if not await asyncio.to_thread(is_gone, newest()):
+        shadow = newest()
+        gone = await asyncio.to_thread(is_gone, shadow)
+        if not gone and not await heard.is_silent(shadow):
             failures = 0
             continue
-        log.error("shadow lost")
+        log.error("shadow lost", why="it is gone" if gone else "it hangs")
+        if not gone:
+            await asyncio.to_thread(end_hung, shadow)
         try:
             await renew()
         except Exception as error:

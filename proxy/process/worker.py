@@ -23,6 +23,7 @@ from proxy.endpoint.cancel_requests import Siblings
 from proxy.observe.logs import fault, to_standard_error
 from proxy.observe.telemetry import Telemetry
 from proxy.process.generations import Generation, Generations, close_generation
+from proxy.process.orphan import end_with_parent
 from proxy.process.reload import RestartNeeded, Taking, insist_on_source, log_refusal, unless_cancelled, why
 from proxy.process.single import running
 from proxy.process.worker_messages import (
@@ -44,6 +45,8 @@ from proxy.service.pins import pinned_catalog
 from proxy.service.service import Service
 
 log = structlog.get_logger("keyhole.workers")
+
+_END_S = 10.0  # for everything else that a worker does as it ends, as the service manager is told to grant
 
 _DIVIDED = (
     "requests_per_minute",
@@ -73,6 +76,7 @@ def work(task: Task, pipe: Connection) -> None:
     parent = _Parent(pipe)
     heard_by_parent_alone()
     policy = task.shown.policy
+    end_with_parent(grace_s=_longest_end_s(policy))
     to_standard_error(policy.server.log_level)
     structlog.contextvars.bind_contextvars(worker=task.worker)
     seen = Telemetry(log=structlog.get_logger())
@@ -92,6 +96,12 @@ def work(task: Task, pipe: Connection) -> None:
         started_by = multiprocessing.parent_process()
         if started_by is not None and not started_by.is_alive():  # killed, or it would have waited for this one
             shutil.rmtree(task.folder, ignore_errors=True)
+
+
+def _longest_end_s(policy: Policy) -> float:
+    """How long a worker may take to end in order: its questions wait for a turn and read, commit, and leave."""
+    waits_ms = 2 * policy.limits.statement_timeout_ms + policy.server.release_every_ms + 2 * policy.ledger.timeout_ms
+    return waits_ms / 1000 + _END_S
 
 
 def _generation(shown: Shown, service: Service, parent: _Parent) -> Generation:

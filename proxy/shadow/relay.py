@@ -54,6 +54,8 @@ class Relay:
         self._busy_since: float | None = None
         self._is_late = False
         self.settled_at = asyncio.get_running_loop().time()
+        self._heard_at = self.settled_at
+        self._is_paused = False
 
     @staticmethod
     async def open(address: ShadowAddress, settings: dict[str, str], client: asyncio.StreamWriter) -> "Relay":
@@ -131,6 +133,7 @@ class Relay:
                 self._attention.clear()
                 await self._client.drain()
                 self._link.transport.resume_reading()
+                self._is_paused, self._heard_at = False, asyncio.get_running_loop().time()
         finally:
             self._wake()
         if self._link.failure is not None:
@@ -157,6 +160,12 @@ class Relay:
     def busy_for(self, now: float) -> float:
         """Seconds since the shadow has had something to answer, in the loop's time."""
         return 0.0 if self._busy_since is None else now - self._busy_since
+
+    def silent_for(self, now: float) -> float:
+        """Seconds for which the shadow has had something to answer, and has been listened to, and has said nothing."""
+        if self._busy_since is None or self._is_paused:
+            return 0.0
+        return now - max(self._busy_since, self._heard_at)
 
     async def cancel(self) -> None:
         """Ask the shadow to cancel what it runs for this session, and wait until it has heard.
@@ -197,9 +206,11 @@ class Relay:
             self._gathered.clear()
 
     def _on_arrival(self) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
         self._forward()
         if self._client.transport.is_closing() or self.unread_bytes > self._high_water_bytes:
             self._link.transport.pause_reading()
+            self._is_paused = True
             self._attention.set()
 
     def _over(self) -> None:

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from planner.policy.sections import ServerLimitsSection
+from proxy.endpoint import watchdog
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema
@@ -59,6 +60,26 @@ def test_where_the_system_kills_a_session_the_shadow_starts_anew(running: Runnin
 
     eventually(serves)
     assert len(running.endpoint.sessions) <= 1
+
+
+@pytest.mark.parametrize("statement_timeout_ms", [200])
+def test_a_statement_that_the_shadow_says_nothing_of_is_given_up(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "GIVEN_UP_S", 0.1)
+    with running.connect() as hung:
+        (one,) = running.endpoint.sessions
+        os.kill(one.relay.process, signal.SIGSTOP)
+        try:
+            with running.connect() as well:
+                with pytest.raises(
+                    psycopg.OperationalError, match="KH406: the shadow database does not answer"
+                ) as told:
+                    hung.execute("SELECT 1")
+                assert told.value.sqlstate == "57P03"
+                assert well.execute("SELECT 1").fetchone() == (1,)
+        finally:
+            os.kill(one.relay.process, signal.SIGCONT)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -12,11 +13,14 @@ import pytest
 
 from planner.errors import KeyholeError
 from proxy.process import shadow_watch
-from proxy.process.shadow_watch import is_gone, replacing_lost
+from proxy.process.shadow_watch import Heard, is_gone, replacing_lost
+from proxy.shadow import hung
 from proxy.shadow.address import ShadowAddress
+from proxy.shadow.hung import answers
 from tests.worlds import shop
 from tests.worlds.house import eventually, write_policy
 from tests.worlds.served import Served, served
+from tests.worlds.stopped import Server
 
 
 def kill_postmaster(folder: Path) -> None:
@@ -48,6 +52,51 @@ def test_a_killed_shadow_is_replaced_and_nothing_is_paid_twice(tmp_path: Path, w
             assert keyhole.events == events
             assert [one["event"] for one in keyhole.read_log()].count("shadow lost") == 2
         assert not list(folder.iterdir())
+
+
+def test_a_shadow_that_hangs_is_replaced_and_whoever_waits_for_it_is_told(tmp_path: Path) -> None:
+    shop.fill_duckdb(tmp_path / "shop.duckdb")
+    policy = write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    with tempfile.TemporaryDirectory(prefix="kh") as parent:
+        folder = Path(parent)
+        with served(policy, environment={"TMPDIR": parent}) as keyhole:
+            with keyhole.connect() as connection:
+                assert connection.execute("SELECT 1").fetchone() == (1,)
+                (shadow,) = folder.glob("*/shadow")
+                Server("", shadow).stop()
+                with pytest.raises(psycopg.OperationalError):
+                    connection.execute("SELECT 1")
+            eventually(lambda: can_ask(keyhole))
+            eventually(lambda: list(folder.glob("*/shadow")) not in ([], [shadow]))
+            (lost,) = [one for one in keyhole.read_log() if one["event"] == "shadow lost"]
+            assert lost["why"] == "it hangs"
+        assert not list(folder.iterdir())
+
+
+def test_a_shadow_is_silent_once_it_has_said_nothing_for_long_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shadow, heard = ShadowAddress(directory=tmp_path, port=5432), Heard()
+
+    async def look() -> None:
+        async with await asyncio.start_unix_server(lambda _, writer: writer.close(), shadow.socket):
+            assert await answers(shadow)
+            assert not await heard.is_silent(shadow)
+            assert not await heard.is_silent(shadow)
+        Path(shadow.socket).unlink(missing_ok=True)
+        monkeypatch.setattr(hung, "_ANSWER_S", 0.05)
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(shadow.socket)
+            server.listen(9)  # nobody takes what comes
+            assert not await answers(shadow)
+            monkeypatch.setattr(shadow_watch, "HUNG_S", 3600.0)
+            assert not await heard.is_silent(shadow)
+            monkeypatch.setattr(shadow_watch, "HUNG_S", 0.05)
+            assert await heard.is_silent(shadow)
+            monkeypatch.setattr(shadow_watch, "HUNG_S", 3600.0)
+            assert not await heard.is_silent(replace(shadow, port=5433))  # a new one has not been silent yet
+
+    asyncio.run(look())
 
 
 def test_who_listens_is_not_gone_even_if_nobody_gets_in(tmp_path: Path) -> None:
