@@ -17,7 +17,7 @@ from accountant.errors import LedgerMisuse, LedgerUnavailable, OverBudget, PathT
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Released, Reserved
 from accountant.limits import Headroom, Limits
-from accountant.model import Charge, PathState, Reservation, Spent, StoredAnswer, StoredPath
+from accountant.model import Charge, PathState, Reservation, Spent, StoredAnswer, StoredPath, Wording
 from accountant.reports import history
 from accountant.reports.history import AskedQuestion, Page
 from accountant.reports.report import BudgetReport, Reporter, Tally, report
@@ -99,9 +99,15 @@ class Ledger:
         self.close()
 
     def reserve(
-        self, charge: Charge, limits: Limits, *, attempt: Attempt | None = None, once_within: timedelta | None = None
+        self,
+        charge: Charge,
+        limits: Limits,
+        *,
+        attempt: Attempt | None = None,
+        once_within: timedelta | None = None,
+        wording: Wording | None = None,
     ) -> Reservation:
-        """Pay the worst case durably; only then may data be touched.
+        """Pay the worst case durably; only then may data be touched. `wording` is kept with the reservation, for good.
 
         With `once_within` nobody pays twice for a question: `Repeated` is raised, and nothing written, where an answer
         to it on its data version is in store, or where the same analyst has it under way: has an open reservation for
@@ -124,7 +130,7 @@ class Ledger:
                 raise PathTaken("a noise path was continued by another question, or is gone")
             check_fits(balances, charge, limits, knowledge=self._knowledge)
             check_approved(balances, charge, limits)
-            return self._reserve(transaction, charge, attempt)
+            return self._reserve(transaction, charge, attempt, wording)
 
     def commit(
         self, reservation: Reservation, spent: Spent, answer: bytes | None, *, paths: Mapping[str, bytes] = NO_PATHS
@@ -205,6 +211,7 @@ class Ledger:
         answer: StoredAnswer,
         attempt: Attempt | None = None,
         once_within: timedelta | None = None,
+        wording: Wording | None = None,
     ) -> Reservation | None:
         """Charge an analyst for reading a stored answer: `answer.reading(analyst)`, on the analyst's own balances only.
 
@@ -225,7 +232,7 @@ class Ledger:
             self._check_not_under_way(balances, question, version, analyst=charge.analyst, within=once_within)
             check_fits(balances, charge, limits, knowledge=self._knowledge)
             check_approved(balances, charge, limits)
-            reservation = self._reserve(transaction, charge, attempt)
+            reservation = self._reserve(transaction, charge, attempt, wording)
             spent = Spent(answer.spent.epsilon_nano, answer.spent.unit_epsilon_nano, answer.spent.keys)
             event = Committed(reservation.id, reservation.reserved_at, spent, None, reads=answer.reservation)
             self._journal.append(transaction, event)
@@ -263,6 +270,7 @@ class Ledger:
         reading: tuple[PathState, ...],
         attempt: Attempt | None = None,
         once_within: timedelta | None = None,
+        wording: Wording | None = None,
     ) -> Reservation:
         """Charge an analyst's own balances for an answer made of values of noise paths alone, and store it.
 
@@ -281,7 +289,7 @@ class Ledger:
                 raise PathTaken("a noise path is not in the store any more")
             check_fits(balances, charge, limits, knowledge=self._knowledge)
             check_approved(balances, charge, limits)
-            reservation = self._reserve(transaction, charge, attempt)
+            reservation = self._reserve(transaction, charge, attempt, wording)
             event = Committed(
                 reservation.id, reservation.reserved_at, spent, digest(answer), None, reading=tuple(sorted(reading))
             )
@@ -378,11 +386,13 @@ class Ledger:
         ):
             raise Repeated
 
-    def _reserve(self, transaction: Transaction, charge: Charge, attempt: Attempt | None) -> Reservation:
+    def _reserve(
+        self, transaction: Transaction, charge: Charge, attempt: Attempt | None, wording: Wording | None
+    ) -> Reservation:
         reservation = Reservation(uuid.uuid4().hex, charge, self._clock())
         if attempt is not None:
             transaction.attempts.reserve(attempt, reservation.id)
-        self._journal.append(transaction, Reserved(reservation.id, reservation.reserved_at, charge))
+        self._journal.append(transaction, Reserved(reservation.id, reservation.reserved_at, charge, wording))
         return reservation
 
 

@@ -206,6 +206,20 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
+class Wording:
+    """How a question was put and what its answer promises, for people who read the ledger: no balance depends on it.
+
+    `text` is the question's as far as the owner lets it be kept (None: not at all), `guarantee` a sentence, `fnr` and
+    `fpr` the rates as decimal text (None: no bound).
+    """
+
+    text: str | None
+    guarantee: str
+    fnr: str | None
+    fpr: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reservation:
     """The right to touch data, durably paid at the worst case until it is committed or released."""
 

@@ -32,21 +32,25 @@ from accountant.events.payloads import (
     spent_payload,
     states_of,
     states_payload,
+    worded_payload,
+    wording_of,
 )
-from accountant.model import Charge, PathState, Spent
+from accountant.model import Charge, PathState, Spent, Wording
 
 # what events may be written as: every version that was ever written is read for good
-PAYLOAD_VERSIONS = (1, 2)
+PAYLOAD_VERSIONS = (1, 2, 3)
+NEWEST_VERSIONS = {"Reserved": 3}  # of the others 2
 GENESIS = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """The worst case of a question is spent from here on."""
+    """The worst case of a question is spent from here on. `wording` is how it was put, for people alone."""
 
     reservation: str
     at: datetime
     charge: Charge
+    wording: Wording | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,8 @@ def record_of(event: Event, *, number: int, previous_hash: str, domains: Mapping
     """Write an event as record `number`; `domains` gives the digest of each tuple of key values in it."""
     spent_keys = None
     match event:
-        case Reserved(reservation=about, charge=charge):
-            payload = charge_payload(charge, domains)
+        case Reserved(reservation=about, charge=charge, wording=wording):
+            payload = worded_payload(charge_payload(charge, domains), wording)
         case Committed(reservation=about):
             payload, spent_keys = _committed_payload(event)
         case Released(reservation=about):
@@ -160,7 +164,7 @@ def event_of(record: Record, *, domains: Mapping[str, Domain]) -> Event:
     """Read a record back; `domains` gives the key values by digest. Raises `LedgerUnavailable` on anything foreign."""
     try:
         payload = json.loads(record.payload)
-        if payload["v"] not in PAYLOAD_VERSIONS:
+        if payload["v"] not in PAYLOAD_VERSIONS or payload["v"] > NEWEST_VERSIONS.get(record.kind, 2):
             raise LedgerUnavailable(f"event {record.id} was written by a newer version")
         return _event(record, payload, datetime.fromisoformat(record.at), domains)
     except (KeyError, TypeError, ValueError, LedgerMisuse) as error:
@@ -171,7 +175,7 @@ def _event(record: Record, payload: Mapping[str, Any], at: datetime, domains: Ma
     about = record.reservation
     match record.kind:
         case "Reserved":
-            return Reserved(about, at, charge_of(payload, domains))
+            return Reserved(about, at, charge_of(payload, domains), wording_of(payload))
         case "Committed":
             spent = spent_of(payload, record.spent_keys)
             if spent is None:

@@ -4,7 +4,7 @@ Owners read it: the losses in it are exact. It has no true aggregate, no noisy v
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, assert_never
 
 from accountant.events.events import Committed, Event, Record, Released, Reserved
@@ -17,7 +17,8 @@ class Exported:
 
     `about` is the reservation, grant, window, question or pruning; `keys` the number of keys charged; the amounts of a
     Reserved are its worst case, of a Committed its loss: `epsilon_nano` the largest of a key and `unit_epsilon_nano`
-    of a unit, and `shared_...` what of it was news to everybody together.
+    of a unit, and `shared_...` what of it was news to everybody together. `text` is the question's, as far as the
+    policy let it be kept, `guarantee`, `fnr` and `fpr` what its answer promises.
     """
 
     event: int
@@ -39,6 +40,10 @@ class Exported:
     shared_unit_epsilon_nano: int | None = None
     reads: str | None = None
     paths: int | None = None
+    text: str | None = None
+    guarantee: str | None = None
+    fnr: str | None = None
+    fpr: str | None = None
     by: str | None = None
     why: str | None = None
     scope: str | None = None
@@ -52,7 +57,7 @@ def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
     for record, event in log:
         known: dict[str, Any] = {}
         match event:
-            case Reserved(reservation=reservation, charge=charge):
+            case Reserved(reservation=reservation, charge=charge, wording=wording):
                 charges[reservation] = charge
                 known = {
                     "analyst": charge.analyst,
@@ -70,6 +75,8 @@ def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
                     "shared_unit_epsilon_nano": charge.shared_amounts.unit_epsilon_nano,
                     "paths": 0 if charge.continuing is None else len(charge.continuing.paths),
                 }
+                if wording is not None:
+                    known |= asdict(wording)
             case Committed(reservation=reservation, spent=spent, reads=reads):
                 news = spent.to_everybody(charges[reservation])
                 known = {

@@ -1,7 +1,8 @@
 """The JSON of charges, losses and an owner's decisions inside events. A number says for ever what the fields mean.
 
 Version 1: charges that continue nothing, losses that are all fresh. Version 2 adds `continuing` to a charge, and
-`fresh`, `paths` and `reading` to a loss; what has none of them is still written as version 1.
+`fresh`, `paths` and `reading` to a loss; what has none of them is still written as version 1. Version 3 adds `wording`
+to the charge of version 2, whose `continuing` may then be null.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +11,7 @@ from typing import Any
 from accountant.errors import BalanceScope
 from accountant.events.digests import Domain, digest
 from accountant.events.owner_events import Grant
-from accountant.model import Amounts, Cells, Charge, Continuing, Family, PathState, Spent
+from accountant.model import Amounts, Cells, Charge, Continuing, Family, PathState, Spent, Wording
 
 Payload = dict[str, Any]
 
@@ -49,7 +50,7 @@ def charge_of(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Char
     """The inverse of `charge_payload`; `domains` gives the key values by digest."""
     family = payload["family"]
     version = family["version"]
-    continuing = payload["continuing"] if payload["v"] == 2 else None
+    continuing = payload["continuing"] if payload["v"] >= 2 else None
     return Charge(
         question=payload["question"],
         analyst=payload["analyst"],
@@ -73,6 +74,22 @@ def charge_of(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Char
             known=Amounts(*continuing["known"]),
         ),
     )
+
+
+def worded_payload(payload: Payload, wording: Wording | None) -> Payload:
+    """A charge's payload with how its question was put."""
+    if wording is None:
+        return payload
+    told = {"text": wording.text, "guarantee": wording.guarantee, "fnr": wording.fnr, "fpr": wording.fpr}
+    return {**payload, "v": 3, "continuing": payload.get("continuing"), "wording": told}
+
+
+def wording_of(payload: Mapping[str, Any]) -> Wording | None:
+    """The inverse of `worded_payload`."""
+    if payload["v"] < 3:
+        return None
+    told = payload["wording"]
+    return Wording(text=told["text"], guarantee=told["guarantee"], fnr=told["fnr"], fpr=told["fpr"])
 
 
 def spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:

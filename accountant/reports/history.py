@@ -10,7 +10,7 @@ from datetime import datetime
 from accountant.balances.fold import Balances
 from accountant.events.events import Committed, Event, Released, Reserved, check_chain
 from accountant.events.owner_events import Settled, WindowOpened
-from accountant.model import Charge, Spent
+from accountant.model import Charge, Spent, Wording
 from accountant.store.journal import events_of
 from accountant.store.transaction import Transaction
 
@@ -21,7 +21,8 @@ class AskedQuestion:
     released, or settled (by an owner, at its worst case).
 
     `spent` is what it cost ex post once it is committed or read; `reads` the reservation whose answer it read; `window`
-    counts from 1 the window it was reserved in; `settled_by` and `settled_why` are an owner's words.
+    counts from 1 the window it was reserved in; `settled_by` and `settled_why` are an owner's words. `wording` is how
+    it was put; None where it was asked before that was kept.
     """
 
     at: datetime
@@ -33,6 +34,7 @@ class AskedQuestion:
     window: int = 1
     settled_by: str | None = None
     settled_why: str | None = None
+    wording: Wording | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,10 @@ def asked_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[As
     window = 1
     for event in events:
         match event:
-            case Reserved(reservation=reservation, at=at, charge=charge):
+            case Reserved(reservation=reservation, at=at, charge=charge, wording=wording):
                 if analyst in (None, charge.analyst):
                     asked[reservation] = AskedQuestion(
-                        at=at, charge=charge, status="open", reservation=reservation, window=window
+                        at=at, charge=charge, status="open", reservation=reservation, window=window, wording=wording
                     )
             case Committed(reservation=reservation, spent=spent, reads=reads) if reservation in asked:
                 status = "committed" if asked[reservation].charge.shared else "read"

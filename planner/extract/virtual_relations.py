@@ -1,4 +1,4 @@
-"""The relations under `keyhole.` that tell a client about its budget, questions, settings, key domains and errors."""
+"""The relations under `keyhole.`: what a client is told of budget, answers, settings, key domains, errors."""
 
 from dataclasses import dataclass
 
@@ -39,6 +39,25 @@ VIRTUAL_RELATIONS: tuple[VirtualRelation, ...] = (
             ("keys", "bigint"),
             ("epsilon", "numeric"),
             ("status", "text"),
+            ("unit_epsilon", "numeric"),
+            ("text", "text"),
+        ),
+    ),
+    VirtualRelation(
+        "answers",
+        "what your answers promise, for dashboards",
+        (
+            ("asked_at", "timestamp"),
+            ("table_name", "text"),
+            ("data_version", "text"),
+            ("question", "text"),
+            ("text", "text"),
+            ("keys", "bigint"),
+            ("guarantee", "text"),
+            ("fnr", "numeric"),
+            ("fpr", "numeric"),
+            ("epsilon", "numeric"),
+            ("unit_epsilon", "numeric"),
         ),
     ),
     VirtualRelation(

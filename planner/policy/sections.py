@@ -81,6 +81,7 @@ MechanismNames: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_mechanis
 Secret: TypeAlias = Annotated[str, Field(repr=False)]
 
 
+KeptText: TypeAlias = Literal["full", "redacted", "none"]
 MemorySize = Annotated[str, Field(pattern=r"^[1-9][0-9]*(MB|GB|TB)$", examples=["4GB"])]
 
 
@@ -110,6 +111,7 @@ class LedgerSection(Section):
 
     url: Secret = "sqlite:///keyhole.db"
     timeout_ms: Annotated[int, Field(ge=100, le=600_000)] = 10_000
+    keep_text: KeptText = "redacted"
 
 
 class ShadowSection(Section):

@@ -30,7 +30,7 @@ from proxy.cli.common import (
 )
 from proxy.report import odometer as odometers
 from proxy.report.ledger_tables import SHORT_ID
-from proxy.report.terminal import psql_table, row_count
+from proxy.report.terminal import psql_table, row_count, visible
 
 
 class Cap(StrEnum):
@@ -167,7 +167,10 @@ def approve(
         raise typer.BadParameter("the 64 characters of the refusal's DETAIL", param_hint="ID")
     with refusals(as_json=False), owners_ledger(policy) as ledger:
         new = ledger.owner.approve(question, by=decided_by(by), why=reason(why))
+        texts = {asked.wording.text for asked in ledger.asked_as(question) if asked.wording is not None}
     print(f"{question}: {'approved' if new else 'was approved before'}")
+    for text in sorted(text for text in texts if text is not None):
+        print(f"asked before as: {visible(text)}")
 
 
 @window.command("open")

@@ -23,6 +23,7 @@ from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.pipeline.noise_reuse import Memory, OnPaths, answer_from_known
 from proxy.pipeline.payments import payment_after
 from proxy.pipeline.refusals import approval_needed, mechanism_stopped, over_budget, reading_not_written
+from proxy.pipeline.wording import wording_of
 from proxy.service.accounts import nano
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
@@ -64,6 +65,7 @@ def stored_answer(service: Service, claim: Claim) -> Answer | None:
                 answer=stored,
                 attempt=claim.asked.attempt,
                 once_within=longest,
+                wording=wording_of(service, _as_charged(claim.plan, reading), claim.asked),
             )
     if stored is None:
         return None
@@ -106,6 +108,7 @@ def told_answer(service: Service, on_paths: OnPaths | None) -> Answer | None:
 def _charge_reading(service: Service, on_paths: OnPaths, outcome: Outcome) -> Answer:
     claim = on_paths.reading
     released = KeySet.of(claim.plan, outcome.passed)
+    as_charged = _as_charged(claim.plan, claim.charge)
     try:
         reservation = service.ledger.charge_reading(
             claim.charge,
@@ -115,13 +118,13 @@ def _charge_reading(service: Service, on_paths: OnPaths, outcome: Outcome) -> An
             reading=on_paths.states,
             attempt=claim.asked.attempt,
             once_within=_longest(service),
+            wording=wording_of(service, as_charged, claim.asked),
         )
     except (OverBudget, NotApproved, PathTaken):
         raise
     except LedgerError:
         raise reading_not_written() from None
     noise = _capitalise(shared_noise_sentence(on_paths.noise(read=True)))
-    as_charged = _as_charged(claim.plan, claim.charge)
     return answer_of(
         as_charged,
         released,
@@ -211,8 +214,11 @@ def _reserve_anew(service: Service, claim: Claim) -> Paid:
 
 
 def _make_reservation(service: Service, claim: Claim) -> Reservation:
-    attempt = claim.asked.attempt
-    return service.ledger.reserve(claim.charge, claim.limits, attempt=attempt, once_within=_longest(service))
+    asked = claim.asked
+    wording = wording_of(service, _as_charged(claim.plan, claim.charge), asked)
+    return service.ledger.reserve(
+        claim.charge, claim.limits, attempt=asked.attempt, once_within=_longest(service), wording=wording
+    )
 
 
 def _longest(service: Service) -> timedelta:

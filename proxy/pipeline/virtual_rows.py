@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from accountant.model import NANO
+from accountant.model import NANO, ROW_UNIT
+from accountant.reports.history import AskedQuestion
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog
 from planner.errors import CATALOGUE
@@ -24,6 +25,8 @@ def virtual_rows(
             return tuple(line.texts() for line in budget.lines(service, analyst))
         case "queries":
             return _queries(service, analyst)
+        case "answers":
+            return tuple(_answers(service, analyst))
         case "settings":
             known = {each.name: (each.default(service.catalog.defaults), each.meaning) for each in ALL_SETTINGS}
             told = stored_parameters.meanings(service.catalog)
@@ -60,6 +63,35 @@ def _queries(service: Service, analyst: str) -> tuple[VirtualRow, ...]:
             str(asked.charge.cells.size),
             f"{asked.charge.epsilon_nano / NANO:.4f}",
             asked.status,
+            _unit_epsilon(asked),
+            None if asked.wording is None else asked.wording.text,
         )
         for asked in service.questions(analyst)
     )
+
+
+def _answers(service: Service, analyst: str) -> Iterator[VirtualRow]:
+    """What was answered, or stopped without an answer, of one analyst's own questions: at most what each cost."""
+    for asked in service.questions(analyst):
+        if asked.status not in ("committed", "read"):
+            continue
+        charge, wording = asked.charge, asked.wording
+        yield (
+            asked.at.isoformat(sep=" "),
+            charge.family.table,
+            charge.family.version,
+            charge.question,
+            None if wording is None else wording.text,
+            str(charge.cells.size),
+            None if wording is None else wording.guarantee,
+            None if wording is None else wording.fnr,
+            None if wording is None else wording.fpr,
+            f"{charge.epsilon_nano / NANO:.4f}",
+            _unit_epsilon(asked),
+        )
+
+
+def _unit_epsilon(asked: AskedQuestion) -> str | None:
+    """What one unit lost at most; NULL where each row is a unit by itself."""
+    charge = asked.charge
+    return None if charge.family.unit == ROW_UNIT else f"{charge.unit_epsilon_nano / NANO:.4f}"

@@ -15,6 +15,8 @@ SHORT_ID = 12  # hexadecimal digits of an id: 48 bits tell any ledger's question
 SHOWN_LOSSES = 12  # lines of different losses of one question; the rest is summed up in one
 SHOWN_KEYS = 3  # names of groups behind each loss, as examples
 
+SHOWN_TEXT = 100  # characters of a question in a list: keys and threshold of most, a line of a wide terminal
+
 _HEADINGS = ("when", "reservation", "analyst", "question", "about", "groups", "worst case", "cost", "status", "reuse")
 
 
@@ -30,7 +32,7 @@ def _line(question: AskedQuestion) -> tuple[str, ...]:
         question.reservation[:SHORT_ID],
         charge.analyst,
         charge.question[:SHORT_ID],
-        about(question),
+        _shorten(about(question)),
         f"{charge.cells.size:,}",
         epsilon(charge.epsilon_nano),
         epsilon(cost_nano(question)),
@@ -39,8 +41,18 @@ def _line(question: AskedQuestion) -> tuple[str, ...]:
     )
 
 
+def _shorten(text: str) -> str:
+    return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 4]} ..."
+
+
 def about(question: AskedQuestion) -> str:
-    """Table, grouping columns and filter, in one phrase."""
+    """The question's text; where none was kept table, grouping columns and filter, in one phrase."""
+    if question.wording is not None and question.wording.text is not None:
+        return question.wording.text
+    return _describe_family(question)
+
+
+def _describe_family(question: AskedQuestion) -> str:
     family = question.charge.family
     keys = ", ".join(column_of(label) for label in family.columns)
     return f"{family.table}{f' by {keys}' if keys else ''}{f' where {family.filter}' if family.filter else ''}"
@@ -78,7 +90,8 @@ def show_question(question: AskedQuestion) -> Iterator[str]:
         ("window", str(question.window)),
         ("analyst", charge.analyst),
         ("question", charge.question),
-        ("about", about(question)),
+        ("about", _describe_family(question)),
+        *_describe_wording(question),
         ("data version", family.version),
         ("protects", unit),
         ("groups", f"{charge.cells.size:,}"),
@@ -100,6 +113,13 @@ def show_question(question: AskedQuestion) -> Iterator[str]:
     if question.spent is not None:
         yield ""
         yield from _losses(question, question.spent)
+
+
+def _describe_wording(question: AskedQuestion) -> Iterator[tuple[str, str]]:
+    wording = question.wording
+    if wording is not None:
+        yield "asked", "not kept" if wording.text is None else wording.text
+        yield "promised", wording.guarantee
 
 
 def _losses(question: AskedQuestion, spent: Spent) -> Iterator[str]:
@@ -145,6 +165,8 @@ def document(question: AskedQuestion) -> dict[str, Any]:
         "table": family.table,
         "grouped_by": [column_of(label) for label in family.columns],
         "filter": family.filter,
+        "text": None if question.wording is None else question.wording.text,
+        "guarantee": None if question.wording is None else question.wording.guarantee,
         "data_version": family.version,
         "privacy_unit": family.unit,
         "groups": charge.cells.size,

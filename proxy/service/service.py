@@ -17,6 +17,7 @@ from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import Noise
 from planner.catalog.model import Analyst, Catalog, Table
 from planner.policy.file import Policy
+from planner.policy.sections import KeptText
 from proxy.concurrency.lease import GivenUp, Usage
 from proxy.observe.telemetry import Stage, Telemetry
 from proxy.service.accounts import limits
@@ -59,6 +60,7 @@ class Service:
         telemetry: Telemetry,
         failures: SourceFailures,
         ledger_open_s: float = 0.0,
+        keep_text: KeptText = "redacted",
     ) -> None:
         self.catalog = catalog
         self.source = source.source
@@ -66,6 +68,7 @@ class Service:
         self.noise = noise
         self.telemetry = telemetry
         self.ledger_open_s = ledger_open_s
+        self.keep_text = keep_text
         self.failures = failures
         self._shared = source
         self._versions = versions
@@ -105,6 +108,7 @@ class Service:
             telemetry=telemetry,
             failures=failures,
             ledger_open_s=time.monotonic() - started,
+            keep_text=policy.ledger.keep_text,
         )
 
     def successor(self, policy: Policy) -> "Service":

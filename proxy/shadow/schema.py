@@ -27,7 +27,7 @@ UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 """A function that raises: what a portal runs whose question Keyhole has not answered."""
 _UNQUALIFIED = f"{VIRTUAL_SCHEMA}.unqualified"
 """Another: what the views under `keyhole.` read, which Keyhole fills where they are named in full."""
-_SCHEMA_COMMENT = "what Keyhole tells of your session: budget, queries, settings, domains, errors"
+_SCHEMA_COMMENT = "what Keyhole tells of your session: budget, queries, answers, settings, domains, errors"
 _LONGEST_S = 600.0  # for the schema and all rows of public tables, from memory: what takes longer hangs
 COUNTERS = ("pg_stat_database", "pg_stat_database_conflicts")  # views with one row for each database
 _LAYOUT = "11"

@@ -69,7 +69,7 @@ def test_what_would_reach_beyond_the_session_is_refused(on_duckdb: House, attack
 def test_a_search_path_to_keyholes_schema_shows_nothing_of_it(on_duckdb: House) -> None:
     with unchanged(on_duckdb), on_duckdb.connect() as ada:
         ada.execute("SET search_path = keyhole")
-        for relation in ("budget", "queries", "settings"):
+        for relation in ("budget", "queries", "answers", "settings"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 ada.execute(f"SELECT * FROM {relation}".encode())
 
@@ -96,6 +96,8 @@ def test_nobody_reads_the_budget_or_the_questions_of_another(on_duckdb: House) -
     with on_duckdb.connect() as ada, on_duckdb.connect("bob") as bob:
         ada.execute("SET keyhole.mechanism = 'keyhole'")
         ada.execute(shop.BUSY.replace("1000", "1234").encode())
-        for relation in ("keyhole.queries", "keyhole.budget"):
+        for relation in ("keyhole.queries", "keyhole.answers"):
+            assert "count(*) > 1234" in repr(ada.execute(f"SELECT text FROM {relation}".encode()).fetchall())
+        for relation in ("keyhole.queries", "keyhole.answers", "keyhole.budget"):
             assert "1234" not in repr(bob.execute(f"SELECT * FROM {relation}".encode()).fetchall())
         assert bob.execute("SELECT count(*) FROM (SELECT status FROM keyhole.queries) q").fetchone() == (0,)

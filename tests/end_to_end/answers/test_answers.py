@@ -62,8 +62,23 @@ def test_an_answer_comes_with_its_guarantee(house: House) -> None:
     assert cost.endswith(" more like this fit.")
 
 
+def test_a_dashboard_reads_what_its_answers_promise(house: House) -> None:
+    with house.connect() as connection:
+        connection.execute("SET keyhole.fnr = 0.03")
+        connection.execute("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 418")
+        (row,) = connection.execute(
+            "SELECT a.text, a.guarantee, a.fnr, a.fpr, a.unit_epsilon > a.epsilon FROM keyhole.answers a"
+            " JOIN keyhole.queries q USING (question) WHERE q.text LIKE '%> 418'"
+        ).fetchall()
+    text, guarantee, fnr, fpr, dearer = row
+    assert text == "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 418"
+    assert "a group that truly qualifies is missed at most 3 % of the time" in guarantee
+    assert (fnr, fpr, dearer) == (Decimal("0.03"), Decimal("0.1"), True)
+
+
 def test_an_answer_about_units_says_what_one_pays_and_has_left(house: House) -> None:
     with house.connect() as connection:
+        connection.execute("SET keyhole.reuse = off")
         heard = notices(connection)
         connection.execute("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 417")
         (cost,) = (one for one in heard if one.startswith("NOTICE: Cost: "))
@@ -99,6 +114,7 @@ def test_another_analyst_reads_a_stored_answer_on_the_own_cap_alone(house: House
     question = shop.BUSY.replace("1000", "1004")
     own = "SELECT max(spent_at_most) FROM keyhole.budget WHERE table_name = 'sales'"
     with house.connect() as ada, house.connect("bob") as bob:
+        ada.execute("SET keyhole.reuse = off")  # whatever other tests have asked
         first = ada.execute(question).fetchall()
         shared = house.most_spent("sales")
         before = bob.execute(own).fetchone()

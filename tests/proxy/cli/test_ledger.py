@@ -69,13 +69,15 @@ def test_the_list_says_who_asked_what_and_what_was_read_again(asked: Path, run: 
     lines = run("ledger", "list").out.splitlines()
     assert lines[-1] == "(3 rows)"
     third, _, first = (line.split("|") for line in lines[2:5])  # the newest first
-    assert "visits by ward" in first[4]
+    assert first[4].strip() == QUESTION.format(1500)
     assert third[2].strip() == "bob"
     assert third[8].strip() == "read"
     assert third[9].strip() == f"the answer of {first[1].strip()}"
     documents = run("ledger", "list", "--json").document[::-1]
     assert [document["status"] for document in documents] == ["committed", "committed", "read"]
     assert documents[0]["question"] == documents[2]["question"] != documents[1]["question"]
+    assert [document["text"] for document in documents[::2]] == [QUESTION.format(1500)] * 2
+    assert all("missed at most 5 % of the time" in document["guarantee"] for document in documents)
     assert documents[2]["new_epsilon"] == 0 < documents[2]["epsilon"]
     assert run("ledger", "list", "--analyst", "bob", "--json").document == documents[2:]
     assert "older" not in run("ledger", "list", "--limit", "3").out
@@ -119,6 +121,8 @@ def test_one_question_in_full_with_its_losses(asked: Path, run: Callable[..., Ra
     both = run("ledger", "show", documents[0]["question"][:10])
     assert both.out.count("reservation ") == 2
     assert "protects      each row by itself" in both.out
+    assert both.out.count(f"asked         {QUESTION.format(1500)}") == 2
+    assert both.out.count("promised      a group that truly qualifies is missed at most 5 % of the time;") == 2
     assert "new to all    0.0000 epsilon a group" in both.out
     for nothing in ("zzzz", ""):
         assert run("ledger", "show", nothing).status == 2
@@ -129,6 +133,8 @@ def test_losses_per_key_add_up_to_the_keys(policy: Path, run: Callable[..., Ran]
         reservation = ledger.reserve(charge(1), WIDE)
         ledger.commit(reservation, Spent.per_key([7, 1000], unit_epsilon_nano=0), None)
     (told,) = run("ledger", "show", reservation.id, "--json").document
+    assert told["text"] is None
+    assert "visits by ward" in run("ledger", "list").out
     assert told["losses"] == [
         {"epsilon": 1e-6, "groups": 1, "such_as": ["B"]},
         {"epsilon": 7e-9, "groups": 1, "such_as": ["A"]},

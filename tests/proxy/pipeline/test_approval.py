@@ -96,7 +96,14 @@ def test_the_owner_sees_the_same_id_and_the_state_in_explain(
     run("approve", identity[0], "--policy", str(path), "--why", "seen", "--by", "kim")
     assert "was approved before" in capsys.readouterr().out
     run("explain", QUESTION.format(90), "--policy", str(path))
-    assert f"Question id: {identity[0]} (approved)" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"Question id: {identity[0]} (approved)" in told
+    assert "asked before as" not in told
+    asking(service)(90)
+    run("approve", identity[0], "--policy", str(path), "--why", "seen again", "--by", "kim")
+    assert "asked before as: SELECT ward FROM visits WHERE age < ? GROUP BY ward HAVING count(*) > 1500\n" in (
+        capsys.readouterr().out
+    )
 
 
 def test_an_approval_is_for_everybody_and_does_not_lift_a_cap(waiting: tuple[Path, Service]) -> None:

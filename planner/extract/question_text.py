@@ -1,0 +1,156 @@
+"""A question's text as the ledger keeps it: one line, one spelling, no comments, with its constants or without them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Value
+from planner.parser.lexer import Token, readable, tokens
+from planner.scope.embedded import Embedded
+
+MOST_CHARACTERS = 2_000
+"""Kept of one text: a page, against megabytes that clients may send with every question and no event ever loses."""
+
+CONSTANT = "?"  # in the place of one that is left out
+
+_WORDS = """
+all and any as asc between by case cross desc distinct else end escape except exists false filter from full group
+having ilike in inner intersect is join left like not null on or order outer right select similar some then true
+union using values when where with within
+"""
+_KEYWORDS = frozenset(_WORDS.split())
+_CLAUSES = frozenset(("select", "from", "where", "group", "having", "order", "union", "intersect", "except", "with"))
+_NOT_CALLED = _KEYWORDS - {"filter"}  # before a parenthesis that calls nothing
+_SHARES = ("percentile_cont", "percentile_disc")  # whose number is about the group and not about a row
+
+
+def question_text(question: Embedded, parameters: Mapping[int, Value | None], *, constants: bool) -> str:
+    """The text of a question, with the WITH query that it reads.
+
+    Guarantee: with `constants` it is the same question as the one that was asked, unless it was cut; without, nothing
+    stands in it that was written as a constant but TRUE, FALSE, NULL and the numbers that groups are compared with:
+    those in HAVING outside every function and FILTER, and the share of a percentile. Names stay, aliases among them. It
+    is cut after `MOST_CHARACTERS`.
+
+    Parameters:
+        question: as it was found in a statement.
+        parameters: what `$1`, `$2`, ... stand for.
+    """
+    text = question.text
+    unit = question.per_unit
+    if unit is not None and not question.offset <= unit.offset < question.offset + len(text):
+        name = next(found.value for found in _after_from(tokens(text)))
+        text = f"WITH {readable(name)} AS ({unit.text}) {text}"
+    words = tokens(text)
+    pieces = [
+        _spell(text, word, parameters, constants=constants, threshold=one)
+        for word, one in zip(words, _find_thresholds(words), strict=True)
+    ]
+    line = "".join(_put_together(words, pieces))
+    return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]} ..."
+
+
+def _after_from(words: Sequence[Token]) -> Iterator[Token]:
+    for before, word in pairwise(words):
+        if before.is_word("from"):
+            yield word
+
+
+@dataclass(slots=True)
+class _Frame:
+    """What surrounds a token: the clause it stands in, and whether that is inside a function or FILTER."""
+
+    clause: str
+    inside: bool
+
+
+def _find_thresholds(words: Sequence[Token]) -> Iterator[bool]:
+    """For each token whether it stays although it may be a constant: numbers that groups are compared with."""
+    frames = [_Frame("", inside=False)]
+    before: Token | None = None
+    for word in words:
+        here = frames[-1]
+        if word.is_symbol("("):
+            frames.append(_Frame(here.clause, inside=here.inside or _is_called(before)))
+        elif word.is_symbol(")") and len(frames) > 1:
+            frames.pop()
+        elif _begins_clause(word, before):
+            here.clause = word.value
+        yield here.clause == "having" and not here.inside
+        before = word
+
+
+def _begins_clause(word: Token, before: Token | None) -> bool:
+    belongs = before is not None and before.is_word("within", "distinct")  # WITHIN GROUP, IS DISTINCT FROM
+    return word.kind == "word" and word.value in _CLAUSES and not belongs
+
+
+def _is_called(before: Token | None) -> bool:
+    if before is None or not before.names:
+        return False
+    return not (before.kind == "word" and (before.value in _NOT_CALLED or before.value in _SHARES))
+
+
+def _spell(text: str, word: Token, parameters: Mapping[int, Value | None], *, constants: bool, threshold: bool) -> str:
+    raw = text[word.start : word.end]
+    match word.kind:
+        case "word":
+            return word.value.upper() if word.value in _KEYWORDS else word.value
+        case "label":
+            return word.value
+        case "string":
+            return raw if constants else CONSTANT
+        case "number":
+            return raw if constants or threshold else CONSTANT
+        case "parameter":
+            value = parameters.get(int(raw[1:]))
+            number = isinstance(value, int | Decimal)
+            return _spell_value(value) if constants or (threshold and number) else CONSTANT
+        case _:
+            return raw
+
+
+def _spell_value(value: Value | None) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return as_text(value).upper()
+        case int() | Decimal():
+            return as_text(value)
+        case _:
+            return "'" + as_text(value).replace("'", "''") + "'"
+
+
+def _put_together(words: Sequence[Token], pieces: Sequence[str]) -> Iterator[str]:
+    """The pieces with single spaces where people write them; of constants in a row that were left out the first."""
+    before: Token | None = None
+    at = 0
+    while at < len(words):
+        word, piece = words[at], pieces[at]
+        if before is not None and _is_spaced(words, at):
+            yield " "
+        yield piece
+        at += 1
+        if piece == CONSTANT and list(pieces[at : at + 2]) == [",", CONSTANT]:
+            yield ", ..."
+            while list(pieces[at : at + 2]) == [",", CONSTANT]:
+                at += 2
+        before = word
+
+
+def _is_spaced(words: Sequence[Token], at: int) -> bool:
+    """Whether a space stands before a token."""
+    word, before = words[at], words[at - 1]
+    if word.kind == "symbol" and word.value in (")", "]", ",", ".", "::", "[", ";"):
+        return False
+    if before.kind == "symbol" and before.value in ("(", "[", ".", "::"):
+        return False
+    if word.is_symbol("("):
+        return not (before.names and not (before.kind == "word" and before.value in _KEYWORDS))
+    if before.kind == "symbol" and before.value in ("-", "+") and at > 1:
+        first = words[at - 2]
+        return not (first.is_word(*_KEYWORDS) or (first.kind == "symbol" and first.value != ")"))
+    return True

@@ -1,0 +1,53 @@
+"""How a question is put down in the ledger for people to read: its text as far as the policy keeps it, its promise."""
+
+from dataclasses import replace
+
+from accountant.model import Wording
+from planner.errors import KeyholeError
+from planner.explain.guarantee import guarantee_json
+from planner.extract.question_text import question_text
+from planner.question.plan import Plan
+from proxy.pipeline.messages import Asked
+from proxy.service.service import Service
+
+_EACH_ITS_OWN = "its own for each aggregate"
+
+
+def wording_of(service: Service, plan: Plan, asked: Asked) -> Wording:
+    """The words that are kept with a question's charge, for good.
+
+    Guarantee: unless the policy keeps texts in full, nothing of what the analyst compares rows with stands in it: of
+    the text as `question_text` says, and a tolerance that names aggregates is not quoted.
+
+    Parameters:
+        plan: with the worst case that is charged.
+    """
+    full = service.keep_text == "full"
+    promise = guarantee_json(plan if full else _without_named_tolerances(plan))
+    return Wording(
+        text=None if service.keep_text == "none" else _text(asked, constants=full),
+        guarantee=promise["sentence"],
+        fnr=_rate(promise["fnr"]),
+        fpr=_rate(promise["fpr"]),
+    )
+
+
+def _text(asked: Asked, *, constants: bool) -> str | None:
+    try:
+        return question_text(asked.question, asked.parameters, constants=constants)
+    except KeyholeError:
+        return (
+            None  # what Keyhole read once it reads again; were it not so, the question would be answered all the same
+        )
+
+
+def _without_named_tolerances(plan: Plan) -> Plan:
+    question = plan.question
+    tolerance = question.accuracy.tolerance
+    if set(tolerance) <= set("0123456789.% "):
+        return plan
+    return replace(plan, question=replace(question, accuracy=replace(question.accuracy, tolerance=_EACH_ITS_OWN)))
+
+
+def _rate(rate: float | None) -> str | None:
+    return None if rate is None else str(rate)
