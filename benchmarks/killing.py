@@ -18,7 +18,7 @@ import psycopg
 
 from proxy.shadow.wheel import postgres_server
 
-COMMAND = (sys.executable, "-c", "from proxy.cli.main import main; main()", "serve")
+COMMAND = (sys.executable, "-c", "from proxy.cli.script import run; run()", "serve")
 RESTART_S = 0.1  # before what ended is started anew: systemd's own default
 END_S = 60.0  # for a Keyhole that is told to end
 _UNLIMITED = resource.RLIM_INFINITY

@@ -17,7 +17,7 @@ _STARTED = re.compile(r"endpoint (postgresql://\S+), REST")
 @contextmanager
 def keyhole(policy: Path, *, workers: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     """A Keyhole in processes of its own: its URL, and their ids."""
-    command = [sys.executable, "-c", "from proxy.cli.main import main; main()", "serve", f"--policy={policy}"]
+    command = [sys.executable, "-c", "from proxy.cli.script import run; run()", "serve", f"--policy={policy}"]
     command += ["--port=0", "--rest-port=0", f"--workers={workers}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
         try:

@@ -36,6 +36,7 @@ from proxy.cli.common import (
 from proxy.cli.init import from_source
 from proxy.cli.presets import Purpose, Unit
 from proxy.cli.sections import Sections
+from proxy.concurrency.interpreter import lasting
 from proxy.report import budget as budgets
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.report.refusals import as_psql_prints, internal_error
@@ -188,7 +189,8 @@ def serve(
     ] = None,
 ) -> None:
     """Start the PostgreSQL endpoint and REST."""
-    from proxy.process.serve import run
+    with lasting():
+        from proxy.process.serve import run
 
     with refusals(as_json=False):
         run(

@@ -1,4 +1,4 @@
-"""Work beside the event loop: fair queues, threads, leases, cancelling, and signals.
+"""Work beside the event loop: fair queues, threads, leases, cancelling, signals, how a process begins and ends.
 
 May refuse: KH409, KH900.
 May import: `wire`, `observe` and below.

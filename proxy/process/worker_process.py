@@ -7,8 +7,8 @@ from contextlib import suppress
 from multiprocessing.context import SpawnProcess
 
 from proxy.concurrency.signals import unheard_by_children
-from proxy.process.worker import work
 from proxy.process.worker_messages import Failed, GenerationLeft, Open, Opened, Order, Ready, Shown, Task, Word
+from proxy.process.worker_start import NothingCollected, begin
 
 _DIED: dict[str, object] = {"why": "a worker died while it opened it"}
 
@@ -20,7 +20,8 @@ class WorkerProcess:
     def __init__(self, task: Task, *, left: Callable[[], None]) -> None:
         context = multiprocessing.get_context("spawn")  # no threads and no event loop of the parent's come along
         self._pipe, theirs = context.Pipe()
-        self._process: SpawnProcess = context.Process(target=work, args=(task, theirs), daemon=True)
+        given = (NothingCollected(), task, theirs)
+        self._process: SpawnProcess = context.Process(target=begin, args=given, daemon=True)
         with unheard_by_children():
             self._process.start()
         theirs.close()

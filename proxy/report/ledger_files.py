@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 
-import duckdb
 from sqlalchemy import make_url
 from sqlalchemy.engine import URL
 
@@ -30,6 +29,8 @@ def write_json_lines(events: Iterable[Exported], path: Path) -> int:
 
 def write_parquet(events: Iterable[Exported], path: Path) -> int:
     """Write the same records as parquet, a column for each field; returns the number of events."""
+    import duckdb  # which takes as long to import as some of the other commands
+
     with tempfile.TemporaryDirectory() as directory, _whole(path) as part:
         lines = Path(directory) / "events.jsonl"
         count = write_json_lines(events, lines)

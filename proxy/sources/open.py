@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from proxy.sources.duckdb_source import DuckDBSource
 from proxy.sources.postgres_source import PostgresSource
 from proxy.sources.protocol import Source as Source
 from proxy.sources.protocol import TrueAggregates as TrueAggregates
@@ -42,6 +41,8 @@ def open_source(
     """
     if url.startswith(_DUCKDB):
         database = database_file(url, directory=directory)
+        from proxy.sources.duckdb_source import DuckDBSource  # whoever has another source does without the engine
+
         directories = (directory,) if database is None else (directory, database.parent)
         return DuckDBSource(
             database,

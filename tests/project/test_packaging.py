@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.cli import main as cli
+from proxy.cli.script import run
 from tests.effort import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def test_the_metadata_is_the_projects() -> None:
 
 def test_the_command_is_installed() -> None:
     (script,) = entry_points(group="console_scripts", name="keyhole")
-    assert script.load() is cli.main
+    assert script.load() is run
     assert Path(sys.executable).with_name("keyhole").is_file()
 
 
@@ -78,4 +78,4 @@ def test_a_wheel_that_can_be_built_holds_them(tmp_path: Path) -> None:
     } | NOT_PYTHON
     assert expected <= names
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
-    assert "keyhole = proxy.cli.main:main" in scripts
+    assert "keyhole = proxy.cli.script:run" in scripts

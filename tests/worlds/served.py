@@ -24,7 +24,7 @@ from tests.worlds.house import PASSWORD
 
 USER = "ada"
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = (sys.executable, "-c", "from proxy.cli.main import main; main()")
+COMMAND = (sys.executable, "-c", "from proxy.cli.script import run; run()")
 _STARTED = re.compile(r"endpoint postgresql://([\w.]+):(\d+)/(\w+), REST and docs (\S+)/docs, metrics on port (\d+)")
 
 

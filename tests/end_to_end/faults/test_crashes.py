@@ -19,7 +19,7 @@ from tests.end_to_end.certainty import asked
 from tests.worlds import shop
 from tests.worlds.house import House, command, eventually, locked, most_spent, opened, write_policy
 
-COMMAND = "import sys; from proxy.cli.main import main; main(sys.argv[1:])"
+COMMAND = "from proxy.cli.script import run; run()"
 COST = pytest.approx(0.0767, abs=1e-4)
 
 

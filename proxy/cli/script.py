@@ -1,0 +1,16 @@
+"""The `keyhole` script."""
+
+from typing import NoReturn
+
+from proxy.concurrency.interpreter import end_process, lasting
+
+
+def run() -> NoReturn:
+    """The command, imported here: a process that it starts, and that imports the script anew, needs none of it."""
+    with lasting():
+        from proxy.cli.main import main
+    try:
+        main()
+    except SystemExit as ended:
+        end_process(ended)
+    end_process(SystemExit())

@@ -1,0 +1,28 @@
+"""How a worker's process begins, before it has imported what it works with, and how it ends."""
+
+import gc
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from proxy.concurrency.interpreter import end_process, lasting
+
+if TYPE_CHECKING:
+    from proxy.process.worker_messages import Task
+
+
+class NothingCollected:
+    """The first of the arguments: whoever reads it collects no garbage while it imports what the others are made of."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return gc.disable, ()
+
+
+def begin(_nothing_collected: None, task: "Task", pipe: Connection) -> NoReturn:
+    """A worker's whole life; what it has imported by now is there for good."""
+    with lasting():
+        from proxy.process.worker import work
+    try:
+        work(task, pipe)
+    except SystemExit as ended:
+        end_process(ended)
+    end_process(SystemExit())

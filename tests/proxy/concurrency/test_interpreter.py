@@ -1,0 +1,68 @@
+"""What a process imports is never looked through for garbage, and it ends with everything done that Python would do."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.worlds.served import ROOT
+
+LOOKED_THROUGH = """
+import gc, pickle, sys
+from proxy.concurrency.interpreter import lasting
+from proxy.process.worker_start import NothingCollected
+light = not {"sqlglot", "sqlalchemy", "planner.policy.file"} & sys.modules.keys()
+pickle.loads(pickle.dumps((NothingCollected(), "the others")))
+collecting = gc.isenabled()
+with lasting():
+    lasts = []
+later = []
+seen = gc.get_objects()
+print(light, collecting, gc.isenabled(), *(any(one is other for other in seen) for one in (lasts, later)))
+"""
+STARTED = """
+import gc, sys
+sys.argv = ["keyhole", "--version"]
+from proxy.cli.script import run
+light = "proxy.cli.main" not in sys.modules
+import proxy.cli.script
+def ended(status):
+    print(light, gc.isenabled(), any(one is vars(sys.modules["proxy.cli.main"]) for one in gc.get_objects()))
+proxy.cli.script.end_process = ended
+run()
+"""
+ENDED = """
+import atexit, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from proxy.concurrency.interpreter import end_process
+class Noisy:
+    def __del__(self): print("taken apart")
+noisy = Noisy()
+going = threading.Event()
+threading.Thread(target=lambda: (going.wait(), print("a thread"))).start()
+ThreadPoolExecutor(1).submit(print, "a pool").result()
+atexit.register(print, "registered")
+going.set()
+end_process(SystemExit({status}))
+"""
+
+
+def told(program: str, *, status: int = 0, error: str = "") -> list[str]:
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (ran.returncode, ran.stderr) == (status, error)
+    return ran.stdout.splitlines()
+
+
+def test_what_lasts_is_not_looked_through_and_what_is_made_later_is() -> None:
+    assert told(LOOKED_THROUGH) == ["True False True False True"]
+
+
+def test_the_script_takes_what_it_imports_to_last() -> None:
+    assert told(STARTED)[1:] == ["True True False"] * 2
+
+
+@pytest.mark.parametrize(("given", "status", "error"), [("", 0, ""), ("0", 0, ""), ("3", 3, ""), ("'why'", 1, "why\n")])
+def test_an_end_leaves_nothing_undone(given: str, status: int, error: str) -> None:
+    done = told(ENDED.replace("{status}", given), status=status, error=error)
+    assert done[0] == "a pool"
+    assert sorted(done[1:]) == ["a thread", "registered"]
