@@ -18,6 +18,7 @@ import typer
 from accountant.store.private_files import OTHERS
 from mechanisms.registry import MECHANISMS
 from proxy.cli import ask, ledger, owner
+from proxy.cli import measure as left_out
 from proxy.cli.check import check as check_policy
 from proxy.cli.check import refresh as declare_new_data
 from proxy.cli.common import (
@@ -145,16 +146,26 @@ def init(
 def check(
     policy: PolicyPath = DEFAULT_POLICY,
     confirm: Annotated[bool, typer.Option("--confirm", help="Pin changed public tables and key domains.")] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Also read the private rows: what bounds leave out. For the owner alone.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Validate the policy and pin public data. Reads the source's schema and public tables, never a private row."""
+    """Validate the policy and pin public data. Reads the schema and public tables, and no private row but with
+    --measure."""
     with refusals(as_json=as_json):
         with show_work("reading the source's schema and public tables"):
             findings = check_policy(policy, confirm=confirm)
+        found = None
+        if measure:
+            with show_work("reading private rows, for your eyes alone"):
+                found = left_out.measure(policy, findings.pinning.catalog)
         if as_json:
-            print_json(findings.document())
-        else:
-            print("\n".join(findings.lines()))
+            print_json(findings.document() | ({} if found is None else {"measured": left_out.document(found)}))
+            return
+        print("\n".join(findings.lines()))
+        if found is not None:
+            print("\n".join(["", left_out.WARNING, *(line for table in found for line in table.lines())]))
 
 
 def refresh(

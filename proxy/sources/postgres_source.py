@@ -187,6 +187,15 @@ class PostgresSource:
 
         return public_rows(relation, columns, self.schema(relation), run=run)
 
+    def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
+        """Exact rows, for the owner alone. Raises KH006, and KH008 when nothing answers."""
+
+        def query() -> tuple[Row, ...]:
+            with self._owners() as connection, within(_ROWS_S):
+                return tuple(_run(connection, sql))
+
+        return hide_shape_failures(query, relation=relation)
+
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
         """One of as many turns as there are connections, once a live one was seen, for which it waits no longer than

@@ -60,6 +60,10 @@ class Source(Protocol):
     def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of a public table. Raises KH006, naming the column if a value has no counterpart, and KH008."""
 
+    def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
+        """What a statement over a relation gives, exactly and protected by nothing, for the owner alone: `keyhole check
+        --measure` shows it. Raises KH006 for whatever fails, and KH008."""
+
     def turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:
         """Within it the source can be asked at once; no data is read by entering. A question is reserved only inside.
 

@@ -1,0 +1,120 @@
+"""What a table's bounds leave out, as statements over private data: for the owner's eyes, never for an answer.
+
+Which keys of a unit count is drawn by md5; here each counts as far as it does in the mean over such draws.
+"""
+
+from dataclasses import dataclass
+
+from planner.catalog.model import Column, Table
+from planner.lower.dialects.model import Dialect
+from planner.lower.domain import restriction
+from planner.lower.row import RowSql
+from planner.values.sql_literals import identifier
+
+WORST = 3  # groups, and values outside a domain, that a report names
+_MEASURABLE = "BETWEEN -1e300 AND 1e300"  # neither NaN nor an infinity, which no total has
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The statements over one table in one dialect. Every result is exact, and private."""
+
+    table: Table
+    dialect: Dialect
+
+    @property
+    def _row(self) -> RowSql:
+        return RowSql(table=self.table, dialect=self.dialect)
+
+    @property
+    def _measures(self) -> list[Column]:
+        return [column for column in self.table.columns if column.bounds is not None]
+
+    def count_rows(self) -> str:
+        """All rows, and those with a privacy unit."""
+        return f"SELECT count(*), count(*) FILTER (WHERE {self._has_unit()}) FROM {self.table.relation}"
+
+    def values_outside(self, key: Column) -> str:
+        """Values of a key that are not in its public domain, NULL among them, with their rows; the most first."""
+        value, inside = self._row.column(key.name), restriction(self._row, key, key.domain or ())
+        outside = "TRUE" if inside is None else f"NOT COALESCE({inside}, FALSE)"
+        return (
+            f"SELECT CAST({value} AS varchar) AS value, count(*) AS n FROM {self.table.relation} WHERE {outside} "
+            "GROUP BY 1 ORDER BY 2 DESC, 1"
+        )
+
+    def clip_values(self, measure: Column) -> str:
+        """A measure's values: how many there are, below and above the bounds, their total, and the clipped total."""
+        assert measure.bounds is not None
+        value = f"CAST({self._row.column(measure.name)} AS float8)"
+        low, high = measure.bounds
+        return (
+            f"SELECT count(*), count(*) FILTER (WHERE x < {low}), count(*) FILTER (WHERE x > {high}), "
+            f"COALESCE(sum(x), 0), COALESCE(sum(LEAST(GREATEST(x, {low}), {high})), 0) "
+            f"FROM (SELECT {value} AS x FROM {self.table.relation}) AS v WHERE x {_MEASURABLE}"
+        )
+
+    def bound_units(self, keys: tuple[Column, ...]) -> str:
+        """By groups of these keys, for a table with the bounds for them: the group; its units and those that count in
+        it in the mean; its rows and those that count; of each measure the total of clipped values, and what counts."""
+        names = ", ".join(f"k{i}" for i in range(len(keys)))
+        kept = f"LEAST(1.0, CAST({self.table.groups_per_unit} AS float8) / g)"
+        sums = [f"count(*), sum({kept}), sum(n), sum({kept} * {self._rows_kept()})"]
+        for i, measure in enumerate(self._measures):
+            sums.append(f"sum(s{i}), sum({kept} * {self._total_kept(i, measure)})")
+        shown = ", ".join(f"CAST(k{i} AS varchar)" for i in range(len(keys)))
+        return (
+            f"WITH {self._per_unit(keys)} SELECT {shown}, {', '.join(sums)} "
+            f"FROM per_unit JOIN units USING ({self._unit_names()}) GROUP BY {names} ORDER BY {names}"
+        )
+
+    def count_units(self, keys: tuple[Column, ...]) -> str:
+        """The units in groups of these keys, those in more groups than count, and the mean and most groups of one."""
+        return (
+            f"WITH {self._per_unit(keys)} SELECT count(*), count(*) FILTER (WHERE g > {self.table.groups_per_unit}), "
+            "avg(g), max(g) FROM units"
+        )
+
+    def _per_unit(self, keys: tuple[Column, ...]) -> str:
+        row = self._row
+        units = [f"{row.column(name)} AS u{i}" for i, name in enumerate(self.table.unit)]
+        named = [f"{row.column(key.name)} AS k{i}" for i, key in enumerate(keys)]
+        inside = [restriction(row, key, key.domain or ()) or f"{row.column(key.name)} IS NOT NULL" for key in keys]
+        groups = ", ".join([*(f"u{i}" for i in range(len(units))), *(f"k{i}" for i in range(len(keys)))])
+        values, sums = [], ["count(*) AS n"]
+        for i, measure in enumerate(self._measures):
+            assert measure.bounds is not None
+            low, high = measure.bounds
+            value = f"CAST({row.column(measure.name)} AS float8)"
+            values.append(f"CASE WHEN {value} {_MEASURABLE} THEN LEAST(GREATEST({value}, {low}), {high}) END AS x{i}")
+            sums.append(f"COALESCE(sum(x{i}), 0) AS s{i}")
+        where = " AND ".join(f"({condition})" for condition in (self._has_unit(), *inside))
+        return (
+            f"rows_ AS (SELECT {', '.join([*units, *named, *values])} FROM {self.table.relation} WHERE {where}), "
+            f"per_unit AS (SELECT {groups}, {', '.join(sums)} FROM rows_ GROUP BY {groups}), "
+            f"units AS (SELECT {self._unit_names()}, count(*) AS g FROM per_unit GROUP BY {self._unit_names()})"
+        )
+
+    def _unit_names(self) -> str:
+        return ", ".join(f"u{i}" for i in range(len(self.table.unit)))
+
+    def _has_unit(self) -> str:
+        return " AND ".join(f"{identifier(name)} IS NOT NULL" for name in self._stored_units()) or "TRUE"
+
+    def _stored_units(self) -> list[str]:
+        """The stored columns that a unit is made of: a derived one is NULL where its base is."""
+        columns = [self.table.column(name) for name in self.table.unit]
+        return [column.name if column.derivation is None else column.derivation.column for column in columns]
+
+    def _rows_kept(self) -> str:
+        cap = self.table.row_cap
+        most = self.table.rows_per_unit if cap is None else cap.rows
+        return "n" if most is None else f"LEAST(n, {most})"
+
+    def _total_kept(self, index: int, measure: Column) -> str:
+        cap = self.table.row_cap
+        if cap is not None:
+            return f"s{index} * LEAST(1.0, CAST({cap.rows} AS float8) / n)"
+        if measure.per_unit is None:
+            return f"s{index}"
+        return f"LEAST(GREATEST(s{index}, {measure.per_unit[0]}), {measure.per_unit[1]})"

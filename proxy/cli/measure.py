@@ -1,0 +1,225 @@
+"""`keyhole check --measure`: what the policy's bounds and domains leave out of the private data, for the owner alone.
+
+The figures are exact and protected by nothing. Nothing is charged, since nothing is released.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.bind.groupings import bound_by_groupings
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Catalog, Column, Table
+from planner.lower.left_out import WORST, LeftOut
+from planner.policy.file import Policy
+from proxy.sources.protocol import Source
+from proxy.sources.shared import open_policy_source
+
+WARNING = (
+    "OWNER ONLY: exact figures from private data. Show them to nobody who may ask, and know what it means to choose "
+    "bounds by them: bounds are public, EXPLAIN prints them, so they would tell what you saw."
+)
+NEGLIGIBLE = 0.001  # of rows, units or a total: less is not worth a line
+_BAD = 0.05  # from here on answers differ from the truth by more than most tolerances forgive
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much there is of something, and how much of it counts."""
+
+    all: float
+    counted: float
+
+    @property
+    def left_out(self) -> float:
+        """The share that does not count, by size: of a total of both signs what is missing."""
+        return abs(self.all - self.counted) / abs(self.all) if self.all else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLeftOut:
+    """One group, and what is left out of its units."""
+
+    key: tuple[str, ...]
+    units: Share
+
+
+@dataclass(frozen=True, slots=True)
+class GroupingLeftOut:
+    """What bounding leaves out of the groups by some keys."""
+
+    keys: tuple[str, ...]
+    groups_per_unit: int
+    units: int
+    units_cut: int
+    mean_groups: float
+    most_groups: int
+    memberships: Share
+    rows: Share
+    totals: tuple[tuple[str, Share], ...]
+    worst: tuple[GroupLeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedValues:
+    """How many values of a measure lie outside its bounds, and what clipping does to their total."""
+
+    name: str
+    values: int
+    below: int
+    above: int
+    total: Share
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideDomain:
+    """Rows whose key is not in its public domain, and which values they have most."""
+
+    name: str
+    rows: int
+    values: tuple[tuple[str | None, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableLeftOut:
+    """What the policy leaves out of one table."""
+
+    table: str
+    unit: tuple[str, ...]
+    rows: int
+    rows_without_unit: int
+    outside: tuple[OutsideDomain, ...]
+    clipped: tuple[ClippedValues, ...]
+    groupings: tuple[GroupingLeftOut, ...]
+
+    def lines(self) -> Iterator[str]:
+        """The report for a terminal."""
+        missing = self.rows_without_unit
+        unit = (
+            ""
+            if not missing
+            else f", {_share(missing, self.rows)} of them without {' or '.join(self.unit)}, which never count"
+        )
+        yield f"{self.table}: {self.rows:,} rows{unit}"
+        for outside in self.outside:
+            yield f"  {outside.name}: {_share(outside.rows, self.rows)} of the rows have a value outside the domain"
+            for value, count in outside.values:
+                yield f"    {'NULL' if value is None else value}: {count:,} rows"
+        for one in self.clipped:
+            beyond = _share(one.below + one.above, one.values)
+            yield f"  {one.name}: {beyond} of the values are clipped ({one.below:,} below, {one.above:,} above),"
+            yield f"    which changes their total by {_percent(one.total.left_out)}"
+        for grouping in self.groupings:
+            yield from _grouping_lines(grouping, ", ".join(self.unit))
+
+
+def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
+    groups = f"{found.groups_per_unit:,} group{'' if found.groups_per_unit == 1 else 's'}"
+    yield f"  by {', '.join(found.keys)}, where one ({unit}) counts in at most {groups}:"
+    yield f"    {found.units:,} units, in {found.mean_groups:.1f} groups in the mean, {found.most_groups:,} at most"
+    parts = [("units", found.memberships), ("rows", found.rows), *((f"the total of {n}", k) for n, k in found.totals)]
+    told = [f"{_percent(kept.left_out)} of {name}" for name, kept in parts if kept.left_out >= NEGLIGIBLE]
+    if not told:
+        yield "    nothing is left out"
+        return
+    yield f"    {_share(found.units_cut, found.units)} of the units are cut; left out of groups are {', '.join(told)}"
+    worst = [f"{' '.join(one.key)} ({_percent(one.units.left_out)} of its units)" for one in found.worst]
+    if worst:
+        yield f"    worst: {', '.join(worst)}"
+    if found.memberships.left_out >= _BAD:
+        most = found.most_groups
+        yield f'    consider groupings."{", ".join(found.keys)}" = {{ max_groups = ... }}, if {most:,} is no secret'
+
+
+def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
+    """What is left out of each private table, by its declared groupings and by each key alone.
+
+    Parameters:
+        catalog: the policy's, with everything pinned.
+
+    Raises:
+        KeyholeError: KH006, KH008.
+    """
+    with closing(open_policy_source(Policy.load(policy_path))) as source:
+        return tuple(_measure_table(table, source) for table in catalog.tables)
+
+
+def _measure_table(table: Table, source: Source) -> TableLeftOut:
+    reading = LeftOut(table, source.dialect)
+    keys = [column for column in table.columns if column.domain is not None]
+    measures = [column for column in table.columns if column.bounds is not None]
+    ((rows, with_unit),) = _read(source, table, reading.count_rows())
+    return TableLeftOut(
+        table=table.name,
+        unit=table.unit,
+        rows=int(rows),
+        rows_without_unit=int(rows) - int(with_unit),
+        outside=tuple(one for one in (_find_outside(key, reading, source) for key in keys) if one.rows),
+        clipped=tuple(two for two in (_clip(one, reading, source) for one in measures) if two.below + two.above),
+        groupings=() if table.row_unit else tuple(_bound(some, source, table) for some in _key_sets(table, keys)),
+    )
+
+
+def _key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, ...]]:
+    declared = [tuple(table.column(name) for name in grouping.keys) for grouping in table.groupings]
+    single = [(key,) for key in keys if not table.determines(key)]
+    return list(dict.fromkeys([*declared, *single]))
+
+
+def _find_outside(key: Column, reading: LeftOut, source: Source) -> OutsideDomain:
+    found = _read(source, reading.table, reading.values_outside(key))
+    listed = set(map(as_text, key.domain or ()))
+    outside = [(value, int(count)) for value, count in found if value is None or value not in listed]
+    return OutsideDomain(key.name, sum(count for _, count in outside), tuple(outside[:WORST]))
+
+
+def _clip(measure_: Column, reading: LeftOut, source: Source) -> ClippedValues:
+    ((values, below, above, total, clipped),) = _read(source, reading.table, reading.clip_values(measure_))
+    return ClippedValues(measure_.name, int(values), int(below), int(above), Share(float(total), float(clipped)))
+
+
+def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLeftOut:
+    bounded = bound_by_groupings(table, keys)
+    reading = LeftOut(bounded, source.dialect)
+    ((units, cut, mean, most),) = _read(source, table, reading.count_units(keys))
+    groups = _read(source, table, reading.bound_units(keys))
+    own = len(keys)
+    found = [GroupLeftOut(tuple(map(str, one[:own])), Share(float(one[own]), float(one[own + 1]))) for one in groups]
+    found.sort(key=lambda one: -one.units.left_out)
+    measures = [column.name for column in table.columns if column.bounds is not None]
+
+    def sum_up(place: int) -> Share:
+        at = own + place
+        return Share(sum(float(one[at]) for one in groups), sum(float(one[at + 1]) for one in groups))
+
+    return GroupingLeftOut(
+        keys=tuple(key.name for key in keys),
+        groups_per_unit=bounded.groups_per_unit,
+        units=int(units),
+        units_cut=int(cut),
+        mean_groups=float(mean or 0),
+        most_groups=int(most or 0),
+        memberships=sum_up(0),
+        rows=sum_up(2),
+        totals=tuple((name, sum_up(4 + 2 * i)) for i, name in enumerate(measures)),
+        worst=tuple(one for one in found[:WORST] if one.units.left_out >= NEGLIGIBLE),
+    )
+
+
+def _read(source: Source, table: Table, sql: str) -> tuple[tuple[Any, ...], ...]:
+    return source.read_for_owner(table.relation, sql)
+
+
+def _share(part: float, whole: float) -> str:
+    return _percent(part / whole if whole else 0.0)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if share >= 0.0005 or share == 0 else "under .1 %"
+
+
+def document(found: Sequence[TableLeftOut]) -> dict[str, Any]:
+    """The report for a program."""
+    return {"owner_only": WARNING, "tables": [asdict(one) for one in found]}

@@ -1,0 +1,129 @@
+"""`keyhole check --measure`: exact shares of what a policy leaves out, on both engines, marked as the owner's."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+from proxy.cli.check import check
+from proxy.cli.measure import WARNING, TableLeftOut, measure
+from tests.worlds.house import new_database
+
+# Of 20 households each is in all of five weeks with two rows of 10 in each; 5 in a second store, once, with 90.
+STATEMENTS = (
+    "CREATE TABLE baskets (household integer, bought date, store text, amount double precision)",
+    "INSERT INTO baskets SELECT g, DATE '2026-01-05' + (7 * w)::integer, 's' || (g % 2), 10"
+    " FROM generate_series(1, 20) AS s(g), generate_series(0, 4) AS t(w), generate_series(1, 2) AS r(i)",
+    "INSERT INTO baskets SELECT g, DATE '2026-01-05', 's' || ((g + 1) % 2), 90 FROM generate_series(1, 5) AS s(g)",
+    "INSERT INTO baskets SELECT NULL, DATE '2026-01-05', 's0', 10 FROM generate_series(1, 15) AS s(g)",
+    "INSERT INTO baskets SELECT 99, DATE '2026-01-05', CASE WHEN g < 4 THEN 'new' END, 'NaN' FROM"
+    " generate_series(1, 5) AS s(g)",
+)
+POLICY = """\
+[source]
+url = "{source}"
+
+[budget]
+epsilon_per_predicate = 4
+epsilon_per_unit = 40
+epsilon_per_query = 4
+
+[tables.baskets]
+privacy_unit = "household"
+refresh = "explicit"
+max_groups_per_unit = 2
+{bounding}
+
+[tables.baskets.columns.week]
+expression = "date_trunc('week', bought)"
+key = {{ range = ["2026-01-05", "2026-02-02"], step = "7 days" }}
+
+[tables.baskets.columns.store]
+key = {{ values = ["s0", "s1"] }}
+
+[tables.baskets.columns.amount]
+bounds = [0, 50]
+grid = 1
+{per_unit}
+"""
+
+
+@pytest.fixture(params=["duckdb", "postgres"])
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "duckdb":
+        with duckdb.connect(str(tmp_path / "grocer.duckdb")) as connection:
+            for statement in STATEMENTS:
+                connection.execute(statement)
+        yield "duckdb:///grocer.duckdb"
+        return
+    with new_database(request.getfixturevalue("postgres_url")) as url:
+        with psycopg.connect(url) as owner:
+            for statement in STATEMENTS:
+                owner.execute(statement.encode())
+        yield url
+
+
+def _measured(directory: Path, source: str, *, bounding: str, per_unit: str = "") -> TableLeftOut:
+    path = directory / "keyhole.toml"
+    path.write_text(POLICY.format(source=source, bounding=bounding, per_unit=per_unit), encoding="utf-8")
+    (found,) = measure(path, check(path, confirm=False).pinning.catalog)
+    return found
+
+
+def test_shares_are_exact(source: str, tmp_path: Path) -> None:
+    found = _measured(tmp_path, source, bounding="rows_per_unit = 1", per_unit="per_unit = [0, 15]")
+    assert (found.rows, found.rows_without_unit) == (225, 15)
+    (outside,) = found.outside
+    assert (outside.name, outside.rows, outside.values) == ("store", 5, (("new", 3), (None, 2)))
+    (amounts,) = found.clipped
+    assert (amounts.values, amounts.below, amounts.above) == (220, 0, 5)
+    assert amounts.total.left_out == pytest.approx((90 - 50) * 5 / (215 * 10 + 5 * 90))
+    stores, weeks = found.groupings
+    # 21 units: the household without a store is in one week. Of five weeks two count, of two rows one.
+    assert (weeks.keys, weeks.groups_per_unit, weeks.units, weeks.units_cut) == (("week",), 2, 21, 20)
+    assert weeks.mean_groups == pytest.approx(101 / 21)
+    assert weeks.most_groups == 5
+    assert weeks.memberships.left_out == pytest.approx(60 / 101)
+    assert weeks.rows.left_out == pytest.approx(1 - (100 * 0.4 + 1) / 210)
+    ((_, total),) = weeks.totals
+    assert total.left_out == pytest.approx(1 - 100 * 15 * 0.4 / (200 * 10 + 5 * 50))
+    assert weeks.worst[0].units.left_out == pytest.approx(0.6)
+    # Both stores of a household count: nothing of its groups is cut.
+    assert (stores.units, stores.units_cut, stores.memberships.left_out) == (20, 0, 0.0)
+    assert stores.rows.left_out == pytest.approx(1 - 25 / 205)
+
+
+def test_of_chosen_rows_totals_are_cut_as_rows_are(source: str, tmp_path: Path) -> None:
+    found = _measured(tmp_path, source, bounding='max_rows_per_group = { rows = 1, unique = "household" }')
+    _, weeks = found.groupings
+    assert weeks.rows.left_out == pytest.approx(1 - (100 * 0.4 + 1) / 210)
+    ((_, total),) = weeks.totals
+    # 15 households have 20 in each week; 5 have 20 in four weeks, and 70 of three rows in one.
+    assert total.left_out == pytest.approx(1 - 0.4 * (95 * 10 + 5 * 70 / 3) / (95 * 20 + 5 * 70))
+
+
+def test_the_report_is_marked_as_the_owners_and_asked_for(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("grocer.duckdb") as connection:
+        for statement in STATEMENTS:
+            connection.execute(statement)
+    bounding = "rows_per_unit = 9\ngroupings.week = { max_groups = 5 }"
+    text = POLICY.format(source="duckdb:///grocer.duckdb", bounding=bounding, per_unit="per_unit = [0, 500]")
+    Path("keyhole.toml").write_text(text, encoding="utf-8")
+    told = run("check").out
+    assert "OWNER ONLY" not in told
+    assert "225" not in told
+    told = run("check", "--measure").out
+    assert WARNING in told
+    assert "  store: 2.2 % of the rows have a value outside the domain\n    new: 3 rows\n    NULL: 2 rows" in told
+    assert "  by week, where one (household) counts in at most 5 groups:" in told
+    assert "    nothing is left out" in told
+    document = json.loads(run("check", "--measure", "--json").out)["measured"]
+    assert document["owner_only"] == WARNING
+    assert document["tables"][0]["rows_without_unit"] == 15
