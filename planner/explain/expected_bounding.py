@@ -8,7 +8,11 @@ from planner.question.plan import Plan
 
 ASSUMPTIONS = (
     "its rows in a group are geometric (at least one)",
-    "they lie in one group (the larger share) or spread over as many as it may be in (the smaller), never over more",
+    "they lie in one group (the larger share) or spread over as many as it may be in (the smaller)",
+    "every row adds the middle of its column's bounds to a sum",
+)
+SPREAD_ASSUMPTIONS = (
+    "it is in exactly so many groups, and its rows in each are geometric (at least one)",
     "every row adds the middle of its column's bounds to a sum",
 )
 

@@ -99,13 +99,16 @@ def simulate(
     rows: Annotated[
         int | None, typer.Option(min=1, help="How many rows there are, to tell what bounding cuts.")
     ] = None,
+    groups: Annotated[
+        float | None, typer.Option(min=1, help="In how many groups of the question a privacy unit is on average.")
+    ] = None,
     given: Given = NOTHING_GIVEN,
     as_json: Json = False,
 ) -> None:
     """Show what a question would cost before a policy is in use. Opens no source and no ledger."""
     with refusals(as_json=as_json, sql=sql):
         try:
-            made = simulated(policy, sql, given=given, sizes=Sizes(units=units, keys=keys, rows=rows))
+            made = simulated(policy, sql, given=given, sizes=Sizes(units=units, keys=keys, rows=rows, groups=groups))
         except SizeNeeded as missing:
             told = f"the policy lists no values of {missing.column}: say how many there are"
             raise typer.BadParameter(told, param_hint="--keys") from None

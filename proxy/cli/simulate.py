@@ -18,7 +18,7 @@ from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.explain.cost_breakdown import expected_losses
 from planner.explain.document import explain_json
-from planner.explain.expected_bounding import ASSUMPTIONS, expected_cuts
+from planner.explain.expected_bounding import ASSUMPTIONS, SPREAD_ASSUMPTIONS, expected_cuts
 from planner.explain.guarantee import guarantee_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.numbers import at_most, percent
@@ -45,11 +45,13 @@ _NOBODYS_VERIFIER = f"SCRAM-SHA-256$4096:AAAA${'A' * 43}=:{'A' * 43}="
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the owner declares: privacy units, values of a key column without a domain in the policy, rows."""
+    """What the owner declares: privacy units, values of a key column without a domain in the policy, rows, and in how
+    many groups of the question a unit is in the mean."""
 
     units: int
     keys: int | None
     rows: int | None
+    groups: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,15 @@ class Simulation:
         return groups_of_one_unit(self.plan.question)
 
     @property
+    def groups_left_out(self) -> float | None:
+        """The share of a unit's groups that do not count; None where more could be than count, and nobody said."""
+        question = self.plan.question
+        counted, groups = self.groups_of_one_unit, self.sizes.groups
+        if question.table.row_unit or question.keys.groups_within_reach(question.table) <= counted:
+            return 0.0
+        return None if groups is None else max(0.0, 1.0 - counted / groups)
+
+    @property
     def cap(self) -> str:
         """The policy's key, or the setting, of the cap that is reached first."""
         return f"{self.scope_of}.{self.scope}"
@@ -122,7 +133,8 @@ class Simulation:
             "bounding": {
                 "rows_per_unit": self.mean_rows,
                 "cut": [{"functional": cut.name, "spread": cut.spread, "together": cut.together} for cut in self.cuts],
-                "assumptions": list(ASSUMPTIONS) if self.cuts else [],
+                "groups_left_out": self.groups_left_out,
+                "assumptions": list(_assumptions(self)) if self.cuts else [],
             },
             "stand_ins": list(self.assumed),
             "plan": explain_json(self.plan, left=None),
@@ -203,7 +215,7 @@ def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> 
         scope_of=_section(scope, policy_caps, table),
         affordable=affordable,
         mean_rows=mean_rows,
-        cuts=() if mean_rows is None else _cuts(plan, mean_rows),
+        cuts=() if mean_rows is None else _cuts(plan, mean_rows, sizes.groups),
     )
 
 
@@ -218,9 +230,11 @@ def _section(scope: str, caps: Limits, table: str) -> str:
     return f"tables.{table}" if own else "budget"
 
 
-def _cuts(plan: Plan, mean_rows: float) -> tuple[Clipping, ...]:
-    spread = expected_cuts(plan, mean_rows=mean_rows / groups_of_one_unit(plan.question))
-    together = expected_cuts(plan, mean_rows=mean_rows)
+def _cuts(plan: Plan, mean_rows: float, groups: float | None) -> tuple[Clipping, ...]:
+    """What clipping cuts in the groups that count: between rows spread over as many as may be and all in one, or, where
+    the mean number of groups is told, in each of these."""
+    spread = expected_cuts(plan, mean_rows=mean_rows / (groups or groups_of_one_unit(plan.question)))
+    together = spread if groups else expected_cuts(plan, mean_rows=mean_rows)
     return tuple(
         Clipping(name=least.name, spread=least.share, together=most.share)
         for least, most in zip(spread, together, strict=True)
@@ -318,7 +332,26 @@ def _cut_lines(made: Simulation, unit: str) -> Iterator[str]:
     else:
         cut = ", ".join(f"{_range(one)} of {one.name}" for one in made.cuts)
         yield f"  Bounding cuts about {cut}, if a {unit} has {made.mean_rows:,.1f} rows on average and"
-        yield from (f"    - {assumption}" for assumption in ASSUMPTIONS)
+        yield from (f"    - {assumption}" for assumption in _assumptions(made))
+    yield from _left_out_lines(made, unit)
+
+
+def _assumptions(made: Simulation) -> tuple[str, ...]:
+    return ASSUMPTIONS if made.sizes.groups is None else SPREAD_ASSUMPTIONS
+
+
+def _left_out_lines(made: Simulation, unit: str) -> Iterator[str]:
+    """Which part of a unit is in no answer, since it is in more groups than count."""
+    counted, within_reach = (
+        made.groups_of_one_unit,
+        made.plan.question.keys.groups_within_reach(made.plan.question.table),
+    )
+    if made.groups_left_out is None:
+        yield f"  Groups: a {unit} counts in {counted:,} of {within_reach:,}; what it has in others is left out."
+        yield "    How much that is, only you can tell: give --groups, in how many a unit is on average"
+    elif made.groups_left_out:
+        share = percent(made.groups_left_out, places=0)
+        yield f"  Groups: a {unit} in {made.sizes.groups:g} groups counts in {counted:,}: {share} of it is left out"
 
 
 def _range(cut: Clipping) -> str:

@@ -76,6 +76,27 @@ def test_what_a_simulation_proposes_fits_as_often_as_it_says(policy: Path, run: 
     assert "    - every row adds the middle of its column's bounds to a sum" in printed
 
 
+def test_a_simulation_assumes_no_number_of_groups(policy: Path, run: Any) -> None:
+    """With 2 of 60 groups counting, most of whoever is in 20 is left out: that is said, or asked for."""
+    bounded(policy)
+    told = (
+        "simulate",
+        "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 300",
+        "--units",
+        "20000",
+        "--keys",
+        "60",
+    )
+    unknown = run(*told)
+    assert "Groups: a (id) counts in 2 of 60; what it has in others is left out." in unknown.out
+    assert run(*told, "--json").document["bounding"]["groups_left_out"] is None
+    many = run(*told, "--rows", "800000", "--groups", "20")
+    assert "Groups: a (id) in 20 groups counts in 2: 90 % of it is left out" in many.out
+    assert "it is in exactly so many groups, and its rows in each are geometric" in many.out
+    assert run(*told, "--groups", "20", "--json").document["bounding"]["groups_left_out"] == 0.9
+    assert "Groups:" not in run(*told, "--groups", "2").out
+
+
 def test_a_simulation_asks_for_the_sizes_it_needs_and_refuses_as_a_question_does(policy: Path, run: Any) -> None:
     bounded(policy)
     sql = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 300"
