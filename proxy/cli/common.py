@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
+from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
 from planner.errors import KeyholeError
@@ -50,9 +51,10 @@ def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def owners_ledger(policy: Path) -> Iterator[Ledger]:
-    """The ledger of a policy, open for its owner; needs no source and no pins. Raises KH001 to KH005 and KH009."""
-    with open_ledger(Policy.load(policy)) as ledger:
+def owners_ledger(policy: Path, *, knowledge: Knowledge = nothing_known) -> Iterator[Ledger]:
+    """The ledger of a policy, open for its owner; needs no source and no pins. `knowledge` is what is publicly known of
+    the tables' columns. Raises KH001 to KH005 and KH009."""
+    with open_ledger(Policy.load(policy), knowledge=knowledge) as ledger:
         try:
             yield ledger
         except LedgerUnavailable as error:

@@ -10,9 +10,11 @@ from typing import Annotated
 
 import typer
 
+from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.errors import BalanceScope, LedgerMisuse
 from accountant.events.owner_events import Grant
 from accountant.model import NANO
+from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.common import (
     DEFAULT_POLICY,
@@ -31,6 +33,8 @@ from proxy.cli.common import (
 from proxy.report import odometer as odometers
 from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import psql_table, row_count, visible
+from proxy.service.column_dependencies import dependencies
+from proxy.service.pins import catalog_on_pins
 
 
 class Cap(StrEnum):
@@ -196,12 +200,24 @@ def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None
     """Say what all answers so far can have told. In words for a report."""
     with refusals(as_json=as_json):
         loaded = Policy.load(policy)
-        with show_work("adding up the ledger"), owners_ledger(policy) as ledger:
+        with (
+            show_work("adding up the ledger"),
+            owners_ledger(policy, knowledge=_what_is_pinned(loaded)) as ledger,
+        ):
             reading = odometers.read_odometer(loaded, ledger)
     if as_json:
         print_json(reading.document())
     else:
         print("\n".join(reading.lines()))
+
+
+def _what_is_pinned(policy: Policy) -> Knowledge:
+    """What is known of the columns by the pins, by which the caps are kept; nothing where these are not of this policy:
+    then groups count as if every combination of keys were possible, which overstates."""
+    try:
+        return dependencies(catalog_on_pins(policy))
+    except KeyholeError:
+        return nothing_known
 
 
 def passwd(

@@ -87,6 +87,20 @@ def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
     return compile_catalog(policy, schema=schema, pins=pins, directory=policy.directory)
 
 
+def catalog_on_pins(policy: Policy) -> Catalog:
+    """The catalog on what is pinned, without asking the source, for reading the ledger. Not for questions: whether the
+    source still has what was pinned is not looked at. Raises KH003 to KH007 and KH010, as where nothing is pinned."""
+    pins = read_pins(pins_path(policy))
+    stored = {
+        name: tuple(
+            SourceColumn(column, declared, nullable=True) for column, declared in (pins.types(name) or {}).items()
+        )
+        for name in policy.private_tables
+    }
+    copied = {table.name: table.columns for table in pins.tables}
+    return compile_catalog(policy, schema={**copied, **stored}, pins=pins, directory=policy.directory)
+
+
 def pin(policy: Policy, source: PinSource, *, confirm: bool, now: datetime) -> Pinning:
     """Check a policy against the source, and pin.
 
