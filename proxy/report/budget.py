@@ -4,7 +4,7 @@ Owners read exact losses, of everybody together. Analysts read "at most" and "at
 what is spent is their own, and what is left is less by what others spent, as far as that is no secret.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -20,7 +20,8 @@ from proxy.service.service import Service
 
 @dataclass(frozen=True, slots=True)
 class BudgetLine:
-    """One row of the budget: a family's group, or the privacy unit over everything. Amounts in epsilon, as text.
+    """One row of the budget: the privacy unit over everything, a table's groups by certain keys together, or a family's
+    group. Amounts in epsilon, as text.
 
     `budget` is the cap with what was granted, for an analyst the own one where it is lower. What is spent on a group is
     everything that answers tell about it, those about overlapping groups included.
@@ -52,9 +53,10 @@ class BudgetLine:
 
 
 def lines(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
-    """Every group that was ever charged, and the privacy unit; one analyst's own charges if named."""
+    """The privacy unit, a summary for each table and set of keys, and every group that was ever charged; one analyst's
+    own charges if named."""
     report = service.balances(analyst)
-    return (*_unit_lines(service, report), *_group_lines(report))
+    return (*_unit_lines(service, report), *_grouping_lines(report), *_group_lines(report))
 
 
 def _unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
@@ -72,6 +74,31 @@ def _unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
         spent=_epsilon(report.unit_spent_nano),
         left=_epsilon(report.unit_left_nano),
     )
+
+
+def _grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
+    """Of each table and set of keys, whatever was asked with them: the most that any group has lost, the least left."""
+    for (table, columns), found in _by_grouping(report.families).items():
+        keys = ", ".join(column_of(label) for label in columns)
+        yield BudgetLine(
+            table=table,
+            unit=found[0].family.unit,
+            scope="grouping",
+            family=f"every group by {keys}" if keys else "the whole table",
+            condition="",
+            version="",
+            budget=_cap(found[0].cap_nano),
+            spent=_epsilon(max(max(balance.lost_nano, default=0) for balance in found)),
+            left=_epsilon(min(min(balance.left_nano, default=balance.cap_nano) for balance in found)),
+        )
+
+
+def _by_grouping(families: Iterable[FamilyBalance]) -> dict[tuple[str, tuple[str, ...]], list[FamilyBalance]]:
+    """Balances by table and grouping columns: filters and data versions together."""
+    together: dict[tuple[str, tuple[str, ...]], list[FamilyBalance]] = {}
+    for balance in families:
+        together.setdefault((balance.family.table, balance.family.columns), []).append(balance)
+    return together
 
 
 def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:

@@ -149,3 +149,19 @@ def test_a_groups_budget_is_the_cap_too(house: House) -> None:
         cap, his, left = everywhere(house, "bob", scope="group")
         assert (cap, left) == (2 + bobs, cap - his)
         assert 0 < his < hers
+
+
+def test_a_line_for_each_table_and_set_of_keys_sums_up_its_groups(house: House) -> None:
+    with house.connect() as connection:
+        connection.execute("SET keyhole.reuse = off")
+        connection.execute("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 200")
+        connection.execute("SELECT ward FROM visits WHERE ward = 'A' GROUP BY ward HAVING count(*) > 250")
+        told = connection.execute(
+            "SELECT family, budget, spent_at_most, left_at_least FROM keyhole.budget WHERE scope = 'grouping'"
+        ).fetchall()
+        (summed,) = connection.execute(
+            "SELECT 'every group by ward', max(budget), max(spent_at_most), min(left_at_least) FROM keyhole.budget"
+            " WHERE scope = 'group' AND family LIKE 'ward = %'"
+        ).fetchall()
+    assert told == [summed]
+    assert summed[2] > 0
