@@ -13,6 +13,7 @@ from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from planner.policy.rules.doubts import describe_size_doubts, describe_source_doubts
 from planner.policy.rules.relations import describe_shared_relations
+from proxy.report.cap_arithmetic import dearest_questions, odds_lines
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
 from proxy.service.moved_data import pin_states
@@ -54,6 +55,7 @@ class Findings:
                 }
                 for table in catalog.tables
             ],
+            "dearest_questions": [found.document() for found in dearest_questions(catalog)],
             "public_tables": {table.name: len(table.rows) for table in catalog.public_tables},
             "shadow": {"postgresql": _shadow_version(self.binaries), "own": self.binaries is not None},
             "warnings": list(self.warnings),
@@ -69,6 +71,8 @@ class Findings:
             *(line for table in catalog.tables for line in _table_lines(table)),
             *(f"public table {table.name}: {len(table.rows):,} rows, copied" for table in catalog.public_tables),
             *_budget_lines(catalog),
+            *odds_lines(catalog),
+            *(f"  {found.table}: {found.sentence}" for found in dearest_questions(catalog)),
             f"shadow: PostgreSQL {_shadow_version(self.binaries)}, {_describe_origin(self.binaries)}",
             *(f"warning: {warning}" for warning in self.warnings),
         )

@@ -45,6 +45,7 @@ def describe_idle_caps(policy: PolicyDocument) -> Iterator[str]:
             f"budget.epsilon_per_query ({budget.epsilon_per_query:g}) is above budget.epsilon_per_predicate "
             f"({budget.epsilon_per_predicate:g}): a question that costs more than the latter never passes."
         )
+    yield from _compare_with_unit_cap(policy)
     yield from _compare_with_query_cap("budget", budget, per_query=budget.epsilon_per_query, about="question")
     for name, table in policy.private_tables.items():
         of = f"tables.{name}"
@@ -54,6 +55,26 @@ def describe_idle_caps(policy: PolicyDocument) -> Iterator[str]:
             own, shared = getattr(analyst, key), getattr(budget, key)
             if own is not None and shared is not None and own > shared:
                 yield f"analysts.{name}.{key} ({own:g}) is above budget.{key} ({shared:g}) and changes nothing."
+
+
+def _compare_with_unit_cap(policy: PolicyDocument) -> Iterator[str]:
+    """Caps that no group and no question can reach, as one unit, or a whole table, may lose less."""
+    budget = policy.budget
+    whole = all(table.privacy_unit for table in policy.private_tables.values())
+    for key in ("epsilon_per_predicate", "epsilon_per_query"):
+        cap = getattr(budget, key)
+        if whole and budget.epsilon_per_unit is not None and policy.private_tables and cap > budget.epsilon_per_unit:
+            yield (
+                f"budget.{key} ({cap:g}) is above budget.epsilon_per_unit ({budget.epsilon_per_unit:g}) and is never "
+                "reached: what a group loses, each unit in it has lost."
+            )
+    for name, table in policy.private_tables.items():
+        per_table = budget.epsilon_per_table if table.epsilon_per_table is None else table.epsilon_per_table
+        if per_table is not None and table.same_unit_as is None and per_table < budget.epsilon_per_predicate:
+            yield (
+                f"budget.epsilon_per_predicate ({budget.epsilon_per_predicate:g}) is never reached by groups of "
+                f"tables.{name}: all questions on it together may cost {per_table:g}."
+            )
 
 
 def _compare_with_query_cap(

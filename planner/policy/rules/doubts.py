@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from math import exp, log
 
 from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
@@ -22,8 +23,8 @@ def describe_doubts(policy: PolicyDocument) -> Iterator[str]:
         epsilon = getattr(policy.budget, key)
         if epsilon is not None and epsilon > MOST_EPSILON:
             yield (
-                f"budget.{key} ({epsilon:g}) is above {MOST_EPSILON:g}: so much loss protects hardly anybody, "
-                "whatever else the policy says."
+                f"budget.{key} ({epsilon:g}) is above {MOST_EPSILON:g}: so much loss protects hardly anybody "
+                f"(even odds on somebody may become {_odds(epsilon)} to one), whatever else the policy says."
             )
     for name, table in policy.private_tables.items():
         unit = table.privacy_unit or ()
@@ -39,6 +40,10 @@ def describe_doubts(policy: PolicyDocument) -> Iterator[str]:
                     f"tables.{name}.columns.{column} has bounds that look as if they were read from the data: bounds "
                     "are public, so choose them from what is known without looking."
                 )
+
+
+def _odds(epsilon: float) -> str:
+    return "more than a million" if epsilon > log(1e6) else f"{exp(epsilon):,.0f}"
 
 
 def describe_source_doubts(

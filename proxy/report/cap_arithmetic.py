@@ -1,0 +1,108 @@
+"""What the caps of a policy come to: how much one question by some keys can cost a group, and the odds in words."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from planner.bind.groupings import bound_by_groupings
+from planner.catalog.model import Budget, Catalog, Column, Table
+from planner.explain.numbers import at_least
+from proxy.report.odometer import belief
+
+
+@dataclass(frozen=True, slots=True)
+class DearestQuestion:
+    """A question by certain keys of a table whose groups one unit bears together, and what stops it from costing more.
+
+    `epsilon` is the most that it can cost a group: the cap `cap` of `cap_epsilon`, by the groups that one unit is in.
+    """
+
+    table: str
+    unit_text: str
+    keys: tuple[str, ...]
+    groups: int
+    epsilon: float
+    cap: str
+    cap_epsilon: float
+
+    @property
+    def sentence(self) -> str:
+        """The arithmetic in words."""
+        loses = "may lose" if self.cap == "epsilon_per_unit" else "may lose to questions on this table"
+        return (
+            f"no question by {', '.join(self.keys)} can cost a group more than {at_least(self.epsilon)}, since one "
+            f"({self.unit_text}) may be in {self.groups:,} of them and {loses} {self.cap_epsilon:g} over all questions"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The same for a program."""
+        return {
+            "table": self.table,
+            "keys": list(self.keys),
+            "groups_of_one_unit": self.groups,
+            "epsilon_of_a_group_at_most": self.epsilon,
+            "cap": self.cap,
+        }
+
+
+def dearest_questions(catalog: Catalog) -> Iterator[DearestQuestion]:
+    """For each key of each table, and for keys that are bounded together, where a unit's cap is what counts: less than
+    one question may cost, and less than a group may lose.
+
+    A question about fewer groups, or by keys of which a unit has one value, may cost more.
+    """
+    budget = catalog.budget
+    for table in catalog.tables:
+        if table.row_unit:
+            continue
+        for keys in _key_sets(table):
+            found = _dearest(table, keys, budget)
+            if found is not None:
+                yield found
+
+
+def _key_sets(table: Table) -> Iterator[tuple[Column, ...]]:
+    by_name = {column.name: column for column in table.columns if column.domain is not None}
+    yield from ((column,) for column in by_name.values())
+    for grouping in table.groupings:
+        if len(grouping.keys) > 1 and set(grouping.keys) <= set(by_name):
+            yield tuple(by_name[name] for name in grouping.keys)
+
+
+def _dearest(table: Table, keys: tuple[Column, ...], budget: Budget) -> DearestQuestion | None:
+    values = prod(len(column.domain or ()) for column in keys if not table.determines(column))
+    groups = max(1, min(bound_by_groupings(table, keys).groups_per_unit, values))
+    own = next((caps.per_table for caps in budget.tables if caps.table == table.ledger.table), None)
+    per_table = budget.per_table if own is None else own
+    caps = {"epsilon_per_unit": budget.per_unit, "epsilon_per_table": per_table}
+    cap, least = min(((name, cap) for name, cap in caps.items() if cap is not None), key=lambda one: one[1])
+    if groups == 1 or least / groups >= min(budget.per_query, budget.per_predicate):
+        return None
+    return DearestQuestion(
+        table=table.name,
+        unit_text=table.unit_text,
+        keys=tuple(column.name for column in keys),
+        groups=groups,
+        epsilon=least / groups,
+        cap=cap,
+        cap_epsilon=least,
+    )
+
+
+def odds_lines(catalog: Catalog) -> Iterator[str]:
+    """What the caps mean for somebody who would have bet even money on one unit."""
+    budget = catalog.budget
+    if any(table.row_unit for table in catalog.tables):
+        yield f"  all answers about a group together: {_lower(belief(budget.per_predicate, of='that a row'))}"
+    for unit in sorted({table.unit_text for table in catalog.tables if not table.row_unit}):
+        told = belief(budget.per_predicate, of=f"that one ({unit}) is in a group")
+        yield f"  all answers about a group together: {_lower(told)}"
+    if budget.per_unit is not None and any(not table.row_unit for table in catalog.tables):
+        units = sorted({table.unit_text for table in catalog.tables if not table.row_unit})
+        told = belief(budget.per_unit, of=f"that one ({' or '.join(units)}) is in the data at all")
+        yield f"  all answers of all together: {_lower(told)}"
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].removesuffix(".")
