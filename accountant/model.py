@@ -4,6 +4,7 @@ Every amount is an integer number of 1e-9 epsilon (suffix `_nano`, rounded up by
 """
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -74,7 +75,7 @@ class Cells:
         if names != sorted(set(names)):
             raise LedgerMisuse("the columns of the keys are sorted and distinct")
         for name, values in self.columns:
-            if not values or len(set(values)) != len(values):
+            if not values or not _are_distinct(values):
                 raise LedgerMisuse(f"the key values of {name} are distinct, and at least one")
         if self.size > MOST_KEYS:
             raise LedgerMisuse(f"more than {MOST_KEYS} keys in one question")
@@ -88,6 +89,21 @@ class Cells:
     def size(self) -> int:
         """The number of keys."""
         return prod(self.shape)
+
+
+# memory against looking again: a long list of key values is most often that of the question before; set, not measured
+_LONG_VALUES = 10_000
+_LONG_LISTS = 4  # the key columns of a question, and those of the answer that it reads
+_distinct: "deque[tuple[str, ...]]" = deque(maxlen=_LONG_LISTS)
+
+
+def _are_distinct(values: tuple[str, ...]) -> bool:
+    if any(known is values for known in tuple(_distinct)):
+        return True
+    distinct = len(set(values)) == len(values)
+    if distinct and len(values) > _LONG_VALUES:
+        _distinct.append(values)
+    return distinct
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,10 @@ class KeyPath:
         axes = tuple(sorted(_axes(question.keys)))
         here = _places(question.keys, axes)
         assert here is not None, "a question has its own keys"
-        values = np.zeros_like(path.values)
-        reached = np.zeros_like(path.reached)
-        values[:, here] = _shift_path(path, question, functional, back=True).values
-        reached[here] = path.reached
+        values, reached = _shift_path(path, question, functional, back=True).values, path.reached
+        if not np.array_equal(here, np.arange(reached.size)):  # the axes are in another order than the keys
+            order = np.argsort(here)
+            values, reached = values[:, order], reached[order]
         level = path.rates.index(top) + 1
         return KeyPath(
             axes=axes,

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from operator import itemgetter
 from threading import Event
 from typing import Any
 
@@ -27,7 +28,7 @@ from planner.statements.classify import Copied, Executing, classify, split
 from proxy.concurrency.cancellable_work import cancellation_error
 from proxy.pipeline.refusals import not_a_bare_question, not_one_statement
 
-KEY_SET_FORMAT = 1  # of an answer's bytes in the ledger
+KEY_SET_FORMAT = 2  # of an answer's bytes in the ledger; 1, with a list for each key, is read as well
 _WORD = re.compile(r"[A-Za-z]+")
 
 
@@ -115,11 +116,16 @@ class KeySet:
     @property
     def arrays(self) -> tuple[tuple[str, ...], ...]:
         """One tuple per key column, as they enter the shadow."""
-        return tuple(tuple(key[i] for key in self.keys) for i in range(len(self.columns)))
+        return tuple(tuple(map(itemgetter(place), self.keys)) for place in range(len(self.columns)))
 
     def to_bytes(self) -> bytes:
         """The form in which the ledger keeps a released answer."""
-        document = {"format": KEY_SET_FORMAT, "columns": self.columns, "keys": self.keys}
+        document = {
+            "format": KEY_SET_FORMAT,
+            "columns": self.columns,
+            "count": len(self.keys),
+            "values": self.arrays,  # by column: a list for each key would take ten times as long to read
+        }
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -139,11 +145,17 @@ class Denial:
 def from_bytes(stored: bytes) -> KeySet | Denial:
     """The inverse of `to_bytes` of both."""
     document = json.loads(stored)
-    if document["format"] != KEY_SET_FORMAT:
+    if document["format"] not in (1, KEY_SET_FORMAT):
         raise ValueError("a stored answer of an unknown format")
     if document.get("denied"):
         return Denial()
-    return KeySet(columns=tuple(document["columns"]), keys=tuple(tuple(key) for key in document["keys"]))
+    columns = tuple(document["columns"])
+    if document["format"] == 1:
+        return KeySet(columns=columns, keys=tuple(map(tuple, document["keys"])))
+    keys = tuple(zip(*document["values"], strict=True)) if columns else ((),) * document["count"]
+    if len(keys) != document["count"]:
+        raise ValueError("a stored answer has lost keys")
+    return KeySet(columns=columns, keys=keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -419,3 +419,11 @@ def test_a_question_without_grouping_columns_has_one_key(ledger: Ledger) -> None
     assert ledger.left_for(whole, limits()).epsilon_nano == 3 * NANO
     assert ledger.left_for(charge(), limits()).epsilon_nano == 3 * NANO
     assert ledger.balances(limits()).families[0].spent_nano == (NANO,)
+
+
+def test_long_lists_of_key_values_are_distinct_each_time_they_are_looked_at() -> None:
+    values = tuple(map(str, range(20_000)))
+    for _ in range(2):
+        assert Cells((("country", values),)).size == 20_000
+        with pytest.raises(LedgerMisuse, match="distinct"):
+            Cells((("country", (*values, "7")),))
