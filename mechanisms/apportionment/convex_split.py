@@ -8,6 +8,7 @@ millisecond.
 Proof: docs/proofs/apportionment.md.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,17 +22,20 @@ _GROWTH = 40.0  # of the barrier's sharpness from stage to stage: fewer stages a
 _INWARD = 1.05  # the start leaves every row a twentieth of room, for a barrier is infinite on the boundary
 _FIRST_SHARPNESS = 10.0  # blunt enough for the first stage to be solved from any start
 _MOST_STEPS = 120  # an end to what rounding could keep going; some twenty are usual
+_WORTH_HALVING = 24  # variables from which two small systems take less time than one large one, calls included
 _LARGEST = 700.0  # beyond, exp would be infinite; no share is near it
 
 
 @dataclass(frozen=True, slots=True)
 class SplitProgram:
     """`rows` has shape (constraints, variables), every variable in some row; `weights` (objectives, variables),
-    >= 0."""
+    >= 0. Where the first `upper` rows are about the first half of the variables alone and the others about the second
+    half, saying so saves time."""
 
     rows: Floats
     weights: Floats
     offsets: Floats
+    upper: int | None = None
 
 
 def fair_split(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
@@ -51,6 +55,7 @@ def fair_split(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
         offsets=program.offsets / scale,
         price=_price(program.weights / scale),
         several=len(program.weights) > 1,
+        blocks=_blocks(program),
     )
     point = start - np.log(_INWARD * max(1.0, float((program.rows @ np.exp(start)).max())))
     if barrier.several:
@@ -69,11 +74,29 @@ def fair_split(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
     return np.asarray(at.point[:variables])
 
 
+def _blocks(program: SplitProgram) -> "tuple[_Block, ...]":
+    """The rows in as many blocks as one linear system may be solved as."""
+    count, variables = program.rows.shape
+    if program.upper is None or len(program.weights) > 1 or variables < _WORTH_HALVING:
+        return (_Block(program.rows, slice(0, count), slice(0, variables)),)
+    upper, half = program.upper, variables // 2
+    corners = ((slice(0, upper), slice(0, half)), (slice(upper, count), slice(half, variables)))
+    return tuple(_Block(np.ascontiguousarray(program.rows[corner]), *corner) for corner in corners)
+
+
 def _price(weights: Floats) -> Floats:
     """The linear objective on `v` itself: the only one there is, or the tie-break between several."""
     if len(weights) == 1:
         return np.asarray(weights[0] + 1e-9)
     return np.asarray(_TIE_BREAK * weights.max(axis=0) + 1e-9)
+
+
+class _Block(NamedTuple):
+    """Rows, cut to the only variables that they are about; which rows and variables these are."""
+
+    rows: Floats
+    own: slice
+    about: slice
 
 
 class _Place(NamedTuple):
@@ -101,6 +124,7 @@ class _Barrier:
     offsets: Floats
     price: Floats
     several: bool
+    blocks: tuple[_Block, ...]
 
     def place(self, point: Floats) -> _Place | None:
         """What the barrier is made of at a point; None where it is infinite."""
@@ -123,16 +147,18 @@ class _Barrier:
 
     def step(self, at: _Place, sharpness: float) -> tuple[_Place, float]:
         """One damped Newton step and the decrement before it."""
-        variables = self.rows.shape[1]
         pull = 1.0 / at.slack
-        steep = (self.rows * pull[:, np.newaxis]) * at.shares
-        slope = np.add.reduce(steep, axis=0)
+        slope, curved = np.empty_like(at.shares), []
+        for rows, own, about in self.blocks:
+            steep = (rows * pull[own, np.newaxis]) * at.shares[about]
+            np.add.reduce(steep, axis=0, out=slope[about])
+            curvature = steep.T @ steep
+            curvature.flat[:: curvature.shape[0] + 1] += slope[about]
+            curved.append(curvature)
         gradient = slope - sharpness * self.price
-        curvature = steep.T @ steep
-        curvature.flat[:: variables + 1] += slope
         if at.room is not None:
-            gradient, curvature = self._with_bound(at.room, sharpness, gradient, curvature)
-        direction = np.linalg.solve(curvature, -gradient)
+            gradient, curved[0] = self._with_bound(at.room, sharpness, gradient, curved[0])
+        direction = _solve(curved, -gradient)
         decrement = -float(gradient @ direction)
         here, length = at.value(sharpness), 1.0
         while True:
@@ -151,3 +177,10 @@ class _Barrier:
         whole[:variables, :variables] += curvature
         rise = np.append(gradient, sharpness) - np.add.reduce(steep, axis=0)
         return rise, whole
+
+
+def _solve(blocks: Sequence[Floats], values: Floats) -> Floats:
+    """The solution of a linear system of blocks of one size along the diagonal."""
+    if len(blocks) == 1:
+        return np.asarray(np.linalg.solve(blocks[0], values))
+    return np.asarray(np.linalg.solve(np.array(blocks), values.reshape(len(blocks), -1, 1)).reshape(-1))

@@ -17,8 +17,8 @@ import numpy as np
 
 from mechanisms.apportionment.clauses import Constraint
 from mechanisms.apportionment.convex_split import Floats, SplitProgram, fair_split
-from mechanisms.apportionment.tree import closed_form, read_once, tree_bound
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
+from mechanisms.apportionment.tree import SharesTree, bound_shares, closed_form, lay_out, read_once
+from mechanisms.formula import AllOf, AnyOf, Formula, cuts
 from mechanisms.protocol import Exposure
 
 LossCurve = Callable[[int, float, float], tuple[float, float, float]]
@@ -120,54 +120,63 @@ def tree_shares(objective: Objective) -> Shares:
     """
     if objective.plain_sum and not objective.tied and read_once(objective.formula):
         return _read_once_shares(objective)
-    rows: tuple[dict[_Leaves, Floats], dict[_Leaves, Floats]] = ({}, {})
+    sides = [
+        _Side(bound, tuple(lay_out(part, fnr=fnr) for part in _bounded_alone(objective.formula, fnr=fnr)), {})
+        for bound, fnr in ((objective.fnr, True), (objective.fpr, False))
+    ]
     counted = Counter(cut.functional for cut in cuts(objective.formula))
     repeated = tuple(functional for functional, count in counted.items() if count > 1)[:_MOST_REPEATED]
-    bounds = (objective.fnr, objective.fpr)
     shares = Shares(fnr=(objective.fnr,) * objective.functionals, fpr=(objective.fpr,) * objective.functionals)
     excess = 1.0
     effort, point = _ROUGHLY, None
     for _ in range(_MOST_ROWS):
-        worst = 1.0
-        for side, chosen in enumerate((shares.fnr, shares.fpr)):
-            for part in _bounded_alone(objective.formula, fnr=side == 0):
-                value, leaves = tree_bound(part, _share_of(chosen), fnr=side == 0)
-                if value > bounds[side] * (1.0 + 1e-6):
-                    near = [leaves, *_leaves_near(part, chosen, repeated, fnr=side == 0)]
-                    for cut_off in dict.fromkeys(tuple(sorted(counts.items())) for counts in near):
-                        rows[side].setdefault(cut_off, _row(objective, cut_off) / bounds[side])
-                worst = max(worst, value / bounds[side])
-        excess = worst
-        if worst <= 1.0 + effort.excess:
+        excess = 1.0
+        for side, chosen in zip(sides, (shares.fnr, shares.fpr), strict=True):
+            for part in side.parts:
+                value, leaves = bound_shares(part, chosen)
+                if value > side.bound * (1.0 + 1e-6):
+                    for cut_off in dict.fromkeys((leaves, *_leaves_near(part, chosen, repeated))):
+                        side.cut_off(cut_off, objective)
+                excess = max(excess, value / side.bound)
+        if excess <= 1.0 + effort.excess:
             if effort is _FULLY or point is None:
                 break
             effort = _FULLY
-        found = _least_loss(
-            objective, _stack_rows(rows[0], objective), _stack_rows(rows[1], objective), effort, start=point
-        )
+        rows = [_stack_rows(side.rows, objective) for side in sides]
+        found = _least_loss(objective, rows[0], rows[1], effort, start=point)
         shares, point = found.shares, found.point
     return Shares(fnr=tuple(share / excess for share in shares.fnr), fpr=tuple(share / excess for share in shares.fpr))
 
 
-def _leaves_near(
-    formula: Formula, shares: Sequence[float], repeated: Sequence[int], *, fnr: bool
-) -> Iterator[Mapping[int, int]]:
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One error rate of a tree: its bound, the parts whose largest bound is the tree's, and the sums of leaves of which
+    the contract's rate is known to be too little, as rows."""
+
+    bound: float
+    parts: tuple[SharesTree, ...]
+    rows: dict[_Leaves, Floats]
+
+    def cut_off(self, leaves: Sequence[int], objective: Objective) -> None:
+        """Ask from now on that the shares of these leaves' functionals sum to the bound at most."""
+        counts = tuple(sorted(Counter(leaves).items()))
+        if counts not in self.rows:
+            row = np.zeros(len(objective.used))
+            for functional, count in counts:
+                row[objective.used.index(functional)] = count
+            self.rows[counts] = row / self.bound
+
+
+def _leaves_near(tree: SharesTree, shares: Sequence[float], repeated: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """The leaves that would attain the bound were a repeated functional's share somewhat smaller or larger.
 
     Any leaves that an OR or an AND may choose are a constraint that the whole tree implies; these are the likely next.
     """
-    for functional in repeated:
+    for functional in repeated if tree.chooses else ():
         for factor in _NEARBY:
             moved = list(shares)
             moved[functional] *= factor
-            yield tree_bound(formula, _share_of(moved), fnr=fnr)[1]
-
-
-def _row(objective: Objective, leaves: _Leaves) -> Floats:
-    row = np.zeros(len(objective.used))
-    for functional, count in leaves:
-        row[objective.used.index(functional)] = count
-    return row
+            yield bound_shares(tree, moved)[1]
 
 
 def _bounded_alone(formula: Formula, *, fnr: bool) -> tuple[Formula, ...]:
@@ -176,10 +185,6 @@ def _bounded_alone(formula: Formula, *, fnr: bool) -> tuple[Formula, ...]:
     if not isinstance(formula, largest) or not formula.children:
         return (formula,)
     return tuple(part for child in formula.children for part in _bounded_alone(child, fnr=fnr))
-
-
-def _share_of(shares: Sequence[float]) -> Callable[[Cut], float]:
-    return lambda cut: shares[cut.functional]
 
 
 def _stack_rows(rows: Mapping[_Leaves, Floats], objective: Objective) -> Floats:
@@ -234,7 +239,9 @@ def _least_loss(
 ) -> _Found:
     """Minimise the joint loss under linear constraints on the shares, by linearisation in their logarithms."""
     size = len(objective.used)
-    rows = _join_sides(objective, rows_fnr, rows_fpr)
+    rows_fnr, rows_fpr = _cover_unused(rows_fnr, objective.fnr), _cover_unused(rows_fpr, objective.fpr)
+    rows = _join_sides(rows_fnr, rows_fpr, tied=objective.tied)
+    upper = None if objective.tied else len(rows_fnr)
     parts = np.array(objective.exposures, dtype=np.float64)
 
     def losses(point: Floats) -> tuple[Floats, Floats]:
@@ -261,7 +268,10 @@ def _least_loss(
         weights = np.maximum(-slopes, 1e-3 * float(np.abs(slopes).max()) + 1e-300)
         repeated = parts if objective.tied else np.tile(parts, (1, 2))
         program = SplitProgram(
-            rows=rows, weights=repeated * weights, offsets=parts @ epsilons + (repeated * weights) @ point
+            rows=rows,
+            weights=repeated * weights,
+            offsets=parts @ epsilons + (repeated * weights) @ point,
+            upper=upper,
         )
         aim = fair_split(program, start=point, gap=effort.gap)
         before = least
@@ -277,22 +287,15 @@ def _least_loss(
     return _Found(shares=_spread(objective, np.exp(point)), point=point)
 
 
-def _join_sides(objective: Objective, rows_fnr: Floats, rows_fpr: Floats) -> Floats:
-    """Both sides' rows over one vector of variables; a share that no constraint mentions is held by its own bound."""
-    rows_fnr = _cover_unused(rows_fnr, objective.fnr)
-    rows_fpr = _cover_unused(rows_fpr, objective.fpr)
-    if objective.tied:
+def _join_sides(rows_fnr: Floats, rows_fpr: Floats, *, tied: bool) -> Floats:
+    """Both sides' rows over one vector of variables."""
+    if tied:
         return np.vstack((rows_fnr, rows_fpr))
-    size = len(objective.used)
-    return np.vstack(
-        (
-            np.hstack((rows_fnr, np.zeros((len(rows_fnr), size)))),
-            np.hstack((np.zeros((len(rows_fpr), size)), rows_fpr)),
-        )
-    )
+    return np.vstack((np.hstack((rows_fnr, np.zeros_like(rows_fnr))), np.hstack((np.zeros_like(rows_fpr), rows_fpr))))
 
 
 def _cover_unused(rows: Floats, bound: float) -> Floats:
+    """The rows, and one for each share that none of them mentions: it is held by its own bound."""
     missing = np.flatnonzero(rows.sum(axis=0) == 0.0)
     own = np.zeros((missing.size, rows.shape[1]))
     own[np.arange(missing.size), missing] = 1.0 / bound

@@ -332,9 +332,13 @@ def _make_calibration(
     return Calibration(
         mechanism=mechanism,
         task=task,
-        tests=tuple(replace(test, epsilon=at_least(loss)) for test, loss in zip(tests, losses, strict=True)),
+        tests=tuple(_with_epsilon(test, at_least(loss)) for test, loss in zip(tests, losses, strict=True)),
         worst_case_epsilon=at_least(joint_loss(losses, task.exposures)),
         fnr=fnr,
         fpr=fpr,
         notes=tuple(notes),
     )
+
+
+def _with_epsilon(test: FunctionalTest, epsilon: float) -> FunctionalTest:
+    return test if test.epsilon == epsilon else replace(test, epsilon=epsilon)

@@ -19,6 +19,7 @@ from mechanisms.protocol import FunctionalTest, Unachievable
 
 _RATE_BITS = 30  # of a rate: exact as a float, quick to exponentiate, and too large by 2e-9 at most
 _TIE_BITS = 32  # of a tie: rounding it up moves at most 2**-32 of the boundary's mass
+_SURELY = 1e-6  # of a logarithm: many times what solving for a rate leaves; a tie is solved for
 _SAFETY = 1.0 - 1e-12  # of each share; covers what floating point loses
 _MOST_WIDENINGS = 60  # each doubles what is added to the rate: the thirty-first doubles the rate itself
 
@@ -68,6 +69,13 @@ def _least_rate(tolerance: int, fnr: float, fpr: float) -> LeastRate:
     return LeastRate(rate=rate, slope_fnr=-odds / fall, slope_fpr=-1.0 / fall)
 
 
+def _is_too_low(rate: float, tolerance: int, fnr: float, fpr: float) -> bool:
+    """Whether `least_rate` is surely above a rate: for less than solving for it."""
+    if rate <= 0.0:
+        return False
+    return _false_positives(rate, tolerance, fnr, math.log(fnr))[0] > math.log(fpr) + _SURELY
+
+
 def _false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) -> tuple[float, float, float]:
     """ln of the false-positive rate at `c - tolerance` when the false-negative rate is exactly the share.
 
@@ -93,13 +101,14 @@ def least_epsilon(
 
     Parameters as for `calibrate_test`.
     """
-    best = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
-    scale = float(sensitivity)
+    best, scale = None, 1.0
     if allow_block and sensitivity > 1:
         coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
-        block = least_rate(tolerance=coarse, fnr=fnr, fpr=fpr)
-        if block.rate < scale * best.rate:
-            best, scale = block, 1.0
+        best = least_rate(tolerance=coarse, fnr=fnr, fpr=fpr)
+    if best is None or not _is_too_low(best.rate / sensitivity, tolerance, fnr, fpr):
+        plain = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
+        if best is None or best.rate >= sensitivity * plain.rate:
+            best, scale = plain, float(sensitivity)
     return scale * best.rate, scale * best.slope_fnr, scale * best.slope_fpr
 
 
@@ -211,8 +220,10 @@ def rounded_up(rate: float) -> Fraction:
 
 def at_least(value: Fraction) -> float:
     """The least float that is not below an exact value: a printed epsilon never understates."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+    numerator, denominator = value.numerator, value.denominator
+    nearest = numerator / denominator  # rounded once, as float(value) is
+    whole, parts = nearest.as_integer_ratio()
+    return nearest if whole * denominator >= numerator * parts else math.nextafter(nearest, math.inf)
 
 
 def _chance_accepted(rate: float, shift: int, tie: Fraction, distance: int) -> float:

@@ -108,12 +108,13 @@ def _constant_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> H
 def _read_comparison(
     node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope, *, negated: bool
 ) -> Having:
-    if not contains_aggregate(left) and not contains_aggregate(right):
+    aggregated = contains_aggregate(left), contains_aggregate(right)
+    if not any(aggregated):
         return _without_aggregates(node, within, negated=negated)
     operator = OPPOSITE[operator] if negated else operator
-    if not contains_aggregate(left):
+    if not aggregated[0]:
         left, operator, right = right, FLIPPED[operator], left
-    if contains_aggregate(right) and is_public(left, within) and not is_public(right, within):
+    if all(aggregated) and is_public(left, within) and not is_public(right, within):
         left, operator, right = right, FLIPPED[operator], left
     left = bare(left)
     if isinstance(left, exp.Div) and is_public(left.expression, within) and not is_public(left.this, within):

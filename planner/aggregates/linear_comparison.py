@@ -67,18 +67,18 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
     operator = operator if scale > 0 else FLIPPED[operator]
     threshold = -difference.constant / scale
     own = None if difference.own is None else difference.own.times(-1 / scale).shift(threshold)
-    summands = tuple((found, coefficient / scale) for found, coefficient in difference.summands if coefficient)
+    summands = tuple(
+        (found, coefficient if scale == 1 else coefficient / scale)
+        for found, coefficient in difference.summands
+        if coefficient
+    )
     per = _common_per(summands, node, within)
     if any(found.measure in _ALONE for found, _ in summands) and len(summands) > 1:
         raise not_linear(node)
     if own is not None and (per or difference.missing is not None):
         raise mean_against_keys(node)
-    parts = [
-        Part(coefficient * part.coefficient, part.column, part.condition, part.power)
-        for found, coefficient in summands
-        for part in found.parts
-    ]
-    parts += [Part(-threshold * part.coefficient, part.column, part.condition, part.power) for part in per]
+    parts = [part.times(coefficient) for found, coefficient in summands for part in found.parts]
+    parts += [part.times(-threshold) for part in per]
     values = dict.fromkeys(value for found, _ in summands for value in found.values)
     left = Linear(summands, Fraction(0), difference.arithmetic).text
     if difference.missing is not None:

@@ -47,6 +47,10 @@ class Part:
         """The part for those rows alone that also satisfy the condition."""
         return replace(self, condition=all_of((condition, self.condition)))
 
+    def times(self, factor: Fraction) -> "Part":
+        """So many times the part."""
+        return self if factor == 1 else Part(factor * self.coefficient, self.column, self.condition, self.power)
+
 
 @dataclass(frozen=True, slots=True)
 class Values:

@@ -26,6 +26,8 @@ class Tolerances:
 
     def amount(self, names: tuple[str, ...]) -> Amount | None:
         """The tolerance of an aggregate known by these names, the most telling first."""
+        if not self.named:
+            return self.default
         named = dict(self.named)
         return next((named[name] for name in map(squeeze_name, names) if name in named), self.default)
 

@@ -34,6 +34,16 @@ def idle_tables(tree: exp.Expr) -> frozenset[int]:
     return frozenset(found)
 
 
+def _is_idle(table: exp.Table, tree: exp.Expr) -> bool:
+    """Whether `idle_tables` has the table, found from the table upward."""
+    node: exp.Expr | None = table
+    while node is not None:
+        if isinstance(node, exp.Query) and _is_unmoved(node):
+            return _plain(table)
+        node = None if node is tree else node.parent
+    return False
+
+
 def _plain(table: exp.Table) -> bool:
     """Whether a subquery may stand in its place: neither ONLY nor a sample."""
     sampled = isinstance(table.parent, exp.TableSample)
@@ -42,8 +52,7 @@ def _plain(table: exp.Table) -> bool:
 
 def constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking) -> bool:
     """Whether no answer to what is embedded, which `tables` read, can change the result; if in doubt, False."""
-    idle = idle_tables(tree)
-    if all(id(table) in idle for table in tables):
+    if all(_is_idle(table, tree) for table in tables):
         return True
     if any(isinstance(part, EmbeddedVirtual) for part in asking.embedded):
         return False

@@ -60,9 +60,17 @@ class _Collected:
     accuracy: Accuracy
     tolerances: Tolerances
     sizes: Mapping[object, GroupSize] = field(default_factory=dict)
-    functionals: dict[tuple[object, ...], Functional] = field(default_factory=dict)
+    functionals: list[Functional] = field(default_factory=list)
+    places: dict[tuple[object, ...], int] = field(default_factory=dict)
     comparisons: dict[str, tuple[Comparison, int, Fraction, Formula]] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
+
+    def place(self, made: Functional, *, meaning: tuple[object, ...]) -> int:
+        """The place of the functional that means this: the next one where it is new."""
+        place = self.places.setdefault(meaning, len(self.functionals))
+        if place == len(self.functionals):
+            self.functionals.append(made)
+        return place
 
     def warn(self, text: str) -> None:
         """Say it once."""
@@ -98,7 +106,7 @@ def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy
     if sum(1 for _ in formula.leaves()) > MOST_LITERALS:
         raise _too_long()
     guarded = _read_guarded(formula, collected)
-    functionals = dict(enumerate(collected.functionals.values()))
+    functionals = dict(enumerate(collected.functionals))
     capped = find_guards(guarded, functionals)
     result = _simplify(plain(guarded, capped=capped))
     if sum(1 for _ in cuts(result)) > MOST_LITERALS:
@@ -116,10 +124,11 @@ def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy
     elif holds_at_zero(relax_formula(result), functionals):
         collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
         collected.warnings.update(dict.fromkeys(_kept_out(guarded)))
+    places = {index: place for place, index in enumerate(used)}
     return Atoms(
         functionals=tuple(functionals[index] for index in used),
-        atoms=tuple(replace(atom, functional=used.index(atom.functional)) for atom in described),
-        formula=_renumber(result, used),
+        atoms=tuple(replace(atom, functional=places[atom.functional]) for atom in described),
+        formula=_renumber(result, places),
         warnings=tuple(collected.warnings),
     )
 
@@ -141,8 +150,10 @@ def _too_long() -> KeyholeError:
     )
 
 
-def _renumber(formula: Formula, used: list[int]) -> Formula:
-    return formula.mapped(lambda literal: replace(literal, functional=used.index(literal.functional)))
+def _renumber(formula: Formula, places: Mapping[int, int]) -> Formula:
+    return formula.mapped(
+        lambda literal: Cut(places[literal.functional], literal.cut, literal.above, literal.tolerance)
+    )
 
 
 def _read_guarded(formula: Having, collected: _Collected) -> GuardedFormula:
@@ -183,8 +194,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
     terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
     taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
     meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, *terms)
-    collected.functionals.setdefault(meaning, made)
-    index = list(collected.functionals).index(meaning)
+    index = collected.place(made, meaning=meaning)
     tolerance = _tolerance(comparison, made, size, collected)
     formula = literals(index, comparison.operator, at, tolerance=tolerance)
     largest = made.offsets.largest if made.offsets else 0
@@ -308,7 +318,7 @@ def label(index: int) -> str:
 def _atom(
     number: int, comparison: Comparison, index: int, size: Fraction, formula: Formula, collected: _Collected
 ) -> Atom:
-    made = list(collected.functionals.values())[index]
+    made = collected.functionals[index]
     step = size / (comparison.per_row or 1) / made.rows
     below = max((cut.tolerance for cut in cuts(formula) if cut.above), default=0)
     beyond = max((cut.tolerance for cut in cuts(formula) if not cut.above), default=0)

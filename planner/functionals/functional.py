@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from math import ceil, floor, gcd, lcm
 
@@ -41,8 +42,13 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
             f"or ask count(*) FILTER (WHERE {column.name} > 65) > 40.",
             position=position,
         )
+    return _in_steps(step, *column.bounds)
+
+
+@lru_cache(maxsize=256)
+def _in_steps(step: Decimal, low: Decimal, high: Decimal) -> tuple[Fraction, int, int]:
+    """A grid's step, and bounds in steps of it: of a column the same for every aggregate of every question."""
     size = Fraction(step)
-    low, high = column.bounds
     return size, floor(Fraction(low) / size), ceil(Fraction(high) / size)
 
 

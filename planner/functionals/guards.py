@@ -9,6 +9,7 @@ would be no guard. A literal that fails without the same values, its tolerance i
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import accumulate
 from operator import and_, or_
 from typing import TypeAlias, TypeVar
 
@@ -218,9 +219,10 @@ def _find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional],
             else:  # in an OR a child matters only where the others fail
                 implied = [_find_implied(complement(child), functionals) for child in children]
             used: Counts = frozenset()
-            for index, child in enumerate(children):
-                others = reduce(or_, (*implied[:index], *implied[index + 1 :]), available)
-                used |= _find_guards(child, functionals, others)
+            behind = list(accumulate(reversed(implied[1:]), lambda after, one: one | after, initial=_NOTHING))
+            for child, own, after in zip(children, implied, reversed(behind), strict=False):
+                used |= _find_guards(child, functionals, available | after)
+                available |= own
             return used
 
 
@@ -318,6 +320,6 @@ def _cap_counts(formula: Formula, capped: Counts) -> Formula:
             for known, least in capped
             if known == literal.functional and literal.cut >= least - 1
         ]
-        return replace(literal, tolerance=min([literal.tolerance, *kept]))
+        return replace(literal, tolerance=min([literal.tolerance, *kept])) if kept else literal
 
     return formula.mapped(cap)

@@ -28,7 +28,7 @@ from planner.question.condition import (
     any_of,
 )
 from planner.question.condition_text import canonical
-from planner.question.disjoint import disjoint
+from planner.question.disjoint import Rows
 from planner.question.model import Term
 from planner.question.range_inference import narrow_range
 
@@ -48,17 +48,16 @@ def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Tabl
         each = [range_of_sum([term], _box(term, (among, term.condition), ranges, table), frozenset()) for term in terms]
         return sum(min(low, 0) for low, _ in each), sum(max(high, 0) for _, high in each)
     low = high = 0
-    for held in _reachable(conditions, among):
-        known = And((among, *(conditions[text] for text in held)))
+    for held, known, rows in _reachable(conditions, among):
         meeting = [term for term in terms if canonical(term.condition) in held]
         empty = {
             name
             for name in _list_columns(meeting)
-            if disjoint(known, Not(IsNull(name))) or disjoint(known, _where_found(name, table))
+            if rows.lack(Not(IsNull(name))) or _is_never_found(name, rows, table)
         }
         counting = [term for term in meeting if term.column not in empty]
         integral = (name for name in _list_columns(counting) if not may_be_nan(name, table))
-        always = frozenset(name for name in integral if is_present(name, known, table))
+        always = frozenset(name for name in integral if _is_in_all(name, rows, table))
         failed = (not_true(condition) for text, condition in conditions.items() if text not in held)
         told = (known, *failed)
         summed = _list_columns([term for term in counting if term.power])
@@ -88,13 +87,18 @@ def _where_found(name: str, table: Table) -> Condition:
     return Within(lookup.column, tuple(known for known, value in lookup.pairs if value is not None))
 
 
-def is_present(name: str, known: Condition, table: Table) -> bool:
-    """Whether a column has a value in every row that satisfies a condition: what is looked up has one exactly where it
-    is found, whichever of the two the condition speaks of."""
-    if disjoint(known, IsNull(name)):
+def _is_in_all(name: str, rows: Rows, table: Table) -> bool:
+    """Whether a column has a value in each of the rows: what is looked up has one exactly where it is found, whichever
+    of the two is known of them."""
+    if rows.lack(IsNull(name)):
         return True
     is_looked_up = isinstance(table.column(name).derivation, Lookup)
-    return is_looked_up and disjoint(known, not_true(_where_found(name, table)))
+    return is_looked_up and rows.lack(not_true(_where_found(name, table)))
+
+
+def _is_never_found(name: str, rows: Rows, table: Table) -> bool:
+    """Whether a column is looked up, and in none of the rows found."""
+    return isinstance(table.column(name).derivation, Lookup) and rows.lack(_where_found(name, table))
 
 
 def not_true(condition: Condition) -> Condition:
@@ -115,17 +119,21 @@ def _not_false(literal: Leaf | Not) -> Condition:
             return any_of((literal, *(IsNull(leaf.column) for leaf in literal.leaves())))
 
 
-def _reachable(conditions: Mapping[str, Condition], among: Condition) -> Iterator[frozenset[str]]:
-    """The sets of conditions that a row may satisfy while it fails all others; if in doubt, it may."""
+def _reachable(
+    conditions: Mapping[str, Condition], among: Condition
+) -> Iterator[tuple[frozenset[str], Condition, Rows]]:
+    """The sets of conditions that a row may satisfy while it fails all others, if in doubt it may, each with what is
+    known of such rows, and the rows of which that is known."""
     texts = sorted(conditions)
     for size in range(1, len(texts) + 1):
         for held in combinations(texts, size):
             positive = And((among, *(conditions[text] for text in held)))
-            if disjoint(positive, ALWAYS):
+            rows = Rows.of(positive)
+            if rows.lack(ALWAYS):
                 continue
             failed = [not_true(conditions[text]) for text in texts if text not in held]
-            if not any(disjoint(positive, condition) for condition in failed):
-                yield frozenset(held)
+            if not any(rows.lack(condition) for condition in failed):
+                yield frozenset(held), positive, rows
 
 
 def _box(term: Term, among: Sequence[Condition], ranges: Mapping[str, Range], table: Table) -> dict[str, Range]:

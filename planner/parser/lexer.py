@@ -79,27 +79,37 @@ def _end_of_comment(text: str, start: int) -> int:
     raise KeyholeError("KH100", "a comment is not closed", position=start + 1)
 
 
-def _content(kind: str, raw: str) -> str:
-    if kind == "word":
-        return raw.lower() if raw.isascii() else re.sub("[A-Z]+", lambda found: found.group().lower(), raw)
-    if kind == "quoted":
-        return raw[raw.index('"') + 1 : -1].replace('""', '"')
-    return raw[raw.index("'") + 1 : -1].replace("''", "'")
+def _fold_case(raw: str) -> str:
+    """An unquoted word as PostgreSQL folds it."""
+    return raw.lower() if raw.isascii() else re.sub("[A-Z]+", lambda found: found.group().lower(), raw)
 
 
-def _is_label(word: str, before: list[Token]) -> bool:
-    """Whether an unquoted word after these tokens names something, even if it is a keyword elsewhere."""
-    if not before:
-        return False
-    return before[-1].is_symbol(".") or (before[-1].is_word("as") and word not in _AFTER_AS)
+def _read_word(raw: str, at: int, end: int, before: Token | None) -> Token:
+    value = _fold_case(raw)
+    if before is None:
+        return Token("word", value, at, end)
+    if value == "uescape" and before.kind == "quoted":
+        raise _unicode_escapes(at)
+    return Token("label" if _names_next(before, value) else "word", value, at, end)
 
 
-def _refuse_escapes(kind: str, raw: str, before: list[Token], *, position: int) -> None:
-    """Refuse a name behind Unicode escapes, which would be another one to PostgreSQL than it seems to be."""
-    hidden = kind == "quoted" and raw[0] in "uU" and "\\" in raw
-    renamed = kind == "word" and raw.lower() == "uescape" and before and before[-1].kind == "quoted"
-    if hidden or renamed:
-        raise KeyholeError("KH100", "a name with Unicode escapes is not supported", position=position)
+def _read_dollar_quoted(text: str, quote: str, at: int, end: int) -> Token:
+    close = text.find(quote, end)
+    if close < 0:
+        raise KeyholeError("KH100", "a dollar-quoted text is not closed", position=at + 1)
+    return Token("string", text[end:close], at, close + len(quote))
+
+
+def _names_next(token: Token, word: str) -> bool:
+    """Whether an unquoted word after a token names something, even if it is a keyword elsewhere."""
+    if token.kind == "symbol":
+        return token.value == "."
+    return token.kind == "word" and token.value == "as" and word not in _AFTER_AS
+
+
+def _unicode_escapes(at: int) -> KeyholeError:
+    """KH100 for a name behind Unicode escapes, which would be another one to PostgreSQL than it seems to be."""
+    return KeyholeError("KH100", "a name with Unicode escapes is not supported", position=at + 1)
 
 
 def tokens(text: str) -> tuple[Token, ...]:
@@ -110,8 +120,9 @@ def tokens(text: str) -> tuple[Token, ...]:
     """
     found: list[Token] = []
     at = 0
-    while at < len(text):
-        at = _read_token(text, at, found)
+    end = len(text)
+    while at < end:
+        at = at + 1 if text[at] == " " else _read_token(text, at, found)
     return tuple(found)
 
 
@@ -160,20 +171,18 @@ def _read_token(text: str, at: int, found: list[Token]) -> int:
     if kind == "block":
         return _end_of_comment(text, at)
     if kind == "dollar":
-        close = text.find(raw, end)
-        if close < 0:
-            raise KeyholeError("KH100", "a dollar-quoted text is not closed", position=at + 1)
-        found.append(Token("string", text[end:close], at, close + len(raw)))
-        return close + len(raw)
-    if kind in ("word", "quoted"):
-        _refuse_escapes(kind, raw, found, position=at + 1)
-        value = _content(kind, raw)
-        label = kind == "word" and _is_label(value, found)
-        found.append(Token("label" if label else kind, value, at, end))
+        found.append(_read_dollar_quoted(text, raw, at, end))
+        return found[-1].end
+    if kind == "word":
+        found.append(_read_word(raw, at, end, found[-1] if found else None))
+    elif kind == "quoted":
+        if raw[0] in "uU" and "\\" in raw:
+            raise _unicode_escapes(at)
+        found.append(Token(kind, raw[raw.index('"') + 1 : -1].replace('""', '"'), at, end))
     elif kind in ("string", "escaped"):
         if kind == "escaped" and _CONTINUED.match(text, end):
             raise KeyholeError("KH100", "an E'...' string in several pieces is not supported", position=at + 1)
-        found.append(Token("string", _content("string", raw), at, end))
+        found.append(Token("string", raw[raw.index("'") + 1 : -1].replace("''", "'"), at, end))
     elif kind != "space":
         found.append(Token(kind, raw, at, end))
     return end

@@ -97,24 +97,42 @@ def _is_no_member(after: Token) -> bool:
 def _misread_words(tokens: Sequence[Token]) -> Iterator[int]:
     """Where the parser passes over what has no place between its neighbours."""
     for index, token in enumerate(tokens[1:-1], start=1):
-        before, after = tokens[index - 1], tokens[index + 1]
-        calls = tokens[index - 2] if index > 1 and before.is_symbol("(") else None
+        after = tokens[index + 1]
         if token.kind == "symbol":
-            ends = after.kind == "symbol" and (after.value in _CLOSING or after.value == ",")
-            named = before.is_symbol(".") or (calls is not None and calls.is_word("operator"))
-            if token.value[0] in _OPERATORS and ends and not named:
+            if token.value[0] in _OPERATORS and _ends_member(after) and not _names_operator(tokens, index):
                 yield index + 1
             elif token.value == "." and after.kind == "number":
                 yield index
-        elif token.is_word("not") and after.is_word("null") and _ends_value(before):
+        elif token.is_word("not") and after.is_word("null") and _ends_value(tokens[index - 1]):
             yield index
-        elif (
-            (token.is_word("is") and after.kind != "word")
-            or (token.is_word("as") and after.kind == "symbol" and after.value != "(")
-            or (token.is_word("all", "distinct") and after.is_symbol("*") and before.is_symbol("("))
-            or (after.is_symbol(",") and calls is not None and calls.is_word("extract"))
+        elif (token.kind == "word" and _misleads(token.value, tokens[index - 1], after)) or (
+            after.is_symbol(",") and _is_first_of(tokens, index, "extract")
         ):
             yield index + 1
+
+
+def _misleads(word: str, before: Token, after: Token) -> bool:
+    """Whether nothing like `after` may follow a word."""
+    if word == "is":
+        return after.kind != "word"
+    if word == "as":
+        return after.kind == "symbol" and after.value != "("
+    return word in ("all", "distinct") and after.is_symbol("*") and before.is_symbol("(")
+
+
+def _ends_member(after: Token) -> bool:
+    """Whether a member of a list ends before a token."""
+    return after.kind == "symbol" and (after.value in _CLOSING or after.value == ",")
+
+
+def _names_operator(tokens: Sequence[Token], index: int) -> bool:
+    """Whether an operator is named, as in OPERATOR(pg_catalog.+)."""
+    return tokens[index - 1].is_symbol(".") or _is_first_of(tokens, index, "operator")
+
+
+def _is_first_of(tokens: Sequence[Token], index: int, word: str) -> bool:
+    """Whether a token is the first in the parentheses behind a word."""
+    return index > 1 and tokens[index - 1].is_symbol("(") and tokens[index - 2].is_word(word)
 
 
 def _ends_value(token: Token) -> bool:

@@ -18,6 +18,10 @@ from planner.parser.syntax_errors import JUDGED, check_syntax
 
 MOST_CHARACTERS = 200_000  # of a question: its tree takes time and memory with the text's length
 _POSTGRES = Postgres()
+# nodes that are written without being changed first, so that no copy of their tree is needed: most FILTERs
+_WRITTEN_AS_THEY_STAND = frozenset(
+    (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Column, exp.Identifier, exp.Literal)
+)
 _AROUND_QUESTION = ("with_", "order", "limit", "offset")
 
 
@@ -32,11 +36,12 @@ class Parsed:
     tokens: tuple[Token, ...]
     tree: exp.Expr
     tables: tuple[exp.Table, ...]
+    words: frozenset[str]
 
     def says(self, *words: str) -> bool:
         """Whether one of these lower-case words stands in it, as a keyword or in quotes: without, no tree has a node
         that is written with it."""
-        return any(token.value.lower() in words for token in self.tokens)
+        return not self.words.isdisjoint(words)
 
 
 def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
@@ -47,13 +52,14 @@ def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
     if len(text) > MOST_CHARACTERS:
         raise KeyholeError("KH100", f"the statement has more than {MOST_CHARACTERS:,} characters")
     start = tokens[0].start if tokens else 0
-    tree = _tree(" " * start + text[start:], tokens)
+    said = frozenset([token.value.lower() for token in tokens])
+    tree = _tree(" " * start + text[start:], tokens, said)
     found = tuple(tree.find_all(exp.Table, *JUDGED))
     check_syntax(text, tokens, found)
-    return Parsed(text, tokens, tree, tuple(node for node in found if isinstance(node, exp.Table)))
+    return Parsed(text, tokens, tree, tuple(node for node in found if isinstance(node, exp.Table)), said)
 
 
-def _tree(text: str, tokens: tuple[Token, ...]) -> exp.Expr:
+def _tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> exp.Expr:
     try:
         text = without_escapes(text, tokens)
         words = read_words(text, tokens)
@@ -68,8 +74,7 @@ def _tree(text: str, tokens: tuple[Token, ...]) -> exp.Expr:
     if not trees or trees[0] is None:
         raise KeyholeError("KH100", "the statement cannot be parsed", hint=_find_unparsed(text))
     tree = trees[0] if len(trees) == 1 else exp.Block(expressions=trees)
-    every = any(token.value.lower() == "every" for token in tokens)
-    for call in list(tree.find_all(exp.Anonymous)) if every else ():
+    for call in list(tree.find_all(exp.Anonymous)) if "every" in said else ():
         if str(call.this).lower() == "every" and len(call.expressions) == 1:
             call.replace(exp.LogicalAnd(this=call.expressions[0]))  # the standard's name of bool_and
     if _PERCENT.search(text):  # the parser spells patterns of dates with these
@@ -132,7 +137,20 @@ def nodes(node: exp.Expr) -> Iterator[exp.Expr]:
 
 def contains(node: exp.Expr, *kinds: type[exp.Expr]) -> bool:
     """Whether the node or one below it is of these kinds."""
-    return any(isinstance(one, kinds) for one in nodes(node))
+    if isinstance(node, kinds):
+        return True
+    left = [node]
+    while left:
+        for value in left.pop().args.values():
+            if isinstance(value, kinds):
+                return True
+            if isinstance(value, exp.Expr):
+                left.append(value)
+            elif isinstance(value, list):
+                if any(isinstance(part, kinds) for part in value):
+                    return True
+                left.extend(part for part in value if isinstance(part, exp.Expr))
+    return False
 
 
 def start(node: exp.Expr) -> int | None:
@@ -175,7 +193,8 @@ def bare(node: exp.Expr) -> exp.Expr:
 
 def write_node(node: exp.Expr) -> str:
     """The node as SQL in a short, lower-case form, for messages and names."""
-    return node.sql(dialect="postgres", normalize_functions="lower", comments=False)
+    plain = all(type(one) in _WRITTEN_AS_THEY_STAND for one in nodes(node))
+    return _POSTGRES.generate(node, copy=not plain, normalize_functions="lower", comments=False)
 
 
 def cut_out(select: exp.Select) -> exp.Select:

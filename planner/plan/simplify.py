@@ -33,7 +33,8 @@ def simplify(formula: Formula) -> Formula:
         least[literal] = min(cut.tolerance, least.get(literal, cut.tolerance))
 
     def narrow(cut: Cut) -> Cut:
-        return replace(cut, tolerance=least[cut.functional, cut.cut, cut.above])
+        tolerance = least[cut.functional, cut.cut, cut.above]
+        return cut if cut.tolerance == tolerance else replace(cut, tolerance=tolerance)
 
     current = formula.mapped(narrow)
     for _ in range(_ROUNDS):

@@ -15,6 +15,8 @@ from planner.catalog.model import Value
 from planner.errors import KeyholeError
 from planner.parser.tree import position
 
+_MOST_PLAIN = 60  # digits of a whole number that is in range without a look at its exponent
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -79,6 +81,8 @@ def wrong(node: exp.Expr, message: str, *, detail: str | None = None, hint: str 
 
 def number(text: str, node: exp.Expr) -> Number:
     """The number that a literal writes."""
+    if text.isascii() and text.isdecimal() and len(text) <= _MOST_PLAIN:
+        return Number(Fraction(int(text)), integral=True)
     cleaned = text.strip().replace("_", "")
     try:
         value = Decimal(cleaned)

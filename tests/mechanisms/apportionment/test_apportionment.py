@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from mechanisms.apportionment.convex_split import SplitProgram, fair_split
 from mechanisms.apportionment.equal_split import naive_shares
 from mechanisms.apportionment.keyhole import Objective, Shares, keyhole_shares, tree_shares
 from mechanisms.apportionment.probe import probe_shares
-from mechanisms.apportionment.tree import closed_form, tree_bound
+from mechanisms.apportionment.tree import bound_shares, closed_form, lay_out, tree_bound
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
 from mechanisms.threshold.joint_loss import sets_at_once
 
@@ -104,6 +105,46 @@ def test_the_tree_form_is_sound_and_exact_where_nothing_repeats(
     functionals = [cut.functional for cut in cuts(formula)]
     if len(functionals) == len(set(functionals)):
         assert round(keyhole_total(shares), 2) == ours
+
+
+def random_formula(drawn: random.Random, depth: int) -> Formula:
+    if depth == 0 or drawn.random() < 0.2:
+        return leaf(drawn.randrange(6))
+    return drawn.choice((AllOf, AnyOf))(
+        tuple(random_formula(drawn, depth - 1) for _ in range(drawn.choice((0, 1, 2, 3))))
+    )
+
+
+def test_bounds_of_shares_are_the_bounds_of_the_tree() -> None:
+    """The same floats, and the same leaves; where these may not change, no shares change them."""
+    drawn = random.Random(11)
+    for _ in range(400):
+        formula = random_formula(drawn, drawn.choice((0, 1, 2, 3, 4)))
+        for fnr in (True, False):
+            tree, seen = lay_out(formula, fnr=fnr), set()
+            for _ in range(4):
+                shares = [drawn.choice((0.01, 0.02, 0.03)) for _ in range(6)]
+                value, leaves = bound_shares(tree, shares)
+
+                def rate(cut: Cut, shares: list[float] = shares) -> float:
+                    return shares[cut.functional]
+
+                assert (value, Counter(leaves)) == tree_bound(formula, rate, fnr=fnr)
+                seen.add(leaves)
+            assert tree.chooses or len(seen) == 1
+
+
+def test_a_programme_in_two_halves_has_the_solution_of_the_whole() -> None:
+    drawn = np.random.default_rng(3)
+    for _ in range(5):
+        upper, lower = (np.vstack((drawn.integers(0, 3, (9, 16)), np.eye(16))) / 0.05 for _ in range(2))
+        rows = np.block([[upper, np.zeros_like(upper)], [np.zeros_like(lower), lower]])
+        whole = SplitProgram(rows=rows, weights=drawn.uniform(0.5, 2.0, (1, 32)), offsets=np.zeros(1))
+        halves = SplitProgram(rows=rows, weights=whole.weights, offsets=whole.offsets, upper=len(upper))
+        start = -np.log((rows * rows.astype(bool).sum(axis=1)[:, np.newaxis]).max(axis=0))
+        found = fair_split(halves, start=start, gap=1e-6)
+        assert found == pytest.approx(fair_split(whole, start=start, gap=1e-6), rel=1e-9)
+        assert (rows @ np.exp(found)).max() < 1.0
 
 
 def test_weights_count_in_the_published_rule() -> None:

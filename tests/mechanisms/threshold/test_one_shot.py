@@ -197,6 +197,24 @@ def test_slopes_are_derivatives() -> None:
         assert (beside[0] - epsilon) / step == pytest.approx(slope_fpr, rel=1e-3)
 
 
+def test_the_cheaper_of_sum_and_blocks_is_what_both_solved_for_say() -> None:
+    """Noise on blocks costs what the test of unit sensitivity at their tolerance does."""
+    chance = random.Random(4)
+    chosen = set()
+    for _ in range(400):
+        fnr, fpr = chance.uniform(0.001, 0.6), chance.uniform(0.001, 0.6)
+        sensitivity, tolerance = chance.choice((2, 5, 20)), chance.choice((0, 1, 9, 19, 20, 101))
+        steps = block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+        ways = [
+            least_epsilon(sensitivity=units, tolerance=width, fnr=fnr, fpr=fpr, allow_block=False)
+            for units, width in ((sensitivity, tolerance), (1, steps))
+        ]
+        best = least_epsilon(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=True)
+        assert best == min(ways, key=lambda way: way[0])
+        chosen.add(best == ways[0])
+    assert chosen == {True, False}
+
+
 def test_rounding_never_understates() -> None:
     assert Fraction(at_least(Fraction(1, 3))) >= Fraction(1, 3)
     assert at_least(Fraction(1, 4)) == 0.25
