@@ -196,13 +196,13 @@ class Table:
 
     def determines(self, column: Column) -> bool:
         """Whether one privacy unit has one value of the column at most, because the unit contains it."""
-        units = [self.column(name) for name in self.unit]
         if column.name in self.unit or column.determined:
             return True
         if column.derivation is None:
             return False
         if isinstance(column.derivation, Lookup):
             return self.determines(self.column(column.derivation.column))
+        units = [self.column(name) for name in self.unit]
         stored = [unit.name for unit in units if unit.derivation is None]
         return column.derivation.column in stored or any(unit.derivation == column.derivation for unit in units)
 

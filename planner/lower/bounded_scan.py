@@ -40,7 +40,7 @@ class BoundedScan:
     def counted(self) -> list[FunctionalSql]:
         """The functionals over the rows that are read; each asks WHERE of a row unless it was asked before."""
         asked = ALWAYS if self.where_comes_first else self.question.where
-        return [replace(functional, where=asked) for functional in self.functionals]
+        return [f if f.where == asked else replace(f, where=asked) for f in self.functionals]
 
     def steps(self) -> list[str]:
         """The steps that end in one row per unit and key."""

@@ -6,7 +6,7 @@ columns and their public domains alone.
 References: docs/proofs/joint_loss.md; docs/decisions/0002-rewriting.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Table, Value
@@ -16,15 +16,18 @@ from planner.values.sql_literals import text
 
 @dataclass(frozen=True, slots=True)
 class Bounding:
-    """The privacy units of a table and the keys they are counted in."""
+    """The privacy units of a table and the keys they are counted in.
+
+    `chooses` where a unit could have rows in more keys than count.
+    """
 
     row: RowSql
     keys: KeySpace
+    chooses: bool = field(init=False)
 
-    @property
-    def chooses(self) -> bool:
-        """Whether a unit could have rows in more keys than count."""
-        return exceeds_groups(self.row.table, self.keys)
+    def __post_init__(self) -> None:
+        """Every part of the statement asks whether it chooses."""
+        object.__setattr__(self, "chooses", exceeds_groups(self.row.table, self.keys))
 
     def domain(self, index: int) -> tuple[Value, ...]:
         """All public values of a grouping column."""

@@ -181,9 +181,8 @@ class FunctionalSql:
         return null_test_sql(replace(self.row, measures={}) if whole else self.row, self.row.table.column(column))
 
     def _when(self, expression: str) -> str:
-        if self._condition == ALWAYS:
-            return expression
-        return f"CASE WHEN {self.row.holds(self._condition)} THEN {expression} END"
+        condition = self._condition
+        return expression if condition == ALWAYS else f"CASE WHEN {self.row.holds(condition)} THEN {expression} END"
 
     def sum_rows(self, *, added: str, present: str) -> str:
         """The functional over a group of rows, NULL or zero for none; `UNITS` sees one unit's rows alone."""
@@ -254,5 +253,6 @@ def _counts(terms: tuple[Term, ...]) -> bool:
 
 def conjunction(a: Condition, b: Condition) -> Condition:
     """Both conditions; `ALWAYS` when both are."""
-    parts = tuple(part for part in (a, b) if part != ALWAYS)
-    return parts[0] if len(parts) == 1 else And(parts)
+    if a == ALWAYS:
+        return b
+    return a if b == ALWAYS else And((a, b))
