@@ -13,19 +13,19 @@ from types import MappingProxyType, TracebackType
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.filter import check_approved, check_fits, find_shortage, what_fits
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerMisuse, LedgerUnavailable, OverBudget, PathTaken, answer_changed
+from accountant.errors import LedgerMisuse, LedgerUnavailable, OverBudget, PathTaken
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Released, Reserved
 from accountant.limits import Headroom, Limits
 from accountant.model import Charge, PathState, Reservation, Spent, StoredAnswer, StoredPath, Wording
 from accountant.reports import history
 from accountant.reports.history import AskedQuestion, Page
-from accountant.reports.report import BudgetReport, Reporter, Tally, report
+from accountant.reports.report import BudgetReport, Reporter
 from accountant.store.attempts import Attempt
-from accountant.store.journal import Journal, events_of
+from accountant.store.journal import Journal
 from accountant.store.store import TIMEOUT_MS, LedgerStore
 from accountant.store.transaction import Transaction
-from accountant.verbs.endings import how_it_ended
+from accountant.verbs.endings import charge_of_open, open_answer
 from accountant.verbs.exposures import Exposures
 from accountant.verbs.idempotency import Idempotency
 from accountant.verbs.in_flight import Repeated, Repetition
@@ -52,7 +52,7 @@ class Ledger:
         self._clock = clock
         self._knowledge = knowledge
         self._reporter = Reporter(journal, knowledge=knowledge)
-        self._repetition = Repetition()
+        self._repetition = Repetition(clock=clock)
         self.owner = Owner(journal, clock=clock)
         self.idempotency = Idempotency(journal, clock=clock)
         self.exposures = Exposures(journal, clock=clock)
@@ -125,12 +125,10 @@ class Ledger:
         if not charge.shared:
             raise LedgerMisuse("only what was released before can be charged to its reader alone")
         with self._journal.writing() as (transaction, balances):
-            self._check_first(transaction, balances, charge, once_within)
+            self._repetition.check_first(transaction, balances, charge, within=once_within)
             if charge.continuing is not None and not balances.paths.are_free(charge.continuing.paths):
                 raise PathTaken("a noise path was continued by another question, or is gone")
-            check_fits(balances, charge, limits, knowledge=self._knowledge)
-            check_approved(balances, charge, limits)
-            return self._reserve(transaction, charge, attempt, wording)
+            return self._grant(transaction, balances, charge, limits, attempt=attempt, wording=wording)
 
     def commit(
         self, reservation: Reservation, spent: Spent, answer: bytes | None, *, paths: Mapping[str, bytes] = NO_PATHS
@@ -144,7 +142,7 @@ class Ledger:
         """
         kept = {identity: body for identity, body in sorted(paths.items()) if len(body) <= MOST_PATH_BYTES}
         with self._journal.writing() as (transaction, balances):
-            charge = _open_charge(transaction, balances, reservation)
+            charge = charge_of_open(transaction, balances, reservation.id)
             balances.check_covers(reservation.id, spent)
             if not balances.keeps_paths(reservation.id):
                 kept = {}
@@ -156,11 +154,9 @@ class Ledger:
                 reads=None,
                 paths=tuple((identity, digest(body)) for identity, body in kept.items()),
             )
-            record = self._journal.append(transaction, event)
-            _store_answer(transaction, reservation.id, record.id, charge, answer)
             transaction.add_paths(
                 reservation=reservation.id,
-                event=record.id,
+                event=self._commit(transaction, charge, event, answer),
                 table=charge.family.table,
                 version=charge.family.version,
                 bodies=kept,
@@ -172,7 +168,7 @@ class Ledger:
         Raises `LedgerMisuse`, changing nothing, when the reservation is not open.
         """
         with self._journal.writing() as (transaction, balances):
-            _open_charge(transaction, balances, reservation)
+            charge_of_open(transaction, balances, reservation.id)
             self._journal.append(transaction, Released(reservation.id, self._clock()))
 
     def at_work(self, reservation: Reservation) -> AbstractContextManager[None]:
@@ -192,16 +188,10 @@ class Ledger:
             held = balances.held.get((analyst, fingerprint, version))
             found = transaction.answer(fingerprint=fingerprint, version=version, reservation=held)
             if held is None:
-                self._check_not_under_way(balances, fingerprint, version, analyst=analyst, within=once_within)
-            if found is None:
-                return None
-            answer, records = found
-            match events_of(transaction, records)[:2]:
-                case [Reserved(charge=charge), Committed(reservation=paid_by, spent=spent, answer=stored)] if (
-                    stored == digest(answer)
-                ):
-                    return StoredAnswer(paid_by, charge, spent, answer, held=held is not None)
-        raise answer_changed()
+                self._repetition.check_not_under_way(
+                    balances, fingerprint, version, analyst=analyst, within=once_within
+                )
+            return None if found is None else open_answer(transaction, *found, held=held is not None)
 
     def charge_reader(
         self,
@@ -213,7 +203,8 @@ class Ledger:
         once_within: timedelta | None = None,
         wording: Wording | None = None,
     ) -> Reservation | None:
-        """Charge an analyst for reading a stored answer: `answer.reading(analyst)`, on the analyst's own balances only.
+        """Charge an analyst for reading a stored answer, on the analyst's own balances only:
+        `answer.charge_of_reading(analyst)`.
 
         Returns None, charging nothing, when the analyst holds this answer already. Raises `Repeated` when the analyst
         has come to hold another answer to the question meanwhile, which is the one to tell, or with `once_within` has
@@ -229,13 +220,13 @@ class Ledger:
                 return None
             if held is not None:
                 raise Repeated
-            self._check_not_under_way(balances, question, version, analyst=charge.analyst, within=once_within)
-            check_fits(balances, charge, limits, knowledge=self._knowledge)
-            check_approved(balances, charge, limits)
-            reservation = self._reserve(transaction, charge, attempt, wording)
+            self._repetition.check_not_under_way(
+                balances, question, version, analyst=charge.analyst, within=once_within
+            )
+            reservation = self._grant(transaction, balances, charge, limits, attempt=attempt, wording=wording)
             spent = Spent(answer.spent.epsilon_nano, answer.spent.unit_epsilon_nano, answer.spent.keys)
             event = Committed(reservation.id, reservation.reserved_at, spent, None, reads=answer.reservation)
-            self._journal.append(transaction, event)
+            self._commit(transaction, charge, event, None)
         return reservation
 
     def find_paths(self, identities: Iterable[str], version: str) -> Mapping[str, StoredPath]:
@@ -284,17 +275,14 @@ class Ledger:
             raise LedgerMisuse("a noise path is read on its own data version")
         spent.check_covered_by(charge)
         with self._journal.writing() as (transaction, balances):
-            self._check_first(transaction, balances, charge, once_within)
+            self._repetition.check_first(transaction, balances, charge, within=once_within)
             if len(transaction.path_bodies(reading)) != len(set(reading)):
                 raise PathTaken("a noise path is not in the store any more")
-            check_fits(balances, charge, limits, knowledge=self._knowledge)
-            check_approved(balances, charge, limits)
-            reservation = self._reserve(transaction, charge, attempt, wording)
+            reservation = self._grant(transaction, balances, charge, limits, attempt=attempt, wording=wording)
             event = Committed(
                 reservation.id, reservation.reserved_at, spent, digest(answer), None, reading=tuple(sorted(reading))
             )
-            record = self._journal.append(transaction, event)
-            _store_answer(transaction, reservation.id, record.id, charge, answer)
+            self._commit(transaction, charge, event, answer)
         return reservation
 
     def left_for(self, charge: Charge, limits: Limits) -> Headroom:
@@ -338,12 +326,8 @@ class Ledger:
         be, had no window been opened). The first report of an open ledger reads its whole log, later ones what is new;
         those over all windows read it every time.
         """
-        if not all_windows:
-            return self._reporter.report(limits, analyst=analyst)
-        tally = Tally(all_windows=True)
-        for _, event in self._journal.events():
-            tally.apply(event)
-        return report(tally, limits, analyst=analyst, knowledge=self._knowledge)
+        report = self._reporter.report_all_windows if all_windows else self._reporter.report
+        return report(limits, analyst=analyst)
 
     def history(self, *, analyst: str | None = None) -> tuple[AskedQuestion, ...]:
         """Every question with its worst-case charge and what became of it, oldest first; one analyst's if named, whose
@@ -372,43 +356,28 @@ class Ledger:
         with self._journal.reading() as (transaction, balances):
             return verify(transaction, balances)
 
-    def _check_first(
-        self, transaction: Transaction, balances: Balances, charge: Charge, within: timedelta | None
-    ) -> None:
-        if within is not None:
-            self._repetition.check_first(transaction, balances, charge, now=self._clock(), within=within)
-
-    def _check_not_under_way(
-        self, balances: Balances, question: str, version: str, *, analyst: str, within: timedelta | None
-    ) -> None:
-        if within is not None and self._repetition.is_under_way(
-            balances, question, version, analyst=analyst, now=self._clock(), within=within
-        ):
-            raise Repeated
-
-    def _reserve(
-        self, transaction: Transaction, charge: Charge, attempt: Attempt | None, wording: Wording | None
+    def _grant(
+        self,
+        transaction: Transaction,
+        balances: Balances,
+        charge: Charge,
+        limits: Limits,
+        *,
+        attempt: Attempt | None,
+        wording: Wording | None,
     ) -> Reservation:
+        """Reserve the charge, if every balance covers it and its owner lets it be asked."""
+        check_fits(balances, charge, limits, knowledge=self._knowledge)
+        check_approved(balances, charge, limits)
         reservation = Reservation(uuid.uuid4().hex, charge, self._clock())
         if attempt is not None:
             transaction.attempts.reserve(attempt, reservation.id)
         self._journal.append(transaction, Reserved(reservation.id, reservation.reserved_at, charge, wording))
         return reservation
 
-
-def _open_charge(transaction: Transaction, balances: Balances, reservation: Reservation) -> Charge:
-    if reservation.id in balances.open:
-        return balances.open[reservation.id].charge
-    raise LedgerMisuse(f"the reservation is {how_it_ended(transaction, reservation.id) or 'not in this ledger'}")
-
-
-def _store_answer(transaction: Transaction, reservation: str, event: int, charge: Charge, answer: bytes | None) -> None:
-    if answer is not None:
-        transaction.add_answer(
-            reservation=reservation,
-            event=event,
-            fingerprint=charge.question,
-            version=charge.family.version,
-            analyst=charge.analyst,
-            answer=answer,
-        )
+    def _commit(self, transaction: Transaction, charge: Charge, event: Committed, answer: bytes | None) -> int:
+        """Append the end of a reservation, the answer (if given) beside it; the event's number."""
+        record = self._journal.append(transaction, event)
+        if answer is not None:
+            transaction.add_answer(reservation=event.reservation, event=record.id, charge=charge, answer=answer)
+        return record.id

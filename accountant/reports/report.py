@@ -137,7 +137,8 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
 class Reporter:
     """Reports of a ledger that grows: what was folded for the last one is kept, and continued by the events since.
 
-    Safe to share between threads. The first report reads the whole log, each later one what is new.
+    Safe to share between threads. The first report of the newest window reads the whole log, each later one what is
+    new; reports over all windows read it every time.
     """
 
     def __init__(self, journal: Journal, *, knowledge: Knowledge) -> None:
@@ -158,6 +159,13 @@ class Reporter:
         with deadline.holding(self._lock):
             self._continue(self._journal.events_after(*self._last))
             return report(self._tally, limits, analyst=analyst, knowledge=self._knowledge)
+
+    def report_all_windows(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
+        """The report over all windows. Raises `LedgerUnavailable`."""
+        tally = Tally(all_windows=True)
+        for _, event in self._journal.events():
+            tally.apply(event)
+        return report(tally, limits, analyst=analyst, knowledge=self._knowledge)
 
     def _continue(self, written: Sequence[tuple[Record, Event]]) -> None:
         try:

@@ -12,7 +12,7 @@ from accountant.errors import LedgerUnavailable, path_changed
 from accountant.events.digests import Domain, canonical, digest, domain_body
 from accountant.events.events import GENESIS, Record, Reserved, domain_digests
 from accountant.events.owner_events import WindowOpened
-from accountant.model import PathState
+from accountant.model import Charge, PathState
 from accountant.store import tables
 from accountant.store.attempts import Attempts
 from accountant.store.domain_cache import DomainCache
@@ -101,18 +101,16 @@ class Transaction:
         self._cache.remember(stored_digest, values)
         return values
 
-    def add_answer(
-        self, *, reservation: str, event: int, fingerprint: str, version: str, analyst: str, answer: bytes
-    ) -> None:
-        """Store a released answer beside the event that committed it."""
+    def add_answer(self, *, reservation: str, event: int, charge: Charge, answer: bytes) -> None:
+        """Store a released answer beside the event that committed it, under the question that was charged."""
         self._connection.execute(
             tables.ANSWERS.insert(),
             {
                 "reservation": reservation,
                 "event": event,
-                "fingerprint": fingerprint,
-                "version": version,
-                "analyst": analyst,
+                "fingerprint": charge.question,
+                "version": charge.family.version,
+                "analyst": charge.analyst,
                 "answer": answer,
             },
         )

@@ -1,7 +1,11 @@
-"""What became of a reservation, as the log tells."""
+"""What became of a reservation, as the log tells, and the answer that it paid for."""
 
-from accountant.events.events import Committed, Released
+from accountant.balances.fold import Balances
+from accountant.errors import LedgerMisuse, answer_changed
+from accountant.events.digests import digest
+from accountant.events.events import Committed, Record, Released, Reserved
 from accountant.events.owner_events import Settled
+from accountant.model import Charge, StoredAnswer
 from accountant.store.journal import events_of
 from accountant.store.transaction import Transaction
 
@@ -24,3 +28,21 @@ def how_it_ended(transaction: Transaction, reservation: str | None) -> str | Non
             case _:
                 pass
     return None
+
+
+def charge_of_open(transaction: Transaction, balances: Balances, reservation: str) -> Charge:
+    """What an open reservation was charged. Raises `LedgerMisuse` for any other, with what became of it."""
+    if reservation in balances.open:
+        return balances.open[reservation].charge
+    raise LedgerMisuse(f"the reservation is {how_it_ended(transaction, reservation) or 'not in this ledger'}")
+
+
+def open_answer(transaction: Transaction, answer: bytes, records: list[Record], *, held: bool) -> StoredAnswer:
+    """A stored answer with what it cost, from its reservation's events. Raises `LedgerUnavailable` where it is not the
+    answer that was committed."""
+    match events_of(transaction, records)[:2]:
+        case [Reserved(charge=charge), Committed(reservation=paid_by, spent=spent, answer=committed)] if (
+            committed == digest(answer)
+        ):
+            return StoredAnswer(paid_by, charge, spent, answer, held=held)
+    raise answer_changed()

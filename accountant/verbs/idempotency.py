@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from accountant.errors import LedgerError, LedgerUnavailable, answer_changed
-from accountant.events.digests import digest
-from accountant.events.events import Committed, Reserved
+from accountant.errors import LedgerError, LedgerUnavailable
+from accountant.events.events import Committed
 from accountant.model import StoredAnswer
 from accountant.store.attempts import Attempt, Row
 from accountant.store.journal import Journal, events_of
 from accountant.store.transaction import Transaction
-from accountant.verbs.endings import COMMITTED, RELEASED, how_it_ended
+from accountant.verbs.endings import COMMITTED, RELEASED, how_it_ended, open_answer
 
 # room in the ledger against keys that one analyst may have at a time; set, not measured
 MOST_KEYS_OF_AN_ANALYST = 50_000
@@ -114,14 +113,9 @@ class Idempotency:
             found = transaction.answer_of(reservation)
             if found is None:
                 return None
-            answer, records = found
-            match events_of(transaction, records)[:2]:
-                case [Reserved(charge=charge), Committed(spent=spent, answer=stored)] if stored == digest(answer):
-                    asked = (analyst, charge.question, charge.family.version)
-                    if charge.analyst != analyst and balances.held.get(asked) != reservation:
-                        return None
-                    return StoredAnswer(reservation, charge, spent, answer, held=True)
-        raise answer_changed()
+            answer = open_answer(transaction, *found, held=True)
+            asked = (analyst, answer.charge.question, answer.charge.family.version)
+            return answer if answer.analyst == analyst or balances.held.get(asked) == reservation else None
 
 
 def _earlier(transaction: Transaction, row: Row, *, still_running: bool) -> Earlier | None:

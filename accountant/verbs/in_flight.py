@@ -4,7 +4,7 @@ Guarantee: what is under way is told to the analyst who asks it alone; who else 
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -21,7 +21,8 @@ class Repetition:
     """Knows what is under way by the open reservations, whichever process made them: what became of those of this
     process, and how old the others are."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._is_at_work: dict[str, bool] = {}  # false for what failed in this process
 
@@ -40,30 +41,35 @@ class Repetition:
             del self._is_at_work[reservation]
 
     def check_first(
-        self, transaction: Transaction, balances: Balances, charge: Charge, *, now: datetime, within: timedelta
+        self, transaction: Transaction, balances: Balances, charge: Charge, *, within: timedelta | None
     ) -> None:
-        """Raise `Repeated` where an answer to the charge's question is in store, or where `is_under_way`."""
+        """Raise `Repeated` where an answer to the charge's question is in store, or as `check_not_under_way` does; None
+        where it may be asked as often as one likes."""
+        if within is None:
+            return
         question, version = charge.question, charge.family.version
         held = balances.held.get((charge.analyst, question, version))
-        stored = transaction.answer(fingerprint=question, version=version, reservation=held)
-        if stored is not None or self.is_under_way(
-            balances, question, version, analyst=charge.analyst, now=now, within=within
-        ):
+        if transaction.answer(fingerprint=question, version=version, reservation=held) is not None:
             raise Repeated
+        self.check_not_under_way(balances, question, version, analyst=charge.analyst, within=within)
 
-    def is_under_way(
-        self, balances: Balances, question: str, version: str, *, analyst: str, now: datetime, within: timedelta
-    ) -> bool:
-        """Whether the analyst has an open reservation for the question on that data version, which is at work here, or
-        was made elsewhere and no longer ago.
+    def check_not_under_way(
+        self, balances: Balances, question: str, version: str, *, analyst: str, within: timedelta | None
+    ) -> None:
+        """Raise `Repeated` where the analyst has an open reservation for the question on that data version, which is at
+        work here, or was made elsewhere and no longer ago.
 
         One of those that is older has failed, or died; so has one that was made later than that from now, by another
         clock.
         """
+        if within is None:
+            return
+        now = self._clock()
         with self._lock:
-            return any(
+            if any(
                 each.charge.question == question
                 and (each.charge.analyst, each.charge.family.version) == (analyst, version)
                 and self._is_at_work.get(each.id, abs(now - each.reserved_at) < within)
                 for each in balances.open.values()
-            )
+            ):
+                raise Repeated

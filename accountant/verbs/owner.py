@@ -19,7 +19,7 @@ from accountant.events.owner_events import (
     WindowOpened,
 )
 from accountant.store.journal import Journal
-from accountant.verbs.endings import how_it_ended
+from accountant.verbs.endings import charge_of_open
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,7 @@ class Owner:
         when the reservation is not open.
         """
         with self._journal.writing() as (transaction, balances):
-            if reservation_id not in balances.open:
-                how = how_it_ended(transaction, reservation_id) or "not in this ledger"
-                raise LedgerMisuse(f"the reservation is {how}")
+            charge_of_open(transaction, balances, reservation_id)
             self._journal.append(transaction, Settled(reservation_id, self._clock(), by, why, untouched=untouched))
 
     def open_window(self, *, by: str, why: str) -> str:
