@@ -59,6 +59,7 @@ def charged_to(charge: Charge) -> tuple[Partition, list[tuple[str, ...]]]:
 
     Guarantee: no other question is asked on a data version of one question, so what a row was at in it is nobody's
     question: such a charge is kept under the labels that do not move alone, with the most that a row can have lost.
+    Proof: docs/proofs/accounting.md, theorem 2, live versions.
     """
     labelled = zip(partition_of(charge.family), (values for _, values in charge.cells.columns), strict=True)
     lasting = is_lasting(charge.family.version)

@@ -2,8 +2,7 @@
 
 Guarantee: what is left is, everywhere, at least the largest sum over all values of the labels taken away, and equal to
 it while no step needs a grid of more than `exact_grid` cells, and all steps less than `MOST_WORK` additions; a larger
-step is cut into parts whose maxima are added.
-All tables are non-negative.
+step is cut into parts whose maxima are added. All tables are non-negative. Proof: docs/proofs/accounting.md, theorem 2.
 
 References: Dechter, Bucket elimination, AIJ 113 (1999); Dechter and Rish, Mini-buckets, JACM 50 (2003).
 """

@@ -19,7 +19,8 @@ class Journal:
     """Events in, balances out. Safe to share between threads.
 
     Guarantee: whoever reads waits for no writer: not while that waits for another one's lock, nor while the storage
-    makes durable what it wrote. Nobody waits longer for another thread than for the storage itself.
+    makes durable what it wrote. Nobody waits longer for another thread than for the storage itself. Balances are those
+    of the whole log up to the event they are handed out with: docs/proofs/accounting.md, theorems 5 and 8.
 
     `snapshot_every`: how many events may lie behind the stored snapshot before a newer one is stored.
     """

@@ -2,6 +2,7 @@
 
 Guarantee: inside `writing()` one writer at a time, over all threads, processes and machines, sees every event
 committed so far; when the block ends without an error, what it appended survives the death of process and machine.
+What follows from that: docs/proofs/accounting.md, theorem 5.
 """
 
 import math

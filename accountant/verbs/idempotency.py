@@ -4,6 +4,8 @@ Guarantee: of all attempts under one key of one analyst at most one reserves. A 
 reserved; the reservation is written into its row in the transaction that reserves, and only by the attempt that the row
 names. So whoever finds the row later knows whether the first attempt has spent, and on which data version. It holds
 until the key expires, which is counted from when its request began.
+
+References: docs/decisions/0011-asking-once.md.
 """
 
 import uuid

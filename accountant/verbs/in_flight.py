@@ -1,6 +1,8 @@
 """One question asked several times at once: whoever comes second does not reserve, but looks at what the first left.
 
 Guarantee: what is under way is told to the analyst who asks it alone; who else asks the same has no part in it.
+
+References: docs/decisions/0011-asking-once.md.
 """
 
 import threading

@@ -1,4 +1,7 @@
-"""The owner's verbs: grants, settlements, windows, approvals, pruning, export. Each is an event with who and why."""
+"""The owner's verbs: grants, settlements, windows, approvals, pruning, export. Each is an event with who and why.
+
+What is promised in spite of them: docs/proofs/accounting.md, theorem 7.
+"""
 
 import uuid
 from collections.abc import Callable, Iterator

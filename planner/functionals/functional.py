@@ -56,7 +56,7 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
     """The functional that decides a comparison, and what one of its integer steps is worth in the unit of its sum.
 
     Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key, where
-    only rows that satisfy `where` count.
+    only rows that satisfy `where` count. Proof: docs/proofs/joint_loss.md.
 
     Raises KH203, KH005, KH204, KH208.
     """

@@ -54,6 +54,7 @@ def without_offsets(question: Question, values: Integers) -> Integers:
     Guarantee: one privacy unit changes each by no more than before, since what is taken off is public and cutting off
     beyond `LIMIT` brings values closer to each other, if anything. Where no offset is above `LIMIT`, adding it again
     gives the same number whatever was taken off, so that noise serves questions with other thresholds of that kind.
+    Proof: docs/proofs/reuse.md.
 
     Parameters:
         values: int64 of shape (functionals, keys), keys in row-major order.

@@ -2,6 +2,8 @@
 
 Guarantee: one unit is in at most G keys, and changes what is summed there by no more than its clipped total or, under
 a row cap, by its first rows in the order of md5. Which keys and rows count is decided before WHERE.
+
+References: docs/proofs/joint_loss.md; docs/decisions/0002-rewriting.md.
 """
 
 from dataclasses import dataclass, replace

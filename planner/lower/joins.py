@@ -4,6 +4,8 @@ Guarantee: a joined row of several tables is made of rows of one privacy unit, o
 belongs to the unit that its unit columns name. Rows without a unit find nothing. Which columns of a unit are equal is
 decided as bounding reads them: text byte by byte. Looked-up columns come from pinned values that stand in the
 statement: a row finds one at most, so that this join neither adds nor drops rows, whatever the data.
+
+References: docs/decisions/0007-joins.md; docs/decisions/0009-unit-joins.md.
 """
 
 from dataclasses import replace

@@ -2,6 +2,8 @@
 
 Guarantee: nothing in it depends on a question but its table and its grouping columns. Measures are stored clipped and
 rounded.
+
+References: docs/decisions/0006-rollups.md.
 """
 
 from planner.catalog.model import Column, SqlType, Table

@@ -2,6 +2,8 @@
 
 Guarantee: every expression made here is total. There is no arithmetic and no narrowing cast on a value that was not
 clipped before, and derived columns are computed only between the years 1 and 9999 (NULL outside, infinities too).
+
+References: docs/decisions/0002-rewriting.md.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,31 @@
+"""The examples in the docstrings of the mechanisms are run, and say what they print."""
+
+import doctest
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PATHS = [path.relative_to(ROOT) for path in sorted((ROOT / "mechanisms").rglob("*.py")) if ">>> " in path.read_text()]
+
+
+def module(path: Path) -> ModuleType:
+    return importlib.import_module(".".join(path.with_suffix("").parts))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_examples(path: Path) -> None:
+    tried = doctest.testmod(module(path))
+    assert (tried.attempted > 0, tried.failed) == (True, 0)
+
+
+def test_the_numbers_that_everything_rests_on_have_examples() -> None:
+    """Of each package that computes without state: formulas, noise, splits of rates, tests of a threshold, losses."""
+    assert {str(path.parent) for path in PATHS} >= {
+        "mechanisms",
+        "mechanisms/apportionment",
+        "mechanisms/noise",
+        "mechanisms/threshold",
+    }
