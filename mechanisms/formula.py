@@ -96,7 +96,13 @@ FALSE = AnyOf(())
 
 
 def cuts(formula: Formula) -> Iterator[Cut]:
-    """Every literal, in order of appearance, with repetitions."""
+    """Every literal, in order of appearance, with repetitions.
+
+    >>> many = Cut(functional=0, cut=100, above=True, tolerance=10)
+    >>> few = Cut(functional=0, cut=500, above=False, tolerance=10)
+    >>> [(one.cut, one.above) for one in cuts(AnyOf((many, AllOf((few, many)))))]
+    [(100, True), (500, False), (100, True)]
+    """
     left = [formula]
     while left:
         node = left.pop()
@@ -107,12 +113,22 @@ def cuts(formula: Formula) -> Iterator[Cut]:
 
 
 def relax_formula(formula: Formula) -> Formula:
-    """The formula with every literal relaxed by its tolerance: where it is false, returning the key is an error."""
+    """The formula with every literal relaxed by its tolerance: where it is false, returning the key is an error.
+
+    >>> relax_formula(Cut(functional=0, cut=100, above=True, tolerance=10))
+    Cut(functional=0, cut=90, above=True, tolerance=0)
+    """
     return formula.mapped(Cut.relax)
 
 
 def complement(formula: Formula) -> Formula:
-    """The formula that is true exactly where this one is false; each literal keeps its tolerance, on the other side."""
+    """The formula that is true exactly where this one is false; each literal keeps its tolerance, on the other side.
+
+    >>> many, low = Cut(0, 100, above=True, tolerance=10), Cut(1, 9, above=False, tolerance=1)
+    >>> few, high = Cut(0, 100, above=False, tolerance=10), Cut(1, 9, above=True, tolerance=1)
+    >>> complement(AllOf((many, low))) == AnyOf((few, high))
+    True
+    """
 
     def opposite(literal: Cut) -> Formula:
         return replace(literal, above=not literal.above)
@@ -123,7 +139,13 @@ def complement(formula: Formula) -> Formula:
 
 
 def evaluate(formula: Formula, literal: Callable[[Cut], Booleans], *, keys: int) -> Booleans:
-    """The formula's value per key, given each literal's."""
+    """The formula's value per key, given each literal's; arrays of shape (keys,).
+
+    >>> counts, sums = np.array([90, 120, 300]), np.array([7, 7, 2])
+    >>> formula = AllOf((Cut(0, 100, above=True, tolerance=10), Cut(1, 5, above=True, tolerance=1)))
+    >>> evaluate(formula, lambda cut: cut.holds((counts, sums)[cut.functional]), keys=3).tolist()
+    [False, True, False]
+    """
     match formula:
         case Cut():
             return literal(formula)

@@ -20,7 +20,17 @@ _MOST_TERMS = 8  # pairs of terms are compared for every key: beyond, the coarse
 
 
 def settle_formula(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> Verdicts:
-    """The formula's value per key: 1 or -1 only where no completion of the undecided literals changes it."""
+    """The formula's value per key: 1 or -1 only where no completion of the undecided literals changes it.
+
+    An OR is settled by one literal that holds; of an AND the undecided one still counts:
+
+    >>> one, other = (Cut(functional, 100, above=True, tolerance=10) for functional in (0, 1))
+    >>> verdicts = {one: np.array([1, -1], dtype=np.int8), other: np.array([0, 0], dtype=np.int8)}
+    >>> settle_formula(AnyOf((one, other)), verdicts, keys=2).tolist()
+    [1, 0]
+    >>> settle_formula(AllOf((one, other)), verdicts, keys=2).tolist()
+    [0, -1]
+    """
     match formula:
         case Cut():
             return verdicts[formula]
@@ -41,6 +51,14 @@ def find_undecided(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: 
 
     Guarantee: never leaves out a literal that can, taking literals as independent; exact for trees without
     repetition and, up to `_MOST_TERMS` terms, for a disjunction of conjunctions of literals and its dual.
+
+    Where `A` holds in the first key, nothing about `B` in `A OR B` needs to be looked at there:
+
+    >>> one, other = (Cut(functional, 100, above=True, tolerance=10) for functional in (0, 1))
+    >>> verdicts = {one: np.array([1, -1], dtype=np.int8), other: np.array([0, 0], dtype=np.int8)}
+    >>> {functional: keys.tolist() for functional, keys in
+    ...  find_undecided(AnyOf((one, other)), verdicts, keys=2).items()}
+    {0: [False, False], 1: [False, True]}
     """
     found: dict[int, Booleans] = {}
     _mark(formula, verdicts, np.ones(keys, dtype=np.bool_), found)

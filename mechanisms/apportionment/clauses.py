@@ -71,6 +71,16 @@ def constraints(formula: Formula) -> Constraints | None:
     """The exact form's constraints, or None when the formula has too many literals, terms or clauses to enumerate.
 
     Kept for the last few formulas: one question is calibrated more than once.
+
+    `a OR (b AND c)` has the terms `a` and `b, c`, and the clauses `a, b` and `a, c`:
+
+    >>> from mechanisms.formula import AllOf
+    >>> a, b, c = (Cut(functional, 100, above=True, tolerance=10) for functional in range(3))
+    >>> found = constraints(AnyOf((a, AllOf((b, c)))))
+    >>> [[part.functional for part in one.parts] for one in found.fnr]
+    [[0], [1, 2]]
+    >>> [[part.functional for part in one.parts] for one in found.fpr]
+    [[0, 1], [0, 2]]
     """
     literals = tuple(dict.fromkeys(cuts(formula)))
     if len(literals) > MOST_LITERALS:

@@ -10,5 +10,8 @@ def naive_shares(*, bound: float, occurrences: int) -> tuple[float, ...]:
     Guarantee: by the union bound the error rate is at most `bound`, for any formula and any dependence.
 
     References: ProBE, section 4.1 (the baseline).
+
+    >>> naive_shares(bound=0.06, occurrences=3)
+    (0.02, 0.02, 0.02)
     """
     return (bound / occurrences,) * occurrences

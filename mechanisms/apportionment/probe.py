@@ -18,6 +18,11 @@ def probe_shares(*, bound: float, weights: Sequence[float]) -> tuple[float, ...]
             stand for a sub-query that occurs `o_i` times.
 
     References: ProBE, Theorems 4.3 and 4.5; MIDE eq. 6.17 and 6.21 (sensitivity 1).
+
+    Of two sub-queries the one whose threshold shift is half as wide gets twice the share:
+
+    >>> probe_shares(bound=0.06, weights=[1 / 100, 1 / 50])
+    (0.02, 0.04)
     """
     total = sum(weights)
     return tuple(bound * weight / total for weight in weights)

@@ -18,7 +18,12 @@ _RATE = itemgetter(0)
 
 
 def read_once(formula: Formula) -> bool:
-    """Whether every functional occurs in one place only."""
+    """Whether every functional occurs in one place only.
+
+    >>> a, b = (Cut(functional, 100, above=True, tolerance=10) for functional in (0, 1))
+    >>> read_once(AllOf((a, b))), read_once(AnyOf((a, AllOf((a, b)))))
+    (True, False)
+    """
     seen = [cut.functional for cut in cuts(formula)]
     return len(seen) == len(set(seen))
 
@@ -33,6 +38,13 @@ def closed_form(formula: Formula, *, bound: float, weights: Sequence[float], fnr
         bound: the rate to split.
         weights: per functional, > 0.
         fnr: whether AND splits (false negatives) or OR does (false positives).
+
+    In `a AND (b OR c)` a false negative needs `a` or the OR to be missed, and an OR is missed only with the child that
+    holds, so that both its children may use all of its share:
+
+    >>> a, b, c = (Cut(functional, 100, above=True, tolerance=10) for functional in range(3))
+    >>> closed_form(AllOf((a, AnyOf((b, c)))), bound=0.06, weights=[1.0, 1.0, 1.0], fnr=True)
+    {0: 0.02, 1: 0.04, 2: 0.04}
     """
     shares: dict[int, float] = {}
 
@@ -72,6 +84,10 @@ def tree_bound(formula: Formula, rate: Callable[[Cut], float], *, fnr: bool) -> 
     Parameters:
         rate: the literal's own error rate.
         fnr: false negatives (sum over AND, largest over OR), else false positives (the dual).
+
+    >>> a, b, c = (Cut(functional, 100, above=True, tolerance=10) for functional in range(3))
+    >>> tree_bound(AllOf((a, AnyOf((b, c)))), lambda literal: (0.01, 0.02, 0.03)[literal.functional], fnr=True)
+    (0.04, Counter({0: 1, 2: 1}))
     """
     adding = AllOf if fnr else AnyOf
 

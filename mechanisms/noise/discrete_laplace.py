@@ -4,13 +4,21 @@ import math
 
 
 def mass(rate: float, value: int) -> float:
-    """`P(K = value)`."""
+    """`P(K = value)`, of noise at a rate.
+
+    >>> round(mass(0.5, 0), 4), round(mass(0.5, 3) / mass(0.5, 4), 4) == round(math.exp(0.5), 4)
+    (0.2449, True)
+    """
     decay = math.exp(-rate)
     return -math.expm1(-rate) / (1.0 + decay) * math.exp(-rate * abs(value))
 
 
 def upper_tail(rate: float, value: int) -> float:
-    """`P(K >= value)`, to a relative 1e-14 also where it is tiny."""
+    """`P(K >= value)`, to a relative 1e-14 also where it is tiny.
+
+    >>> round(upper_tail(0.5, 1), 4), f"{upper_tail(0.5, 1000):.3g}"
+    (0.3775, '4.43e-218')
+    """
     if value >= 1:
         return math.exp(-rate * value) / (1.0 + math.exp(-rate))
     return 1.0 - math.exp(-rate * (1 - value)) / (1.0 + math.exp(-rate))

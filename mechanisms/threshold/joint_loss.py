@@ -16,12 +16,20 @@ _ULP = 2.0**-52  # a float's relative spacing: what each addition may lose
 
 
 def all_at_once(functionals: int) -> tuple[Exposure, ...]:
-    """One exposure in which one unit changes every functional in full: the plain sum."""
+    """One exposure in which one unit changes every functional in full: the plain sum.
+
+    >>> joint_loss([Fraction(1, 2), Fraction(1, 4)], all_at_once(2))
+    Fraction(3, 4)
+    """
     return ((Fraction(1),) * functionals,)
 
 
 def sets_at_once(sets: Iterable[Iterable[int]], *, functionals: int) -> tuple[Exposure, ...]:
-    """An exposure for each set of functionals that one unit can change at once, each of them in full."""
+    """An exposure for each set of functionals that one unit can change at once, each of them in full.
+
+    >>> [[int(part) for part in one] for one in sets_at_once([[0, 1], [2]], functionals=3)]
+    [[1, 1, 0], [0, 0, 1]]
+    """
     return tuple(tuple(Fraction(f in group) for f in range(functionals)) for group in map(frozenset, sets))
 
 
@@ -29,6 +37,10 @@ def drop_dominated(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
     """The exposures without those that another one covers in every part; the largest first, then by their parts.
 
     Guarantee: for all epsilons >= 0 the joint loss is the same.
+
+    >>> half = Fraction(1, 2)
+    >>> drop_dominated([(Fraction(1), Fraction(0)), (Fraction(1), half)]) == ((Fraction(1), half),)
+    True
     """
     kept: list[Exposure] = []
     for one in sorted(set(exposures), key=lambda parts: (sum(parts), parts), reverse=True):
@@ -42,6 +54,11 @@ def joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposure]) -> F
 
     Raises:
         ValueError: a functional with positive epsilon is in no exposure.
+
+    A unit that counts either for the first two functionals or for the third costs the larger of 3/4 and 1, not 7/4:
+
+    >>> joint_loss([Fraction(1, 2), Fraction(1, 4), Fraction(1)], sets_at_once([[0, 1], [2]], functionals=3))
+    Fraction(1, 1)
     """
     known = tuple(exposures)
     check_covered((f for f, epsilon in enumerate(epsilons) if epsilon > 0), known)

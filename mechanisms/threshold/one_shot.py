@@ -43,6 +43,11 @@ def least_rate(*, tolerance: int, fnr: float, fpr: float) -> LeastRate:
     Parameters:
         tolerance: width of the band in which errors are allowed, integer units, >= 0.
         fnr, fpr: shares, in (0, 1).
+
+    Twice the tolerance costs about half as much:
+
+    >>> [round(least_rate(tolerance=width, fnr=0.05, fpr=0.1).rate, 4) for width in (100, 200)]
+    [0.0387, 0.0195]
     """
     return _least_rate(tolerance, fnr, fpr)
 
@@ -90,7 +95,11 @@ def _false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) ->
 
 
 def block_tolerance(*, sensitivity: int, tolerance: int) -> int:
-    """The tolerance in whole blocks of `sensitivity` units, aligned at the threshold."""
+    """The tolerance in whole blocks of `sensitivity` units, aligned at the threshold.
+
+    >>> block_tolerance(sensitivity=20, tolerance=100), block_tolerance(sensitivity=20, tolerance=10)
+    (5, 0)
+    """
     return -(-(tolerance + 1) // sensitivity) - 1
 
 
@@ -100,6 +109,12 @@ def least_epsilon(
     """The least epsilon and its slopes in `ln fnr` and `ln fpr`, without rounding: what apportionment minimises.
 
     Parameters as for `calibrate_test`.
+
+    A unit of twenty rows, a tolerance of a hundred: blocks of twenty cost a sixth less than noise on the count.
+
+    >>> question = {"sensitivity": 20, "tolerance": 100, "fnr": 0.05, "fpr": 0.1}
+    >>> [round(least_epsilon(**question, allow_block=allowed)[0], 2) for allowed in (False, True)]
+    [0.77, 0.64]
     """
     best, scale = None, 1.0
     if allow_block and sensitivity > 1:
@@ -130,6 +145,14 @@ def calibrate_test(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, 
         Unachievable: no rate within the sampler's range meets the shares.
 
     References: docs/proofs/optimal_test.md.
+
+    `count(*) > 1000` with a tolerance of a hundred rows, each of a privacy unit of its own:
+
+    >>> test = calibrate_test(sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1, allow_block=False)
+    >>> round(test.epsilon, 4), test.shift
+    (0.0387, 58)
+    >>> [round(acceptance(test, distance), 4) for distance in (-100, 0, 1, 100)]
+    [0.1, 0.948, 0.95, 0.9989]
     """
     block = least_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr) if allow_block else 1
     steps = tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
@@ -219,7 +242,11 @@ def rounded_up(rate: float) -> Fraction:
 
 
 def at_least(value: Fraction) -> float:
-    """The least float that is not below an exact value: a printed epsilon never understates."""
+    """The least float that is not below an exact value: a printed epsilon never understates.
+
+    >>> at_least(Fraction(1, 4)), Fraction(at_least(Fraction(1, 3))) >= Fraction(1, 3)
+    (0.25, True)
+    """
     numerator, denominator = value.numerator, value.denominator
     nearest = numerator / denominator  # rounded once, as float(value) is
     whole, parts = nearest.as_integer_ratio()
