@@ -1,12 +1,13 @@
 """Arithmetic over aggregates: sums and multiples of them, means and ratios, casts, COALESCE and NULLIF."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import Aggregate, GroupScope, aggregate, contains_aggregate, sum_meaning
+from planner.aggregates.aggregate import AGGREGATES, Aggregate, GroupScope, aggregate, contains_aggregate, sum_meaning
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.key_thresholds import is_public, key_numbers, refusal_of_columns
 from planner.aggregates.refusals import (
@@ -114,10 +115,9 @@ def _add_summand(
 def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
     """The expression as a sum of aggregates, None for NULL. Raises KH204, KH208 and what its aggregates raise."""
     node = bare(node)
-    try:
-        return _number(fold(node, within.given), node)
-    except NotConstant:
-        pass
+    if not isinstance(node, AGGREGATES):
+        with suppress(NotConstant):
+            return _number(fold(node, within.given), node)
     if is_public(node, within):
         own, arithmetic = key_numbers(node, within)
         return Linear((), Fraction(0), arithmetic, own=own)
@@ -140,7 +140,7 @@ def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
             return _cast(node, within)
         case exp.Coalesce():
             return _coalesce(node, within)
-        case _ if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.Window):
+        case _ if isinstance(node, AGGREGATES):
             return _read_aggregate(node, within)
         case _:
             raise refusal_of_columns(node, within) or not_linear(node)

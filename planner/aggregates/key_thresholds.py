@@ -33,7 +33,7 @@ _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
 def is_public(node: exp.Expr, within: GroupScope) -> bool:
     """Whether the expression reads columns of which every group has one value, and no aggregate of anything else."""
     plain = _once(node)
-    if contains(plain, exp.Query, *AGGREGATES):
+    if isinstance(plain, exp.Literal) or contains(plain, exp.Query, *AGGREGATES):
         return False
     columns = [find_column(column, within.scope) for column in plain.find_all(exp.Column)]
     return bool(columns) and all(column is not None and _keys(column, within) for column in columns)

@@ -59,6 +59,8 @@ def group_sizes(
         where: what all rows satisfy.
         tolerances: in force, which relax the counts.
     """
+    if all(mean_of(leaf) is None for leaf in formula.leaves()):
+        return {}
     counts = _Counts.of(formula, tolerances)
     found: dict[object, GroupSize | None] = {}
     for leaf, floors in _with_floors(formula, counts, ()):
