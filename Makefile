@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo serve check test lint-and-compile compile-tests test-thorough test-all test-oldest test-on-servers test-clients lint bench bench-accounting bench-planning experiments superset docs lock clean
+.PHONY: help demo serve check test lint-and-compile compile-tests test-thorough test-all test-oldest test-on-servers test-clients lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -71,6 +71,9 @@ bench-accounting: $(VENV)/.installed-test  ## milliseconds of the ledger's verbs
 
 bench-planning: $(VENV)/.installed-test  ## milliseconds from text to plan, typical and large questions
 	@$(BIN)/python -m benchmarks.planning
+
+bench-people: $(VENV)/.installed-test  ## how many of 25 ordinary questions fit a preset's budget, on three kinds of data, and how truly
+	@$(BIN)/python -m benchmarks.people
 
 experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, into docs/results.md
 	@$(BIN)/python -m benchmarks.experiments

@@ -41,9 +41,9 @@ class Preset:
 
 # One question costs a group 4 / (tolerance x 500): .053 at 15 %. Sharper ones cost more, so an audit may ask fewer.
 _PERSON: Mapping[Purpose, Preset] = {
-    Purpose.DASHBOARD: Preset(tolerance=15, per_predicate=3.0, per_unit=8.0, per_query=0.5),
-    Purpose.AD_HOC: Preset(tolerance=20, per_predicate=2.0, per_unit=6.0, per_query=0.25),
-    Purpose.AUDIT: Preset(tolerance=10, per_predicate=4.0, per_unit=10.0, per_query=2.0),
+    Purpose.DASHBOARD: Preset(tolerance=15, per_predicate=4.0, per_unit=8.0, per_query=0.5),
+    Purpose.AD_HOC: Preset(tolerance=20, per_predicate=3.0, per_unit=6.0, per_query=0.25),
+    Purpose.AUDIT: Preset(tolerance=10, per_predicate=5.0, per_unit=10.0, per_query=2.0),
 }
 _SINGLE: Mapping[Purpose, Preset] = {
     Purpose.DASHBOARD: Preset(tolerance=10, per_predicate=3.0, per_unit=3.0, per_query=0.5),

@@ -1,0 +1,313 @@
+"""Three owners: single bookings, customers who are in few groups, households that are in many weeks.
+
+Bookings and households are drawn from a seed, with the shapes of real ones: countries and products fall off as in
+Zipf's law, seasons come and go, most households shop in one or two stores and in about half of the weeks. Customers are
+those of the demo (Online Retail, UCI). Thresholds in questions stand in braces, `{500}` where more qualifies and
+`{-500}` where less does, so that they can be relaxed by the tolerance.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from deploy.demo.build import install
+from proxy.cli.presets import Purpose, Unit, preset
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One owner's data, policy and the questions that an ordinary analyst asks."""
+
+    name: str
+    fill: Callable[[Path], object]
+    unit: Unit
+    policy: str
+    questions: tuple[str, ...]
+
+    @property
+    def database(self) -> str:
+        """The file's name."""
+        return self.policy.split("duckdb:///")[1].split('"')[0]
+
+    @property
+    def text(self) -> str:
+        """The policy: the preset's budgets and accuracy, the rest as the owner filled it in."""
+        chosen = preset(self.unit, Purpose.DASHBOARD)
+        unit = "" if self.unit is Unit.ROW else f"epsilon_per_unit = {chosen.per_unit}\n"
+        return (
+            f'[accuracy]\ntolerance = "{chosen.tolerance}%"\n\n[budget]\n'
+            f"epsilon_per_predicate = {chosen.per_predicate}\n{unit}"
+            f"epsilon_per_query = {chosen.per_query}\n{self.policy}"
+        )
+
+
+def _fill(directory: Path, name: str, *statements: str) -> None:
+    with duckdb.connect(str(directory / f"{name}.duckdb")) as connection:
+        connection.execute("SELECT setseed(0.5)")
+        connection.execute("SET threads = 1")  # so that the seed gives the same rows anywhere
+        for statement in statements:
+            connection.execute(statement)
+
+
+def fill_bookings(directory: Path) -> None:
+    """120,000 hotel bookings of two years: countries by Zipf's law, more in summer, a third cancelled."""
+    _fill(
+        directory,
+        "bookings",
+        """CREATE TABLE bookings AS SELECT id,
+            'C' || lpad(least(40, floor(1 / (0.02 + random())))::integer::varchar, 2, '0') AS country,
+            DATE '2024-01-01' + floor(365 * (random() + sin(6.28 * random()) * 0.1 + 0.1))::integer AS day,
+            ['city', 'resort'][1 + (random() < 0.35)::integer] AS hotel,
+            ['web', 'agent', 'phone', 'group', 'company'][1 + floor(5 * random() * random())::integer] AS channel,
+            1 + floor(13 * random() * random() * random())::integer AS nights,
+            round(40 + 260 * random() * random(), 2) AS price, random() < 0.33 AS cancelled,
+            1 + floor(3.9 * random())::integer AS guests FROM range(120000) AS t(id)""",
+    )
+
+
+def fill_households(directory: Path) -> None:
+    """2,500 households over 53 weeks: two thirds of the weeks each, 100 stores of which most know one or two, 20 kinds
+    of goods."""
+    _fill(
+        directory,
+        "households",
+        """CREATE TABLE homes AS SELECT id, floor(100 * random() * random())::integer AS store,
+            0.35 + 0.6 * random() AS often, 0.5 + random() AS appetite FROM range(2500) AS t(id)""",
+        """CREATE TABLE baskets AS SELECT h.id AS household, DATE '2024-01-01' + (7 * w + floor(7 * random()))::integer
+            AS day, CASE WHEN random() < 0.85 THEN h.store ELSE (h.store * 7 + 3) % 100 END AS store,
+            'kind' || lpad(floor(20 * random() * (0.5 + 0.5 * random()))::integer::varchar, 2, '0') AS kind,
+            round(2 + 30 * h.appetite * random(), 2) AS amount, random() < 0.2 AS coupon
+            FROM homes AS h, range(53) AS t(w), range(4) AS r(i) WHERE random() < h.often""",
+        "DROP TABLE homes",
+    )
+
+
+_COUNTRIES = ", ".join(f'"C{number:02}"' for number in range(1, 41))
+_BOOKINGS = """
+[source]
+url = "duckdb:///bookings.duckdb"
+
+[tables.bookings]
+privacy_unit = "row"
+refresh = "static"
+
+[tables.bookings.columns]
+country = { key = { values = [COUNTRIES] } }
+hotel = { key = { values = ["city", "resort"] } }
+channel = { key = { values = ["web", "agent", "phone", "group", "company"] } }
+guests = { key = { range = [1, 4] } }
+month = { expression = "date_trunc('month', day)", key = { range = ["2024-01-01", "2025-02-01"], step = "1 month" } }
+nights = { bounds = [1, 14], grid = 1 }
+price = { bounds = [0, 300], grid = 1 }
+cancelled = {}
+""".replace("COUNTRIES", _COUNTRIES)
+
+_CUSTOMERS = """
+[source]
+url = "duckdb:///retail.duckdb"
+
+[tables.sales]
+privacy_unit = "customer_id"
+refresh = "static"
+max_groups_per_unit = 4
+rows_per_unit = 200
+
+[tables.sales.groupings]
+country = { max_groups = 1, rows = 600, per_unit = { amount = [0, 10000] } }
+month = { max_groups = 7, rows = 120, per_unit = { amount = [0, 2000] } }
+hour = { max_groups = 5, rows = 250, per_unit = { amount = [0, 4000] } }
+
+[tables.sales.columns]
+country = { key = { values_from = "countries.name" } }
+month.expression = "date_trunc('month', invoice_date)"
+month.key = { range = ["2010-12-01", "2011-12-01"], step = "1 month" }
+hour = { expression = "extract(hour from invoice_date)", key = { range = [6, 20] } }
+amount = { bounds = [0, 200], grid = 0.1, per_unit = [0, 1500] }
+quantity = {}
+
+[tables.countries]
+public = true
+"""
+
+_KINDS = ", ".join(f'"kind{number:02}"' for number in range(20))
+_HOUSEHOLDS = """
+[source]
+url = "duckdb:///households.duckdb"
+
+[tables.baskets]
+privacy_unit = "household"
+refresh = "static"
+max_groups_per_unit = 8
+rows_per_unit = 40
+
+[tables.baskets.groupings]
+week = { max_groups = 53, rows = 4, per_unit = { amount = [0, 150] } }
+month = { max_groups = 13, rows = 18, per_unit = { amount = [0, 500] } }
+store = { max_groups = 2, rows = 180, per_unit = { amount = [0, 4000] } }
+kind = { max_groups = 20, rows = 25, per_unit = { amount = [0, 600] } }
+
+[tables.baskets.columns]
+week = { expression = "date_trunc('week', day)", key = { range = ["2024-01-01", "2024-12-30"], step = "7 days" } }
+month = { expression = "date_trunc('month', day)", key = { range = ["2024-01-01", "2025-01-01"], step = "1 month" } }
+store = { key = { range = [0, 99] } }
+kind = { key = { values = [KINDS] } }
+amount = { bounds = [0, 50], grid = 0.1, per_unit = [0, 500] }
+coupon = {}
+""".replace("KINDS", _KINDS)
+
+
+def _by(key: str, table: str, *conditions: str) -> tuple[str, ...]:
+    """A question by these keys for each condition; what stands before a `|` is its WHERE."""
+    asked = []
+    for condition in conditions:
+        where, bar, having = condition.rpartition("|")
+        filtered = f" WHERE {where}" if bar else ""
+        asked.append(f"SELECT {key} FROM {table}{filtered} GROUP BY {key} HAVING {having}")
+    return tuple(asked)
+
+
+WORLDS = (
+    World(
+        "bookings",
+        fill_bookings,
+        Unit.ROW,
+        _BOOKINGS,
+        (
+            *_by(
+                "country",
+                "bookings",
+                "count(*) > {1000}",
+                "count(*) > {3000}",
+                "cancelled | count(*) > {400}",
+                "hotel = 'resort' | count(*) > {500}",
+                "sum(nights) > {5000}",
+                "avg(price) > {100} AND count(*) >= {1000}",
+                "nights >= 5 | count(*) > {300}",
+                "guests = 4 | count(*) > {400}",
+                "count(*) FILTER (WHERE cancelled) > {0.3} * count(*) AND count(*) > {1000}",
+            ),
+            *_by(
+                "month",
+                "bookings",
+                "count(*) > {8000}",
+                "count(*) < {-9000}",
+                "cancelled | count(*) > {3000}",
+                "sum(price) > {900000}",
+                "count(*) > {8000} AND sum(nights) > {20000}",
+                "hotel = 'city' | count(*) > {6000}",
+            ),
+            *_by(
+                "channel",
+                "bookings",
+                "count(*) > {20000}",
+                "avg(nights) > {2.2} AND count(*) >= {5000}",
+                "sum(price) > {2000000}",
+            ),
+            *_by(
+                "country, hotel",
+                "bookings",
+                "count(*) > {700}",
+                "sum(price) > {100000}",
+                "cancelled | count(*) > {300}",
+            ),
+            *_by("country, month", "bookings", "count(*) > {300}", "count(*) > {600}"),
+            *_by("hotel, channel", "bookings", "count(*) > {5000}", "cancelled | count(*) > {3000}"),
+        ),
+    ),
+    World(
+        "customers",
+        install,
+        Unit.PERSON,
+        _CUSTOMERS,
+        (
+            *_by(
+                "month",
+                "sales",
+                "count(DISTINCT customer_id) > {900}",
+                "count(DISTINCT customer_id) > {1200}",
+                "count(DISTINCT customer_id) < {-950}",
+                "quantity >= 20 | count(DISTINCT customer_id) > {500}",
+                "count(*) > {20000}",
+                "count(*) > {30000}",
+                "sum(amount) > {300000}",
+                "sum(amount) > {450000}",
+                "country <> 'United Kingdom' | count(DISTINCT customer_id) > {100}",
+                "count(DISTINCT customer_id) > {900} AND sum(amount) > {300000}",
+                "count(DISTINCT customer_id) > {1000} AND count(*) > {22000}",
+            ),
+            *_by(
+                "country",
+                "sales",
+                "count(DISTINCT customer_id) > {60}",
+                "count(DISTINCT customer_id) > {500}",
+                "count(*) > {5000}",
+                "sum(amount) > {100000}",
+                "quantity >= 50 | count(DISTINCT customer_id) > {500}",
+                "count(DISTINCT customer_id) > {60} AND count(*) > {5000}",
+            ),
+            *_by(
+                "hour",
+                "sales",
+                "count(DISTINCT customer_id) > {1000}",
+                "count(DISTINCT customer_id) > {500}",
+                "count(*) > {30000}",
+                "sum(amount) > {500000}",
+                "quantity >= 20 | count(DISTINCT customer_id) > {600}",
+                "count(DISTINCT customer_id) > {1000} OR sum(amount) > {700000}",
+                "country <> 'United Kingdom' | count(DISTINCT customer_id) > {100}",
+                "count(DISTINCT customer_id) < {-300}",
+            ),
+        ),
+    ),
+    World(
+        "households",
+        fill_households,
+        Unit.PERSON,
+        _HOUSEHOLDS,
+        (
+            *_by(
+                "store",
+                "baskets",
+                "count(DISTINCT household) > {50}",
+                "count(DISTINCT household) > {150}",
+                "count(*) > {5000}",
+                "sum(amount) > {100000}",
+                "coupon | count(DISTINCT household) > {60}",
+                "avg(amount) > {17} AND count(*) >= {3000}",
+                "count(DISTINCT household) > {60} AND sum(amount) > {50000}",
+                "kind = 'kind00' | count(DISTINCT household) > {60}",
+            ),
+            *_by(
+                "month",
+                "baskets",
+                "count(DISTINCT household) > {2000}",
+                "count(DISTINCT household) < {-2100}",
+                "count(*) > {25000}",
+                "sum(amount) > {450000}",
+                "coupon | count(DISTINCT household) > {1500}",
+                "count(DISTINCT household) > {2000} AND count(*) > {25000}",
+                "store < 10 | count(DISTINCT household) > {500}",
+            ),
+            *_by(
+                "kind",
+                "baskets",
+                "count(DISTINCT household) > {2000}",
+                "count(*) > {20000}",
+                "sum(amount) > {300000}",
+                "coupon | count(DISTINCT household) > {1500}",
+            ),
+            *_by(
+                "week",
+                "baskets",
+                "count(DISTINCT household) > {1500}",
+                "count(DISTINCT household) > {1000}",
+                "count(DISTINCT household) < {-2400}",
+                "sum(amount) > {100000}",
+                "count(DISTINCT household) > {1000} AND count(*) > {5000}",
+                "coupon | count(DISTINCT household) > {1000}",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,26 @@
+"""The report on ordinary questions: thresholds are relaxed rightly, and a world is asked and held against the truth."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.people.__main__ import relax, score_world
+from benchmarks.people.worlds import WORLDS
+
+
+def test_thresholds_are_relaxed_outward() -> None:
+    question = "HAVING count(*) > {200} AND sum(x) < {-50} AND avg(y) > {0.5}"
+    assert relax(question, 0.0) == "HAVING count(*) > 200 AND sum(x) < 50 AND avg(y) > 0.5"
+    assert relax(question, 0.1) == "HAVING count(*) > 180 AND sum(x) < 55 AND avg(y) > 0.45"
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=[world.name for world in WORLDS])
+def test_every_world_has_25_questions_and_its_first_are_answered(world: object, tmp_path: Path) -> None:
+    (found,) = [one for one in WORLDS if one is world]
+    assert len(found.questions) == 25
+    score = score_world(replace(found, questions=found.questions[:2]), tmp_path)
+    assert (score.asked, score.answered) == (2, 2)
+    assert score.qualify > 0
+    assert score.found <= min(score.qualify, score.returned)
+    assert score.right <= score.returned
