@@ -1,7 +1,7 @@
 """How far beyond its threshold an atom may err: the text that sets it, and the integer tolerance that follows."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import floor
@@ -11,10 +11,30 @@ from planner.errors import KeyholeError
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A tolerance: in percent of a threshold's absolute value, or in the analyst's own unit."""
+    """A tolerance: in percent of a threshold's absolute value, or in the analyst's own unit.
+
+    With `bounds` it is in percent of what the declared bounds let a sum come to in a group of `min_rows` rows, or a
+    mean in any: for differences, whose threshold is 0.
+    """
 
     number: Decimal
     percent: bool
+    bounds: bool = False
+
+    @property
+    def text(self) -> str:
+        """The amount as a setting has it."""
+        return f"{self.number:f}{'%' if self.percent else OF_BOUNDS if self.bounds else ''}"
+
+    def times(self, factor: Decimal) -> "Amount":
+        """So much more; percentages end at 100."""
+        number = self.number * factor
+        return replace(self, number=(number if not (self.percent or self.bounds) else min(number, Decimal(100))))
+
+    def size(self, *, threshold: Fraction, bounds: Fraction) -> Fraction:
+        """How much it is, in the unit of the threshold; `bounds` is what a percentage of them is one of."""
+        number = Fraction(self.number)
+        return abs(threshold) * number / 100 if self.percent else bounds * number / 100 if self.bounds else number
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +57,8 @@ def squeeze_name(name: str) -> str:
     return re.sub(r"\s+", "", name).lower()
 
 
-_HINT = "Write for example '10%', '25', or 'count=25, avg(age)=2'."
+OF_BOUNDS = "% of bounds"
+_HINT = "Write for example '10%', '25', 'count=25, avg(age)=2', or of a difference '5% of bounds'."
 
 
 def _refusal(message: str) -> KeyholeError:
@@ -45,17 +66,19 @@ def _refusal(message: str) -> KeyholeError:
 
 
 def _amount(text: str) -> Amount:
+    words = " ".join(text.lower().split())
+    bounds = re.fullmatch(r"(\S*) ?% of bounds", words)
     percent = text.endswith("%")
     try:
-        number = Decimal(text.removesuffix("%").strip())
+        number = Decimal(bounds[1] if bounds else text.removesuffix("%").strip())
     except InvalidOperation:
         raise _refusal(f"keyhole.tolerance: {text[:40]!r} is neither a percentage nor a number") from None
     exponent = number.as_tuple().exponent  # for NaN and infinities this is a letter
     if not isinstance(exponent, int) or number < 0 or number.adjusted() > 18 or exponent < -18:
         raise _refusal(f"keyhole.tolerance: {text[:40]!r} is out of range")
-    if percent and number > 100:
+    if (percent or bounds) and number > 100:
         raise _refusal("keyhole.tolerance: a percentage is at most 100 %")
-    return Amount(number=number, percent=percent)
+    return Amount(number=number, percent=percent, bounds=bounds is not None)
 
 
 def split_outside(text: str, *, by: str) -> list[str]:
@@ -90,16 +113,16 @@ def tolerances(text: str) -> Tolerances:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one integer step of a functional is worth in the analyst's unit, for an average times `rows` rows."""
+    """What one integer step of a functional is worth in the analyst's unit, for an average times `rows` rows; and what
+    a percentage of the declared bounds is one of."""
 
     unit_size: Fraction
     rows: int
+    bounds: Fraction = Fraction(0)
 
 
-def allowed_steps(
-    amount: Amount, *, threshold: Fraction, step: Step, name: str = "avg", setting: str = "10%"
-) -> Fraction:
-    """The tolerance in integer steps, not yet rounded; `name` is what an absolute one would be set for in `setting`.
+def allowed_steps(amount: Amount, *, threshold: Fraction, step: Step, hint: str | None = None) -> Fraction:
+    """The tolerance in integer steps, not yet rounded; `hint` is what to do where it is a percentage of zero.
 
     Raises KH304 for a percentage of zero, which would be no tolerance at all.
     """
@@ -108,11 +131,9 @@ def allowed_steps(
             "KH304",
             "a percentage of the threshold 0 is no tolerance",
             detail="A tolerance in percent is a part of the threshold itself.",
-            hint="Set an absolute tolerance for it: "
-            f"SET keyhole.tolerance = '{quote_literal(with_amount(setting, name, Decimal('0.5')))}';",
+            hint=hint,
         )
-    size = abs(threshold) * Fraction(amount.number) / 100 if amount.percent else Fraction(amount.number)
-    return size * step.rows / step.unit_size
+    return amount.size(threshold=threshold, bounds=step.bounds) * step.rows / step.unit_size
 
 
 def quote_literal(text: str) -> str:
@@ -120,7 +141,7 @@ def quote_literal(text: str) -> str:
     return text.replace("'", "''")
 
 
-def with_amount(text: str, name: str, amount: Decimal) -> str:
+def with_amount(text: str, name: str, amount: Decimal | str) -> str:
     """The tolerances of a text with one of an amount for `name`, in place of what it said of it."""
     kept = [item for item in split_outside(text, by=",") if squeeze_name(item.rpartition("=")[0]) != squeeze_name(name)]
     return ", ".join((*kept, f"{name}={amount}"))

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from mechanisms.formula import Cut, Formula
 from planner.explain.literal_labels import letter_literals, letters, literal_of, order_formula, typed_letters, words
-from planner.explain.numbers import at_most, percent
+from planner.explain.numbers import at_most, share
 from planner.question.plan import Plan
 
 IDLE = "does not matter, costs nothing"
@@ -68,8 +68,9 @@ def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
 def _cost(plan: Plan, cut: Cut) -> str:
     if plan.calibration.whole_question:
         return f"epsilon {at_most(plan.worst_case_epsilon)} for all literals and groups together"
-    test = plan.calibration.tests[cut.functional]
-    return f"epsilon {at_most(test.epsilon)}, fnr {percent(test.fnr, places=2)}, fpr {percent(test.fpr, places=2)}"
+    test, promised = plan.calibration.tests[cut.functional], plan.question.accuracy
+    rates = f"fnr {share(test.fnr, of=promised.fnr)}, fpr {share(test.fpr, of=promised.fpr)}"
+    return f"epsilon {at_most(test.epsilon)}, {rates}"
 
 
 def _branch(formula: Formula, literal: Callable[[Cut], Branch]) -> Branch:

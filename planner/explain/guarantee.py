@@ -6,6 +6,7 @@ from typing import Any
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
 from planner.explain.balances import SharedNoise
 from planner.explain.numbers import at_most, percent, plain
+from planner.explain.wrong_groups import wrong_groups
 from planner.question.model import aggregate_text
 from planner.question.plan import Plan
 
@@ -73,12 +74,14 @@ def guarantee_json(plan: Plan) -> dict[str, Any]:
     most groups that are returned (None: no limit)."""
     calibration = plan.calibration
     accuracy = plan.question.accuracy
+    wrong = wrong_groups(plan)
     return {
         "sentence": guarantee_sentence(plan),
         "fnr": None if calibration.fnr is None else accuracy.fnr,
         "fpr": None if calibration.fpr is None or EMPTY_PROMISE_NOTE in calibration.notes else accuracy.fpr,
         "tolerance": _tolerances(plan),
         "epsilon_at_most": plan.worst_case_epsilon,
+        "wrong_groups_at_most": None if wrong is None else wrong.near,
         "most_groups": calibration.task.most_positives if calibration.whole_question else None,
     }
 

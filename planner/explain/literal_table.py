@@ -23,7 +23,7 @@ from planner.explain.literal_labels import (
     spell_formula,
     typed_letters,
 )
-from planner.explain.numbers import at_most, percent, plain
+from planner.explain.numbers import at_most, plain, share
 from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
 
@@ -100,9 +100,10 @@ def _literal_cells(plan: Plan, one: Named, named: tuple[Named, ...]) -> tuple[st
     if first != one:
         sharing = "decided together with" if together else "same noise as"
         return f"{one.letter}  {one.text}", band, "", "", f"{sharing} {first.letter}", ""
-    rates = f"fnr {percent(test.fnr, places=2)}", f"fpr {percent(test.fpr, places=2)}"
-    share = "" if together else f"{share_of_worst_case(plan, index):.0%} of it"
-    return f"{one.letter}  {one.text}", band, *rates, f"epsilon {at_most(test.epsilon)}", share
+    promised = plan.question.accuracy
+    rates = f"fnr {share(test.fnr, of=promised.fnr)}", f"fpr {share(test.fpr, of=promised.fpr)}"
+    part = "" if together else f"{share_of_worst_case(plan, index):.0%} of it"
+    return f"{one.letter}  {one.text}", band, *rates, f"epsilon {at_most(test.epsilon)}", part
 
 
 def noise_lines(plan: Plan) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
+_NOISE = Decimal("1e-6")  # of a share: what calibration rounds by, far below what is shown
 _CENT = Decimal("0.01")  # what epsilons are rounded to for people, to the safe side; sums are kept exactly elsewhere
 
 
@@ -19,6 +20,14 @@ def at_most(epsilon: float) -> str:
 def at_least(epsilon: float) -> str:
     """A balance rounded down to two decimals."""
     return format(Decimal(str(epsilon)).quantize(_CENT, rounding=ROUND_DOWN), "f")
+
+
+def share(rate: float, *, of: float) -> str:
+    """One literal's share of a promised rate in percent: rounded up to two decimals, and never above what is promised,
+    of which calibration may leave it a rounding error more."""
+    shown = (Decimal(str(rate)) * 100 * (1 - _NOISE)).quantize(_CENT, rounding=ROUND_UP)
+    most = Decimal(str(of)) * 100
+    return f"{shown} %" if shown <= most else f"{most if most.adjusted() < -2 else most.quantize(_CENT)} %"
 
 
 def percent(rate: float, *, places: int = 6) -> str:

@@ -6,6 +6,7 @@ from planner.explain.balances import QuestionBalance
 from planner.explain.guarantee import guarantee_sentence, shared_noise_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.numbers import at_least, plain
+from planner.explain.wrong_groups import wrong_groups
 from planner.functionals.unit_rows import unit_rows_text
 from planner.question.plan import Plan
 
@@ -59,6 +60,9 @@ def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> 
     for note in bounding_notes(plan):
         yield f"  Bounding: {note}"
     yield f"  Guarantee: {guarantee_sentence(plan)}"
+    wrong = wrong_groups(plan)
+    if wrong is not None:
+        yield f"  Wrong groups: {wrong.sentence}"
     for warning in plan.warnings:
         yield f"  Warning: {warning}"
     if plan.rewritten.rollup is not None:

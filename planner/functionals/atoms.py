@@ -2,18 +2,29 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, relax_formula
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.aggregates.key_numbers import KeyNumbers
+from planner.aggregates.row_expression import Part
 from planner.catalog.model import Table
-from planner.catalog.tolerance import Amount, Step, Tolerances, allowed_steps, tolerances
+from planner.catalog.tolerance import (
+    OF_BOUNDS,
+    Amount,
+    Step,
+    Tolerances,
+    allowed_steps,
+    quote_literal,
+    tolerances,
+    with_amount,
+)
 from planner.errors import KeyholeError
 from planner.functionals.functional import functional, grid, literals
 from planner.functionals.group_sizes import GroupSize, group_sizes, mean_of
-from planner.functionals.guard_remedy import Remedy, remedy
+from planner.functionals.guard_remedy import WORTH, Remedy, next_round, remedy
 from planner.functionals.guards import (
     Absence,
     Guarded,
@@ -79,7 +90,13 @@ class _Collected:
     def measure_groups(self, formula: Having) -> None:
         """Find out for how large groups the tolerances of means are meant, unless the analyst said it."""
         if not self.accuracy.min_rows_set:
-            self.sizes = group_sizes(formula, table=self.table, where=self.where, tolerances=self.tolerances)
+            self.sizes = group_sizes(
+                formula,
+                table=self.table,
+                where=self.where,
+                tolerances=self.tolerances,
+                min_rows=self.accuracy.min_rows,
+            )
 
     def rows_of(self, leaf: Comparison | Spread) -> int:
         """The group size for which the tolerance of a mean is meant."""
@@ -255,7 +272,8 @@ def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collect
     found = collected.tolerances
     if comparison.slack is Slack.RECORD:
         amount = replace(found, default=None).amount(comparison.names)
-        return 0 if amount is None or amount.percent else floor(Fraction(amount.number) / size)
+        parts = amount is None or amount.percent or amount.bounds
+        return 0 if amount is None or parts else floor(Fraction(amount.number) / size)
     amount = found.amount(comparison.names)
     if amount is None:
         raise KeyholeError(
@@ -264,7 +282,7 @@ def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collect
             hint=f"SET keyhole.tolerance = '10%, {collected.accuracy.tolerance}';",
             position=comparison.position,
         )
-    exact = _allowed_amount(comparison, amount, made, size, setting=collected.accuracy.tolerance)
+    exact = _allowed_amount(comparison, amount, made, size, collected)
     if amount.percent and made.offsets is not None:
         least = f"{amount.number}% of {decimal(comparison.threshold)}, the least of the groups' thresholds"
         collected.warnings[f"{comparison.text}: the tolerance is {least}, in every group"] = None
@@ -275,18 +293,62 @@ def _tolerance(comparison: Comparison, made: Functional, size: Fraction, collect
 
 
 def _allowed_amount(
-    comparison: Comparison, amount: Amount, made: Functional, size: Fraction, *, setting: str
+    comparison: Comparison, amount: Amount, made: Functional, size: Fraction, collected: _Collected
 ) -> Fraction:
-    if comparison.slack is Slack.ROWS and not amount.percent:
+    if comparison.slack is Slack.ROWS and not amount.percent and not amount.bounds:
         return Fraction(amount.number) / size
-    step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows)
+    bounds = _within_bounds(comparison, collected)
+    step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows, bounds=bounds)
+    hint = _scale_hint(comparison, made, size, bounds, collected)
     try:
-        return allowed_steps(amount, threshold=comparison.threshold, step=step, name=comparison.left, setting=setting)
+        return allowed_steps(amount, threshold=comparison.threshold, step=step, hint=hint)
     except KeyholeError as error:
         message = f"{comparison.text}: {error.message}"
         raise KeyholeError(
             error.code, message, detail=error.detail, hint=error.hint, position=comparison.position
         ) from None
+
+
+def _within_bounds(comparison: Comparison, collected: _Collected) -> Fraction:
+    """What the larger side of a comparison can come to by the declared bounds: a sum or count in a group of `min_rows`
+    rows, a mean or ratio in any. In the analyst's unit; a share of rows is 100."""
+    if comparison.slack is not Slack.THRESHOLD:
+        return Fraction(100)
+    most = max(map(max, map(_reach, comparison.parts)), default=Fraction(0))
+    return most * collected.accuracy.min_rows if comparison.per_row is None else most / comparison.per_row
+
+
+def _reach(part: Part) -> tuple[Fraction, Fraction]:
+    """How far a row can move one side of a comparison down and up."""
+    if not part.power or part.column is None:
+        return max(-part.coefficient, Fraction(0)), max(part.coefficient, Fraction(0))
+    ends = [part.coefficient * Fraction(end) ** part.power for end in part.column.bounds or (0, 0)]
+    return max(-min(ends), Fraction(0)), max(*ends, Fraction(0))
+
+
+def _scale_hint(
+    comparison: Comparison, made: Functional, size: Fraction, bounds: Fraction, collected: _Collected
+) -> str:
+    """What to set where the threshold is 0: of a difference, a tenth of what the bounds allow, of groups so large that
+    this is worth a few units' rows; of what never is below 0, no slack to speak of, since groups without rows are 0."""
+    setting, named = collected.accuracy.tolerance, comparison.left
+
+    def settle(amount: Decimal | str) -> str:
+        return f"SET keyhole.tolerance = '{quote_literal(with_amount(setting, named, amount))}';"
+
+    down, up = (max((_reach(part)[side] for part in comparison.parts), default=Fraction(0)) for side in (0, 1))
+    if not (down and up and bounds):
+        return (
+            f"Set an absolute tolerance for it: {settle(Decimal('0.5'))}  Of what is never below 0 a wider one would "
+            "let groups without rows pass; a larger threshold costs less."
+        )
+    rows = 1 if comparison.per_row is None else made.rows
+    wanted = WORTH * made.sensitivity * size / (comparison.per_row or 1)
+    larger = ceil(wanted / (bounds * rows / 10) * collected.accuracy.min_rows)
+    first = ""
+    if larger > collected.accuracy.min_rows:
+        first = f"SET keyhole.min_rows = {next_round(larger)};  and  "
+    return f"Say how large its sides are by a part of their bounds: {first}{settle(f'10{OF_BOUNDS}')}"
 
 
 def _simplify(formula: Formula) -> Formula:

@@ -49,7 +49,7 @@ class _Floor:
 
 
 def group_sizes(
-    formula: Having, *, table: Table, where: Condition, tolerances: Tolerances
+    formula: Having, *, table: Table, where: Condition, tolerances: Tolerances, min_rows: int
 ) -> Mapping[object, GroupSize]:
     """By `mean_of` each mean, ratio, percentile and variance that counts guard wherever it stands: for how many rows.
 
@@ -58,10 +58,11 @@ def group_sizes(
         table: whose rows are counted.
         where: what all rows satisfy.
         tolerances: in force, which relax the counts.
+        min_rows: as set, of which a tolerance may be a part.
     """
     if all(mean_of(leaf) is None for leaf in formula.leaves()):
         return {}
-    counts = _Counts.of(formula, tolerances)
+    counts = _Counts.of(formula, tolerances, min_rows)
     found: dict[object, GroupSize | None] = {}
     for leaf, floors in _with_floors(formula, counts, ()):
         mean = mean_of(leaf)
@@ -107,22 +108,22 @@ class _Counts:
     both_ways: set[_Counted] = field(default_factory=set)
 
     @staticmethod
-    def of(formula: Having, tolerances: Tolerances) -> "_Counts":
+    def of(formula: Having, tolerances: Tolerances, min_rows: int) -> "_Counts":
         made = _Counts()
-        made._read(formula, tolerances, outside=False)
+        made._read(formula, tolerances, min_rows, outside=False)
         return made
 
-    def _read(self, formula: Having, tolerances: Tolerances, *, outside: bool) -> None:
+    def _read(self, formula: Having, tolerances: Tolerances, min_rows: int, *, outside: bool) -> None:
         match formula:
             case Outside(inner):
-                self._read(inner, tolerances, outside=True)
+                self._read(inner, tolerances, min_rows, outside=True)
             case Every(children) | Some(children):
                 for child in children:
-                    self._read(child, tolerances, outside=outside)
+                    self._read(child, tolerances, min_rows, outside=outside)
             case Comparison() if (counted := _plain_count(formula)) is not None:
                 if outside or formula.operator not in _UPWARD:
                     self.both_ways.add(counted)
-                known, slack = self.reached.setdefault(counted, {}), _slack(formula, tolerances)
+                known, slack = self.reached.setdefault(counted, {}), _slack(formula, tolerances, min_rows)
                 for least in (ceil(formula.at), floor(formula.at) + 1):  # either may come of it, also by a complement
                     known[least] = min(known.get(least, least), least - slack)
             case _:
@@ -150,15 +151,14 @@ def _plain_count(leaf: Leaf) -> _Counted | None:
     return (alone, *sum_meaning(leaf.parts))
 
 
-def _slack(comparison: Comparison, tolerances: Tolerances) -> int:
+def _slack(comparison: Comparison, tolerances: Tolerances, min_rows: int) -> int:
     """The tolerance of a count; guards may have less, never more."""
     if comparison.allowed is not None:
         return floor(comparison.allowed)
     amount = tolerances.amount(comparison.names)
     if amount is None:
         return 0  # such a question is refused
-    number = Fraction(amount.number)
-    return floor(abs(comparison.threshold) * number / 100 if amount.percent else number)
+    return floor(amount.size(threshold=comparison.threshold, bounds=Fraction(min_rows)))
 
 
 def _with_floors(

@@ -56,8 +56,10 @@ def remedy(comparison: Comparison, *, table: Table, accuracy: Accuracy, toleranc
     number = Fraction(_LEAST)
     if amount is not None:
         size = Fraction(amount.number)
+        if amount.bounds:
+            size = size / 100 * accuracy.min_rows
         number = WORTH * rows * 100 / size if amount.percent and size else size + 1
-    values = _round(max(ceil(number), _LEAST))
+    values = next_round(max(ceil(number), _LEAST))
     setting = ""
     if comparison.slack is Slack.RECORD:
         if not replace(tolerances, default=None).amount(comparison.names):
@@ -73,7 +75,7 @@ def _show_name(found: re.Match[str]) -> str:
     return found[0] if name is None else readable(name.replace('""', '"'))
 
 
-def _round(number: int) -> int:
+def next_round(number: int) -> int:
     """The next of 1, 2, 5, 10, 20, 50 and so on."""
     power = 1
     while power * 10 <= number:

@@ -202,8 +202,8 @@ class _SettledSpread:
 
     def _edge(self, amount: Amount, operator: str) -> Fraction:
         """Where errors end, in the analyst's unit."""
-        threshold, found = self.spread.threshold, Fraction(amount.number)
-        allowed = threshold * found / 100 if amount.percent else found
+        threshold, most = self.spread.threshold, self.half_range * self.size / 2  # the largest standard deviation
+        allowed = amount.size(threshold=threshold, bounds=most if self.spread.root else most**2)
         return max(Fraction(0), threshold - allowed) if operator in _ABOVE else threshold + allowed
 
     def _slack(self, amount: Amount, operator: str) -> Fraction:

@@ -1,9 +1,11 @@
 """From a question to its plan: reduce, calibrate, rewrite. Public inputs alone, deterministic, no I/O."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from mechanisms.formula import FALSE, TRUE, cuts
+from planner.explain.wrong_groups import empty_groups
 from planner.lower.dialects.model import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.calibrate import calibrate
@@ -39,7 +41,7 @@ def plan(question: Question, *, dialect: Dialect) -> Plan:
 def _plan(question: Question, dialect: Dialect) -> Plan:
     reduced, minimised = reduce_question(question)
     calibration, sharing = calibrate(reduced)
-    return Plan(
+    made = Plan(
         asked=question,
         question=reduced,
         minimised=minimised,
@@ -49,6 +51,8 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         warnings=(*question.warnings, *_warnings(question, minimised), *calibration.notes),
         sharing=sharing,
     )
+    empty = empty_groups(made)
+    return made if empty is None else replace(made, warnings=(*made.warnings, empty))
 
 
 def _rewrite(question: Question, dialect: Dialect) -> Rewritten:

@@ -214,7 +214,7 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
     if tolerances(tolerance).default is None:
         usual = tolerances(defaults.tolerance).default
         if usual is not None:
-            tolerance = f"{usual.number:f}{'%' if usual.percent else ''}, {tolerance}"
+            tolerance = f"{usual.text}, {tolerance}"
     mechanism = _read_value(values, "keyhole.mechanism", defaults).strip().lower()
     return Accuracy(
         fnr=float(_read_value(values, "keyhole.fnr", defaults)),

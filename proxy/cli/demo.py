@@ -202,7 +202,8 @@ class _Demonstration:
         )
         self._seen[question.sql] = rows
         for notice in self._notices:
-            self._console.print(notice, style="cyan", markup=False)
+            if not notice.startswith("Wrong groups"):  # the comparison with the truth says how many there were
+                self._console.print(notice, style="cyan", markup=False)
         plan = self._plan(question)
         self._compare(plan, {tuple(str(value) for value in row) for row in rows})
 
@@ -305,7 +306,8 @@ class _Demonstration:
             first, *others = f"ERROR:  {error}".splitlines()
             self._console.print(first, style="red", markup=False)
             for line in others:
-                self._console.print(line, markup=False, soft_wrap=True)
+                words = line.startswith(("DETAIL", "HINT"))  # the others are the statement and where it is refused
+                self._console.print(line, markup=False, soft_wrap=not words)
 
     def _budget(self, title: str) -> None:
         self._connection.execute("RESET ALL")

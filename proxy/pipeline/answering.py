@@ -12,6 +12,7 @@ from planner.explain.balances import QuestionBalance
 from planner.explain.document import explain_json
 from planner.explain.guarantee import domain_sentence, guarantee_sentence
 from planner.explain.render import explain_text
+from planner.explain.wrong_groups import wrong_groups
 from planner.extract.outer_query import outer_sql
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded, EmbeddedVirtual
@@ -184,6 +185,8 @@ class Answering:
                 )
             if answer.noise is not None:
                 notices.append(answer.noise)
+            if (wrong := wrong_groups(answer.plan)) is not None:
+                notices.append(f"Wrong groups: {wrong.sentence}")
             notices.extend(plan.warnings)
         return ReleasedArrays(
             arrays=tuple(relations[embedded][column] for embedded, column in answerable.columns),

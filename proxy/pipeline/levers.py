@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from mechanisms.formula import cuts
 from planner.catalog.model import Catalog
-from planner.catalog.tolerance import Amount, tolerances
+from planner.catalog.tolerance import Amount, quote_literal, tolerances
 from planner.errors import KeyholeError
 from planner.extract.cheaper_text import raise_number
 from planner.plan.affordable_settings import (
@@ -130,11 +130,11 @@ def _widen(tolerance: str, factor: Decimal) -> str:
     found = tolerances(tolerance)
 
     def wider(amount: Amount) -> str:
-        number = amount.number * factor
-        return f"{min(number, Decimal(100)).normalize():f}%" if amount.percent else f"{number.normalize():f}"
+        widened = amount.times(factor)
+        return replace(widened, number=widened.number.normalize()).text
 
     texts = [] if found.default is None else [wider(found.default)]
-    return ", ".join((*texts, *(f"{name}={wider(amount)}" for name, amount in found.named))).replace("'", "''")
+    return quote_literal(", ".join((*texts, *(f"{name}={wider(amount)}" for name, amount in found.named))))
 
 
 def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> str | None:

@@ -107,6 +107,9 @@ class Guarantee(BaseModel):
     fpr: Annotated[float | None, Field(description="null: no bound")]
     tolerance: Annotated[dict[str, float], Field(description="by aggregate, in the unit of its threshold")]
     epsilon_at_most: float
+    wrong_groups_at_most: Annotated[
+        float | None, Field(description="on average, were all groups just beyond the slack; null: no bound")
+    ] = None
     most_groups: Annotated[int | None, Field(description="the most keys that are returned; null: no limit")] = None
 
 

@@ -53,13 +53,14 @@ def test_an_answer_comes_with_its_guarantee(house: House) -> None:
         connection.execute("SET keyhole.reuse = off")
         heard = notices(connection)
         connection.execute(shop.BUSY.replace("1000", "1001"))
-    guarantee, cost = heard
+    guarantee, cost, wrong = heard
     assert guarantee == (
         "NOTICE: Guarantee: a group that truly qualifies is missed at most 5 % of the time; one that fails even with"
         " 5 % slack is returned at most 10 % of the time; at most 0.08 epsilon."
     )
     assert cost.startswith("NOTICE: Cost: at most 0.08 epsilon for a group; left 8")
     assert cost.endswith(" more like this fit.")
+    assert wrong.startswith("NOTICE: Wrong groups: up to 0.5 among 5 on average, were all just beyond the slack, 0.0")
 
 
 def test_a_dashboard_reads_what_its_answers_promise(house: House) -> None:

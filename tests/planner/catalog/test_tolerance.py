@@ -1,5 +1,6 @@
 """Tolerances: the text that sets them, and the integers that follow, always rounded down."""
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -8,9 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import cuts
+from planner.bind.question import ask
 from planner.catalog.tolerance import Amount, Step, steps, tolerances
 from planner.errors import KeyholeError
-from tests.planner.asked import asked
+from planner.lower.dialects.postgres import POSTGRES
+from planner.plan.build import plan
+from planner.statements.settings import accuracy
+from tests.planner.asked import TODAY, asked, asking
+from tests.worlds.retail import retail
 
 
 def test_texts() -> None:
@@ -20,11 +26,30 @@ def test_texts() -> None:
     assert found.amount(("avg(age)", "avg", "age")) == Amount(Decimal("2.5"), percent=False)
     assert found.amount(("sum(amount)", "sum", "amount")) == Amount(Decimal(1), percent=True)
     assert found.amount(("sum(age)", "sum", "age")) == found.default
+    assert tolerances("5 % of  Bounds").default == Amount(Decimal(5), percent=False, bounds=True)
+    assert tolerances("5% of bounds").default == tolerances("5 % of  Bounds").default
     assert tolerances("count(DISTINCT a, b)=3").named == (("count(distincta,b)", Amount(Decimal(3), percent=False)),)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "-1", "101%", "10%, 20%", "count=1, COUNT=2", "nan", "inf", "1e30", "count=", "%"]
+    "text",
+    [
+        "",
+        "x",
+        "-1",
+        "101%",
+        "10%, 20%",
+        "count=1, COUNT=2",
+        "nan",
+        "inf",
+        "1e30",
+        "count=",
+        "%",
+        "101% of bounds",
+        "of bounds",
+        "% of bounds",
+        "5 of bounds",
+    ],
 )
 def test_bad_texts_are_refused(text: str) -> None:
     with pytest.raises(KeyholeError, match="KH402"):
@@ -51,6 +76,81 @@ def test_a_percentage_of_zero_is_refused_and_an_amount_is_not() -> None:
         asked(sql, tolerance="10%")
     assert refusal.value.position == sql.index("sum(amount)") + 1
     assert [cut.tolerance for cut in cuts(asked(sql, tolerance="10%, sum=2").formula)] == [200]
+
+
+WARDS = "SELECT ward FROM visits GROUP BY ward HAVING "
+COUNTRIES = "SELECT country FROM sales GROUP BY country HAVING "
+INSURED = "FILTER (WHERE insured)"
+OTHERS = "FILTER (WHERE NOT insured)"
+
+
+@pytest.mark.parametrize(
+    ("formula", "rows", "allowed"),
+    [
+        (f"count(*) {INSURED} > count(*) {OTHERS}", "50", 5),  # a tenth of 50 rows
+        (f"count(*) {INSURED} > count(*) {OTHERS}", "800", 80),
+        (f"count(*) {INSURED} > 3 * count(*) {OTHERS}", "50", 15),  # the larger side counts three for a row
+        (
+            f"sum(age) {INSURED} - sum(age) {OTHERS} > 0 AND count(age) {INSURED} > 9 AND count(age) {OTHERS} > 9",
+            "50",
+            550,
+        ),  # 50 times 110
+        ("sum(age) - sum(cost) > 0 AND count(age) > 9 AND count(cost) > 9", "50", 25_000),
+        (
+            "avg(age) - avg(cost) > 0 AND count(age) > 9 AND count(cost) > 9",
+            "50",
+            500,
+        ),  # of the mean, whatever the group
+        ("sum(age) > 100", "50", 550),
+    ],
+)
+def test_a_part_of_the_bounds_is_one_of_what_the_larger_side_can_come_to(formula: str, rows: str, allowed: int) -> None:
+    """In the analyst's unit: the same tolerance as if the number had been set."""
+    where = "WHERE age IS NOT NULL AND cost IS NOT NULL" if "avg" in formula else ""
+    sql = f"SELECT ward FROM visits {where} GROUP BY ward HAVING {formula}"
+    if "AND count" in formula:
+        named = "sum" if formula.startswith("sum") else "avg"
+        parts, numbers = f"count=5, {named}=10% of bounds, 10%", f"count=5, {named}={allowed}, 10%"
+    else:
+        parts, numbers = "10% of bounds", f"{allowed}"
+    said = asked(sql, tolerance=parts, min_rows=rows)
+    assert said.formula == asked(sql, tolerance=numbers, min_rows=rows).formula
+    assert max(cut.tolerance for cut in cuts(said.formula)) > 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"{WARDS}count(*) {INSURED} > count(*) {OTHERS}",
+        f"{WARDS}count(age) >= 500 AND count(cost) >= 500 AND sum(age) - 20 * sum(cost) > 0",
+        f"{COUNTRIES}count(*) FILTER (WHERE gift) > count(*) FILTER (WHERE NOT gift)",
+        f"{COUNTRIES}count(amount) FILTER (WHERE gift) > 50000 AND count(amount) FILTER (WHERE NOT gift) > 50000 AND "
+        "sum(amount) FILTER (WHERE gift) > sum(amount) FILTER (WHERE NOT gift)",
+    ],
+)
+def test_the_scale_that_a_refused_difference_is_given_is_worth_a_few_units(sql: str) -> None:
+    """The hint is followed as it stands, and the question then costs less than what one question may."""
+    with pytest.raises(KeyholeError, match="KH304") as refusal:
+        asked(sql)
+    said = dict(re.findall(r"SET keyhole\.(\w+) = '?([^';]*)'?;", refusal.value.hint or ""))
+    assert said["tolerance"].endswith("=10% of bounds")
+    catalog = retail()
+    wanted = accuracy({f"keyhole.{name}": value for name, value in said.items()}, catalog.defaults)
+    (question,) = asking(sql).questions
+    made = plan(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES)
+    assert made.worst_case_epsilon < 1.5
+
+
+def test_what_never_is_below_zero_is_given_no_slack_that_groups_without_rows_would_pass() -> None:
+    with pytest.raises(KeyholeError, match="KH304") as refusal:
+        asked(f"{WARDS}sum(cost) > 0")
+    assert "SET keyhole.tolerance = '10%, sum(cost)=0.5';" in (refusal.value.hint or "")
+    assert "a larger threshold costs less" in (refusal.value.hint or "")
+
+
+def test_the_standard_deviation_that_bounds_allow_is_half_their_range() -> None:
+    sql = f"{WARDS}stddev_pop(age) > 30"
+    assert asked(sql, tolerance="20% of bounds").formula == asked(sql, tolerance="11").formula
 
 
 def test_names_reach_their_atoms() -> None:

@@ -1,0 +1,108 @@
+"""How many groups can come wrongly: in the mean, over all groups of a question. Public inputs alone.
+
+The contract bounds the rate of each group; with many groups that is a number, which readers should see. Groups are not
+all just beyond the slack: of those further away far fewer come.
+"""
+
+from dataclasses import dataclass
+from decimal import ROUND_UP, Decimal
+
+from mechanisms.formula import Cut, cuts
+from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.keyhole.progressive import Progressive
+from mechanisms.threshold.three_zone import wrong
+from planner.question.plan import Plan
+
+_OWN = (Keyhole.name, Progressive.name)  # whose rates are known at every distance
+
+
+@dataclass(frozen=True, slots=True)
+class WrongGroups:
+    """How many of `keys` groups are returned wrongly in the mean, at most, if all of them were the same.
+
+    `near`: all just beyond the slack. `far`: all beyond it twice as far, None for mechanisms that do not say.
+    """
+
+    keys: int
+    near: float
+    far: float | None
+
+    @property
+    def sentence(self) -> str:
+        """What readers of an answer should know."""
+        far = "" if self.far is None else f", {rounded_up(self.far)} if they were twice as far"
+        near = f"up to {rounded_up(self.near)} among {self.keys:,} on average, were all just beyond the slack"
+        return f"{near}{far}."
+
+
+def wrong_groups(plan: Plan) -> WrongGroups | None:
+    """How many groups can come wrongly; None where nothing is promised about that, or nothing can be wrong.
+
+    Guarantee: upper bounds on the mean number, whatever the dependence between groups.
+    """
+    calibration, keys = plan.calibration, plan.question.keys.size
+    unbounded = calibration.fpr is None or EMPTY_PROMISE_NOTE in calibration.notes
+    if unbounded or calibration.whole_question or not plan.question.functionals or not keys:
+        return None
+    near = plan.question.accuracy.fpr
+    far = _chance_beyond(plan, 2)
+    return WrongGroups(keys=keys, near=near * keys, far=None if far is None else min(far, near) * keys)
+
+
+def _chance_beyond(plan: Plan, tolerances: int) -> float | None:
+    """The chance of a group to be returned that fails with so many times the tolerance: some prime clause of it does,
+    with all its literals."""
+    if plan.calibration.mechanism not in _OWN or not plan.minimised.exact:
+        return None
+    tests = plan.calibration.tests
+    return max(
+        (
+            sum(wrong(tests[cut.functional], -tolerances * cut.tolerance) for cut in clause)
+            for clause in plan.minimised.clauses
+        ),
+        default=0.0,
+    )
+
+
+def empty_groups(plan: Plan) -> str | None:
+    """A warning where groups without rows are within the tolerance: how likely one is to come. None where they are not,
+    or where they qualify."""
+    if plan.calibration.mechanism not in _OWN or not plan.minimised.exact or not plan.question.functionals:
+        return None
+    if any(functional.offsets is not None for functional in plan.question.functionals):
+        return None
+    literals = tuple(cuts(plan.minimised.formula))
+    clauses = plan.minimised.clauses
+    holds = all(any(_distance(cut) >= 1 for cut in clause) for clause in clauses)
+    relaxed = all(any(_distance(cut) > -cut.tolerance for cut in clause) for clause in clauses)
+    if holds or not relaxed or not literals:
+        return None
+    tests = plan.calibration.tests
+    chance = min(
+        (sum(wrong(tests[cut.functional], _distance(cut)) for cut in clause) for clause in clauses), default=1.0
+    )
+    keys = plan.question.keys.size
+    if min(chance, 1.0) <= plan.question.accuracy.fpr:
+        return None
+    return (
+        f"the tolerance reaches down to groups without any rows: one of them is returned with a probability of up to "
+        f"{rounded_up(min(chance, 1.0))}, up to {rounded_up(min(chance, 1.0) * keys)} of {keys:,} groups if all are "
+        "empty. A smaller tolerance, or a count such as count(*) >= 10 joined by AND, keeps them out"
+    )
+
+
+def _distance(cut: Cut) -> int:
+    """How far inside its literal a group without rows lies: 1 just qualifies, minus the tolerance just fails."""
+    return -cut.cut if cut.above else cut.cut + 1
+
+
+def rounded_up(number: float) -> str:
+    """A number of groups: whole from ten on, else with two digits; never below what it is."""
+    exact = Decimal(str(number))
+    if exact >= 10:
+        return f"{exact.quantize(Decimal(1), rounding=ROUND_UP):,}"
+    if not exact:
+        return "0"
+    digits = exact.quantize(Decimal(1).scaleb(max(exact.adjusted() - 1, -9)), rounding=ROUND_UP)
+    return f"{digits.normalize():f}"

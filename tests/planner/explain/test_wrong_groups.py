@@ -1,0 +1,101 @@
+"""How many groups can come wrongly: upper bounds, held against what the mechanisms do."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from mechanisms.registry import MECHANISMS
+from planner.explain.guarantee import guarantee_json
+from planner.explain.numbers import share
+from planner.explain.render import explain_text
+from planner.explain.wrong_groups import empty_groups, rounded_up, wrong_groups
+from planner.lower.dialects.postgres import POSTGRES
+from planner.plan.build import plan
+from planner.question.plan import Plan
+from tests.effort import rounds
+from tests.planner.asked import asked
+from tests.seeded_noise import SeededNoise
+
+GROUPS = rounds(40_000, quick=8_000)
+FALSE_ALARM = 1e-9
+
+
+def planned(formula: str, *, mechanism: str = "keyhole", tolerance: str = "10%") -> Plan:
+    sql = f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {formula}"
+    return plan(asked(sql, mechanism=mechanism, tolerance=tolerance), dialect=POSTGRES)
+
+
+def returned(made: Plan, values: list[int], seed: int) -> float:
+    """The share of groups with these values that come."""
+    sums = np.array([[value] * GROUPS for value in values], dtype=np.int64)
+    outcome = MECHANISMS[made.calibration.mechanism].decide(made.calibration, sums, noise=SeededNoise(seed))
+    return float(np.mean(outcome.passed))
+
+
+@pytest.mark.parametrize("mechanism", ["keyhole", "progressive"])
+@pytest.mark.parametrize("formula", ["count(*) > 200", "count(*) > 200 AND count(DISTINCT age) > 40"])
+def test_groups_twice_as_far_come_no_more_often_than_is_said(mechanism: str, formula: str) -> None:
+    """40,000 groups, 8,000 at quick; a false alarm has a probability of 1e-9."""
+    made = planned(formula, mechanism=mechanism)
+    told = wrong_groups(made)
+    assert told is not None
+    assert told.far is not None
+    assert told.near == pytest.approx(0.1 * 30)
+    assert told.far < told.near / 2
+    values = [160 if functional.name == "count(*)" else 32 for functional in made.question.functionals]
+    most = binom.isf(FALSE_ALARM, GROUPS, told.far / told.keys) / GROUPS
+    assert returned(made, values, 5) <= most
+
+
+@pytest.mark.parametrize("mechanism", ["keyhole", "progressive"])
+@pytest.mark.parametrize(
+    ("formula", "tolerance"),
+    [("avg(age) > 60", "10%"), ("count(*) > 3", "count=5"), ("count(*) <= 3 OR avg(age) > 60", "10%")],
+)
+def test_a_group_without_rows_comes_no_more_often_than_the_warning_says(
+    mechanism: str, formula: str, tolerance: str
+) -> None:
+    """40,000 groups, 8,000 at quick; a false alarm has a probability of 1e-9. They may qualify, too."""
+    made = planned(formula, mechanism=mechanism, tolerance=tolerance)
+    warning = empty_groups(made)
+    if formula.startswith("count(*) <="):
+        assert warning is None
+        return
+    assert warning is not None
+    assert warning in made.warnings
+    chance = float(warning.partition("a probability of up to ")[2].partition(",")[0])
+    assert returned(made, [0], 6) <= (1 if chance >= 1 else binom.isf(FALSE_ALARM, GROUPS, chance) / GROUPS)
+
+
+@pytest.mark.parametrize("formula", ["count(*) > 200", "count(age) >= 50 AND avg(age) > 60", "count(*) < 20"])
+def test_nothing_is_warned_of_where_groups_without_rows_fail_or_qualify(formula: str) -> None:
+    made = planned(formula)
+    assert empty_groups(made) is None
+    assert not any("without any rows" in warning for warning in made.warnings)
+
+
+def test_explain_and_json_say_how_many() -> None:
+    made = planned("count(*) > 200")
+    lines = [line for line in explain_text(made, left=None) if line.startswith("  Wrong groups: ")]
+    assert lines[0].startswith("  Wrong groups: up to 3 among 30 on average, were all just beyond the slack, 0.0")
+    assert guarantee_json(made)["wrong_groups_at_most"] == pytest.approx(3.0)
+    assert wrong_groups(planned("count(*) >= 0")) is None
+
+
+def test_numbers_of_groups_are_never_rounded_down() -> None:
+    assert [rounded_up(number) for number in (0.0, 0.0611, 0.5, 9.99, 10.0, 10.2, 6850.9)] == [
+        "0",
+        "0.062",
+        "0.5",
+        "10",
+        "10",
+        "11",
+        "6,851",
+    ]
+
+
+def test_a_share_is_never_shown_above_what_is_promised() -> None:
+    assert share(0.05000001, of=0.05) == "5.00 %"
+    assert share(0.0500000001, of=0.5) == "5.00 %"
+    assert share(0.02512, of=0.05) == "2.52 %"
+    assert share(0.00001, of=0.00001) == "0.00100 %"
