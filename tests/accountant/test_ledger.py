@@ -421,6 +421,21 @@ def test_a_question_without_grouping_columns_has_one_key(ledger: Ledger) -> None
     assert ledger.balances(limits()).families[0].spent_nano == (NANO,)
 
 
+def test_a_report_shows_all_questions_on_a_live_table_as_one_family(ledger: Ledger) -> None:
+    for number, losses in enumerate(([3, 1, 2], [1, 1, 4])):
+        asked = charge(5, question=f"q{number}", version=f"live {number:032x}")
+        ledger.commit(ledger.reserve(asked, limits()), Spent.per_key(losses, unit_epsilon_nano=0), b"DE")
+    (family,) = ledger.balances(limits(100)).families
+    assert family.family.version == "live"
+    assert family.spent_nano == (4, 2, 6)
+    assert family.lost_nano == (7, 7, 7)  # a row may have been wherever most was lost, both times
+    assert family.left_nano == (93, 93, 93)
+    (own,) = ledger.balances(limits(100), analyst="ann").families
+    assert (own.spent_nano, own.lost_nano) == (family.spent_nano, family.lost_nano)
+    asked = charge(93, question="q3", version=f"live {3:032x}")
+    assert ledger.left_for(asked, limits(100)).shared.epsilon_nano == 93
+
+
 def test_long_lists_of_key_values_are_distinct_each_time_they_are_looked_at() -> None:
     values = tuple(map(str, range(20_000)))
     for _ in range(2):
