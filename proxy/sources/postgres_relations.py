@@ -43,7 +43,9 @@ SELECT attname, format_type(atttypid, atttypmod), NOT attnotnull, NOT coalesce(c
     OR EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = attrelid AND attnum = ANY (partattrs))
 FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
   LEFT JOIN pg_collation ON pg_collation.oid = attcollation
-WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
+  AND has_column_privilege(attrelid, attnum, 'SELECT')
+ORDER BY attnum
 """
 STATE = f"""{_READ}
 SELECT DISTINCT pg_class.oid, pg_relation_filenode(oid), pg_stat_get_tuples_inserted(oid),
@@ -69,7 +71,7 @@ def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
 
 
 def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[SourceColumn, ...]:
-    """The relation's columns, from the catalog."""
+    """The relation's columns that the role may select, from the catalog."""
     return tuple(SourceColumn(*row) for row in connection.execute(_COLUMNS, (relation,)))
 
 

@@ -21,7 +21,7 @@ from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import public_rows
-from proxy.sources.refusals import unreachable
+from proxy.sources.refusals import not_granted, unreachable
 from proxy.sources.rollups import MOST_ROWS, Rollups
 
 _SETTINGS = {
@@ -138,11 +138,18 @@ class PostgresSource:
             return tuple(name for (name,) in connection.execute(_RELATIONS))
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """A relation's columns. Raises KH006, and KH008 when nothing answers."""
+        """A relation's columns that the role may select. Raises KH006, also where it may select none, and KH008 when
+        nothing answers."""
 
         def query() -> tuple[SourceColumn, ...]:
             with self._owners() as connection:
-                return read_columns(relation, connection)
+                try:
+                    found = read_columns(relation, connection)
+                except psycopg.errors.InsufficientPrivilege:  # of the schema
+                    found = ()
+                if not found:
+                    raise not_granted(relation, connection.info.user)
+                return found
 
         return hide_shape_failures(query, relation=relation)
 

@@ -117,6 +117,30 @@ def test_who_cannot_do_all_of_it_does_nothing(hospital: str, user: str) -> None:
         assert server.execute(b"SELECT to_regnamespace('keyhole_scratch')").fetchone() == (None,)
 
 
+def test_a_missing_grant_is_found_before_any_question(hospital: str) -> None:
+    """A role without rights is told which; one with rights to a column sees that column alone."""
+    with psycopg.connect(hospital, autocommit=True) as server:
+        server.execute(b"CREATE SCHEMA annex; CREATE TABLE annex.beds (ward integer, note text)")
+    login = as_user(hospital, "role_maker", "x")
+
+    def columns(relation: str) -> list[str]:
+        source = open_source(login, directory=Path())
+        try:
+            return [column.name for column in source.schema(relation)]
+        finally:
+            source.close()
+
+    for relation in ("visits", "annex.beds"):
+        with pytest.raises(KeyholeError, match=f'KH006.*role "role_maker" may select no column of {relation}') as found:
+            columns(relation)
+        assert f'GRANT SELECT ON {relation} TO "role_maker"' in (found.value.hint or "")
+    with psycopg.connect(hospital, autocommit=True) as server:
+        server.execute(b"GRANT SELECT ON visits TO role_maker")
+        server.execute(b"GRANT USAGE ON SCHEMA annex TO role_maker; GRANT SELECT (ward) ON annex.beds TO role_maker")
+    assert columns("visits") == ["ward"]
+    assert columns("annex.beds") == ["ward"]
+
+
 def test_the_shipped_limits_are_what_the_code_needs() -> None:
     """Two sources of so many connections for questions and one for rollups, and the commands'."""
     shipped = FILE.read_text(encoding="utf-8")
