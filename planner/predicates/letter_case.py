@@ -11,8 +11,7 @@ from itertools import product
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import write_node
-from planner.predicates.refusals import unlisted_refusal
+from planner.predicates.refusals import name_spellings, unlisted_refusal
 
 MOST_LETTERS = 6  # each doubles the spellings: at most 64 patterns of one LIKE
 
@@ -50,11 +49,11 @@ def lowered_spellings(characters: list[str | None], node: exp.Expr) -> list[str]
 
 def _uncertain(node: exp.Expr) -> KeyholeError:
     column = node.find(exp.Column)
-    x = "x" if column is None else write_node(column)
+    x = node if column is None else column
     return unlisted_refusal(
         node,
         "whether letters are alike but for capitals depends on a collation",
         detail="All collations agree on patterns of ASCII with up to six letters, without i, k and _: "
         "capital I is another letter in Turkish, and the Kelvin sign becomes a k.",
-        hint=f"Name the spellings: {x} IN ('kidney', 'Kidney').",
+        hint=name_spellings(node, x),
     )

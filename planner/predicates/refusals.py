@@ -1,5 +1,7 @@
 """What a condition on rows may not say, and what to write instead."""
 
+import re
+
 from sqlglot import exp
 
 from planner.errors import KeyholeError
@@ -36,19 +38,41 @@ def no_term(node: exp.Expr) -> KeyholeError:
     return unlisted_refusal(node, f"{write_node(node)[:80]} is not allowed in a row condition", hint=_instead(node))
 
 
+def name_spellings(node: exp.Expr, inner: exp.Expr) -> str:
+    """To name the spellings of the constant that a text is compared with, in the refused condition's own words."""
+    above = node if isinstance(node, exp.Condition) and node.find(exp.Literal) else node.parent
+    found = None if above is None else above.find(exp.Literal)
+    word = str(found.this) if found is not None and found.is_string else "kidney"
+    plain = word.strip("%_ ") or "kidney"
+    spelt = dict.fromkeys((plain.lower(), plain.capitalize(), plain.upper()))
+    return f"Name the spellings: {write_node(inner)} IN ({', '.join(map(_quote, spelt))})."
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _like(x: str, pattern: exp.Expr) -> str:
+    """LIKE in the place of a regular expression, with its longest run of letters and digits."""
+    written = str(pattern.this) if isinstance(pattern, exp.Literal) and pattern.is_string else ""
+    word = max(re.findall(r"\w+", written), key=len, default="fl")
+    start, end = ("" if written.startswith("^") else "%"), ("" if written.endswith("$") else "%")
+    return f"Write {x} LIKE {_quote(start + word + end)}."
+
+
 def _instead(node: exp.Expr) -> str | None:
     match bare(node):
         case exp.TimeToStr(this=inner):
             x = write_node(inner)
             return f"Write the range: {x} >= '2011-06-01' AND {x} < '2011-07-01'."
         case exp.Upper(this=inner) | exp.Trim(this=inner):
-            x = write_node(inner)
-            return f"Name the spellings: {x} IN ('kidney', 'Kidney')."
-        case exp.RegexpLike(this=inner):
-            x = write_node(inner)
-            return f"Write {x} IN ('flu', 'cold') or {x} LIKE 'fl%'."
-        case exp.Div(this=exp.Column() as inner):
-            return f"Multiply the constant instead: {write_node(inner)} > 1000."
+            return name_spellings(node, inner)
+        case exp.RegexpLike(this=inner, expression=pattern):
+            return _like(write_node(inner), bare(pattern))
+        case exp.Div(this=exp.Column() as inner, expression=divisor):
+            return (
+                f"Multiply the constant instead: compare {write_node(inner)} with so many times {write_node(divisor)}."
+            )
         case exp.Cast(this=inner):
             return f"Compare {write_node(inner)} itself."
         case _:

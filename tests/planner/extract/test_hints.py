@@ -230,6 +230,25 @@ def test_a_shown_atom_is_accepted_on_the_same_table(sql: str, error: KeyholeErro
         assert again is None, (atom, again)
 
 
+_CONDITION = re.compile(r"(?:Write|Name the spellings:) (\w+ (?:LIKE '.*'|IN \(.*\)))\.$")
+_WITH_CONDITIONS = [
+    (sql, found[1]) for sql, error in _REFUSALS if (found := _CONDITION.match(error.hint or "")) is not None
+]
+
+
+@pytest.mark.parametrize(("sql", "condition"), _WITH_CONDITIONS)
+def test_a_shown_condition_is_accepted_and_in_the_words_of_the_refused_one(sql: str, condition: str) -> None:
+    before, _, _ = _around(sql).partition(" GROUP BY ")
+    assert _refused(f"{before} WHERE {condition} GROUP BY {before.split()[1]} HAVING count(*) > 40", {}) is None
+    column, *constants = re.findall(r"\w+", condition.replace("LIKE", "").replace(" IN ", " "))
+    assert column in sql
+    assert constants[0].lower() in sql.lower()
+
+
+def test_the_corpus_shows_conditions_in_its_own_words() -> None:
+    assert len(_WITH_CONDITIONS) >= 2
+
+
 def test_every_other_hint_is_known_to_be_prose() -> None:
     shown = {id(error) for _, error in (*_ADDED, *_WITH_ATOMS)}
     prose = {e.hint for _, e in _REFUSALS if e.hint and id(e) not in shown and not _shown(e.hint)}
