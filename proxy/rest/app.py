@@ -31,6 +31,7 @@ from proxy.report import budget
 from proxy.report.refusals import internal_error
 from proxy.rest import answers, idempotency, strict_json
 from proxy.rest.answers import MOST_PAGE_KEYS, KeyRange, PageCursor
+from proxy.rest.field_hints import in_fields
 from proxy.rest.gate import Gate
 from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, Shell
 from proxy.rest.models import AnswerOut, Health, PageOut, QuestionIn
@@ -158,7 +159,9 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
         """The plan of a question and what it would cost. Spends nothing."""
         with serving.using() as service, alone(body.sql, analyst=who):
             asked = body.asked_by(_find_analyst(service, who), service, today=datetime.now(UTC).date())
-            return explained_document(service, asked)
+            document = explained_document(service, asked)
+            hint = document.get("hint")
+            return document | ({"hint": in_fields(hint)} if isinstance(hint, str) else {})
 
     @app.get("/v1/budget", responses=describe_problems(*READING))
     def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:

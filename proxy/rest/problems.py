@@ -3,6 +3,7 @@
 from typing import Any
 
 from planner.errors import KeyholeError
+from proxy.rest.field_hints import in_fields
 
 PROBLEM = "application/problem+json"
 
@@ -49,7 +50,8 @@ def http_status(error: KeyholeError) -> int:
 
 
 def problem(error: KeyholeError, *, status: int | None = None) -> dict[str, Any]:
-    """A problem document of RFC 9457, with the code, SQLSTATE, hint and position beside the standard members.
+    """A problem document of RFC 9457, with the code, SQLSTATE, hint and position beside the standard members; settings
+    in the hint are fields of a request.
 
     Parameters:
         status: the HTTP status, where HTTP itself has a more telling one than the code's.
@@ -62,5 +64,6 @@ def problem(error: KeyholeError, *, status: int | None = None) -> dict[str, Any]
         "sqlstate": error.sqlstate,
         "meaning": error.entry.meaning,
     }
-    extra = {"detail": error.detail, "hint": error.hint, "position": error.position}
+    hint = None if error.hint is None else in_fields(error.hint)
+    extra = {"detail": error.detail, "hint": hint, "position": error.position}
     return document | {name: value for name, value in extra.items() if value is not None}

@@ -1,0 +1,35 @@
+"""Hints as REST has them: fields of a request in the place of SET and RESET."""
+
+import json
+import re
+
+_FIELDS = (
+    "fnr",
+    "fpr",
+    "tolerance",
+    "min_rows",
+    "mechanism",
+    "most_positives",
+    "public_knowledge",
+    "max_epsilon",
+    "reuse",
+)
+_NAME = rf"(?P<name>{'|'.join(_FIELDS)})"
+_SET = re.compile(rf"SET keyhole\.{_NAME} = (?P<value>'(?:[^']|'')*'|[^;']+);")
+_RESET = re.compile(rf"RESET keyhole\.{_NAME};")
+_MENTIONED = re.compile(rf"\bkeyhole\.{_NAME}\b")
+_NUMBERS = frozenset(("fnr", "fpr", "min_rows", "most_positives", "max_epsilon"))
+
+
+def in_fields(hint: str) -> str:
+    """The hint with `"tolerance": "13%"` for `SET keyhole.tolerance = '13%';`, so that it can be sent as it stands."""
+    hint = _SET.sub(lambda found: _field(found["name"], found["value"].strip()), hint)
+    hint = _RESET.sub(lambda found: f'without "{found["name"]}"', hint)
+    return _MENTIONED.sub(lambda found: found["name"], hint).replace("  and  ", ", ")
+
+
+def _field(name: str, value: str) -> str:
+    text = value[1:-1].replace("''", "'") if value.startswith("'") else value
+    if not text:
+        return f'without "{name}"'
+    return f'"{name}": {text if name in _NUMBERS else json.dumps(text, ensure_ascii=False)}'
