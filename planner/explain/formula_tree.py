@@ -42,7 +42,8 @@ def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
     """The formula as typed and as it is evaluated, each under its heading; equal letters mean equal literals.
 
     Guarantee: a function of the plan. Every distinct literal that the analyst typed stands in the first tree, every
-    literal that is paid for in the second.
+    literal that is paid for in the second, whose heading has the total. Noise that several literals share, or that a
+    literal reads again, has its price at the first of them alone.
     """
     named = letter_literals(plan)
     kept = letters(named)
@@ -55,14 +56,27 @@ def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
         return Branch(kind=kind, text=f"{letter}  {texts[literal_of(cut)]}", note=note, children=())
 
     by_literal = {literal_of(one.cut): one for one in named}
+    paid: dict[int, str] = {}  # by noisy value, the letter that has its price; one for all of a whole question
 
     def branch_as_evaluated(cut: Cut) -> Branch:
         one = by_literal[literal_of(cut)]
-        return Branch(kind=Kind.LITERAL, text=f"{one.letter}  {one.text}", note=_cost(plan, cut), children=())
+        first = paid.setdefault(0 if plan.calibration.whole_question else cut.functional, one.letter)
+        begins = first == one.letter and id(one) not in drawn
+        drawn.add(id(one))
+        note = _cost(plan, cut) if begins else _describe_sharing(plan, first)
+        return Branch(kind=Kind.LITERAL, text=f"{one.letter}  {one.text}", note=note, children=())
+
+    drawn: set[int] = set()
 
     minimal = order_formula(plan, named)
     heading = "as it is evaluated: minimal" if plan.minimised.exact else "as it is evaluated"
+    if named:
+        heading = f"{heading}, worst case {at_most(plan.worst_case_epsilon)} epsilon for a group"
     return ("as typed", _branch(plan.asked.formula, branch_as_typed)), (heading, _branch(minimal, branch_as_evaluated))
+
+
+def _describe_sharing(plan: Plan, first: str) -> str:
+    return f"decided together with {first}" if plan.calibration.whole_question else f"same noise as {first}"
 
 
 def _cost(plan: Plan, cut: Cut) -> str:

@@ -206,7 +206,8 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
         analysts.add_column(heading, justify="left" if heading == "analyst" else "right")
     for own in report.analysts:
         analysts.add_row(own.analyst, str(own.questions), _epsilon(own.most_spent_nano), _epsilon(own.unit_spent_nano))
-    shown = [groups, units]
+    # where every row is a unit by itself there is nothing to add up over groups
+    shown = [groups] if report.unit_cap_nano is None and not report.unit_spent_nano else [groups, units]
     if any(table.cap_nano is not None for table in report.tables):
         shown.append(_whole_tables(report))
     shown.append(analysts)

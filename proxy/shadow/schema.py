@@ -5,7 +5,7 @@ SELECT raises. They can create nothing, not even temporarily, so a name cannot c
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 
@@ -14,7 +14,7 @@ from psycopg import sql
 
 from accountant.store.punctual import PunctualConnection, within
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Analyst, Catalog, Column, PublicTable, StoredQuestion, Table
+from planner.catalog.model import Analyst, Catalog, Column, PublicTable, StoredQuestion, Table, Value
 from planner.errors import KeyholeError
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.statements.stored_parameters import with_defaults
@@ -30,7 +30,9 @@ _UNQUALIFIED = f"{VIRTUAL_SCHEMA}.unqualified"
 _SCHEMA_COMMENT = "what Keyhole tells of your session: budget, queries, answers, settings, domains, errors"
 _LONGEST_S = 600.0  # for the schema and all rows of public tables, from memory: what takes longer hangs
 COUNTERS = ("pg_stat_database", "pg_stat_database_conflicts")  # views with one row for each database
-_LAYOUT = "11"
+_LAYOUT = "12"
+MOST_LISTED = 8  # values of a key in its comment, which clients print beside every column
+MOST_LISTED_CHARACTERS = 80  # of them together: a line of a terminal
 _RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
 _TYPE = re.compile(r'[a-z_"][a-z0-9_ ".]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?[a-z ]*(\[\])*', re.IGNORECASE)
 
@@ -283,7 +285,7 @@ def _column_comments(table: Table) -> Iterator[sql.Composed]:
 def _roles_of(table: Table, column: Column) -> Iterator[str]:
     """What a column is for, in the words of the policy."""
     if column.domain is not None:
-        yield f"key, public domain of {len(column.domain)} values"
+        yield f"key, public domain of {len(column.domain):,} values{list_few(column.domain)}"
     if column.bounds is not None:
         low, high = column.bounds
         yield f"measure, clipped to {as_text(low)}..{as_text(high)}"
@@ -292,6 +294,13 @@ def _roles_of(table: Table, column: Column) -> Iterator[str]:
         yield f"total clipped to {as_text(low)}..{as_text(high)} per {table.unit_text}"
     if column.name in table.unit:
         yield "privacy unit" if len(table.unit) == 1 else "part of the privacy unit"
+
+
+def list_few(domain: Sequence[Value]) -> str:
+    """The values of a key where they are few, each as the ledger has it; else nothing."""
+    listed = ", ".join(map(as_text, domain)) if len(domain) <= MOST_LISTED else ""
+    shown = 0 < len(listed) <= MOST_LISTED_CHARACTERS and listed.isprintable()
+    return f": {listed}" if shown else ""
 
 
 def _table_comment(table: Table) -> str:

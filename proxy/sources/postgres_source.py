@@ -49,6 +49,7 @@ SELECT CASE WHEN n.nspname = 'public' THEN '' ELSE quote_ident(n.nspname) || '.'
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
   AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+  AND c.relname NOT LIKE 'keyhole\\_rollup\\_%'  -- those that Keyhole keeps itself
   AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
 ORDER BY n.nspname, c.relname
 """
@@ -133,7 +134,7 @@ class PostgresSource:
             yield connection
 
     def relations(self) -> tuple[str, ...]:
-        """Tables and views that the role may select from."""
+        """Tables and views that the role may select from, without rollups."""
         with self._owners() as connection:
             return tuple(name for (name,) in connection.execute(_RELATIONS))
 

@@ -52,7 +52,7 @@ def test_the_inspector(ask: Ask, clinic: Served) -> None:
         assert inspector.get_table_comment("visits") == {"text": "one row per visit"}
         columns = {column["name"]: column for column in inspector.get_columns("visits")}
         assert tuple(columns) == gallery.PRIVATE_COLUMNS
-        assert columns["ward"]["comment"] == "key, public domain of 4 values"
+        assert columns["ward"]["comment"] == "key, public domain of 4 values: A, B, C, D"
         assert [str(columns[name]["type"]) for name in gallery.PRIVATE_COLUMNS] == [
             "TEXT", "INTEGER", "BOOLEAN", "DATE", "TIMESTAMP", "INTEGER", "NUMERIC(10, 2)", "TEXT",
         ]  # fmt: skip

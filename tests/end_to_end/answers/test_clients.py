@@ -97,7 +97,7 @@ def test_sqlalchemy_inspects_what_the_policy_exposes(engine: sqlalchemy.Engine, 
         columns = {column["name"]: column for column in inspector.get_columns("sales")}
         assert set(columns) == {"store", "month", "day", "amount", "quantity", "note", "score"}
         assert str(columns["amount"]["type"]) == "NUMERIC(10, 2)"
-        assert columns["store"]["comment"] == "key, public domain of 5 values"
+        assert columns["store"]["comment"] == "key, public domain of 5 values: closed, east, north, south, west"
         metadata = sqlalchemy.MetaData()
         metadata.reflect(engine)
         with engine.connect() as connection:

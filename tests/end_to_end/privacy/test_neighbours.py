@@ -58,6 +58,7 @@ STATEMENTS = (
     f"EXPLAIN {shop.WARDS}",
     "SELECT table_name, scope, family, filter, budget, spent_at_most, left_at_least FROM keyhole.budget",
     "SELECT table_name, keys, epsilon, status FROM keyhole.queries",
+    "SELECT table_name, text, guarantee, fnr, fpr, epsilon, unit_epsilon FROM keyhole.answers",
     "SELECT relname, reltuples, relpages FROM pg_class WHERE relname IN ('sales', 'visits')",
 )
 

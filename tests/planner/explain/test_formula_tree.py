@@ -9,6 +9,7 @@ from mechanisms.formula import cuts
 from planner.explain.formula_svg import formula_svg
 from planner.explain.formula_tree import IDLE, Branch, Kind, trees
 from planner.explain.literal_labels import letter_literals
+from planner.explain.numbers import at_most
 from tests.effort import examples
 from tests.planner.explain.test_render import KPI, LARGE, NEGATED, REDUNDANT, planned
 from tests.worlds.questions import CLIPPED, ROWS
@@ -18,7 +19,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def test_the_trees_of_a_redundant_formula() -> None:
     (heading, typed), (other, minimal) = trees(planned(REDUNDANT, table=CLIPPED))
-    assert (heading, other) == ("as typed", "as it is evaluated: minimal")
+    assert heading == "as typed"
+    worst = at_most(planned(REDUNDANT, table=CLIPPED).worst_case_epsilon)
+    assert other == f"as it is evaluated: minimal, worst case {worst} epsilon for a group"
     assert typed.kind is Kind.AND
     idle = [node.text for node in typed.walk() if node.kind is Kind.IDLE]
     assert idle == ["D  count(*) > 100", "E  count(DISTINCT customer_id) > 10"]
@@ -37,6 +40,21 @@ def test_every_literal_stands_in_the_trees() -> None:
         assert len([node for node in typed.walk() if not node.children]) == len(list(cuts(made.asked.formula)))
         paid = {node.text for node in evaluated.walk() if not node.children}
         assert paid == {f"{one.letter}  {one.text}" for one in letter_literals(made)}
+
+
+def test_shared_noise_has_its_price_once() -> None:
+    """Two thresholds on one count; and a literal that two terms read."""
+    for having, letters in (
+        ("count(*) >= 500 AND count(*) < 900", ["A", "B"]),
+        ("(count(*) > 500 AND sum(amount) > 90) OR (count(*) > 500 AND count(DISTINCT customer_id) > 9)", ["A"] * 2),
+    ):
+        made = planned(having, table=CLIPPED)
+        (_, evaluated) = trees(made)[1]
+        leaves = [node for node in evaluated.walk() if not node.children]
+        priced = [node for node in leaves if node.note.startswith("epsilon ")]
+        assert len(priced) == len(made.question.functionals)
+        assert {node.note for node in leaves if node not in priced} == {"same noise as A"}
+        assert [node.text[0] for node in leaves if node.text.startswith(tuple(letters))] == letters
 
 
 def test_a_constant_is_a_tree_of_one_node() -> None:

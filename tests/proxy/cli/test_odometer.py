@@ -62,3 +62,11 @@ def test_what_is_pinned_is_the_catalog_that_answers(policy: Path, run: Callable[
         known = dependencies(service.catalog)("visits", labels)
     assert known
     assert repr(dependencies(found)("visits", labels)) == repr(known)
+
+
+def test_where_each_row_is_a_unit_the_budget_has_no_empty_line_for_units(policy: Path, run: Callable[..., Ran]) -> None:
+    assert run("check").status == 0
+    assert run("query", JANUARY).status == 0
+    told = run("budget").out
+    assert "Groups, in epsilon" in told
+    assert "Privacy unit, over all questions" not in told

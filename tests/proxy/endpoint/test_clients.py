@@ -88,7 +88,10 @@ def test_sqlalchemy_inspects(engine: sqlalchemy.Engine) -> None:
     assert inspector.get_schema_names() == ["information_schema", "keyhole", "public"]
     columns = {column["name"]: column for column in inspector.get_columns("sales")}
     assert str(columns["amount"]["type"]) == "NUMERIC(10, 2)"
-    assert columns["country"]["comment"] == "key, public domain of 5 values"
+    assert (
+        columns["country"]["comment"]
+        == "key, public domain of 5 values: Côte d'Ivoire, France, G\"\\{},, Spain, Sweden"
+    )
     assert inspector.get_pk_constraint("sales")["constrained_columns"] == []
     assert inspector.get_foreign_keys("sales") == []
     assert inspector.get_indexes("sales") == []

@@ -6,7 +6,7 @@ from planner.errors import KeyholeError
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
-from proxy.shadow.schema import build_schema
+from proxy.shadow.schema import build_schema, list_few
 from tests.worlds.countries import QUESTION, endpoint_catalog
 
 
@@ -28,7 +28,7 @@ def test_columns_have_their_declared_types_and_say_what_they_are_for(shadow: Sha
             "WHERE attrelid = 'sales'::regclass AND attnum > 0 ORDER BY attnum"
         ).fetchall()
     assert rows == [
-        ("country", "text", "key, public domain of 5 values"),
+        ("country", "text", "key, public domain of 5 values: Côte d'Ivoire, France, G\"\\{},, Spain, Sweden"),
         ("amount", "numeric(10,2)", "measure, clipped to 0..100"),
         ("invoice_date", "timestamp without time zone", "filter only"),
         ("quantity", "integer", "filter only"),
@@ -150,3 +150,11 @@ def test_building_again_changes_nothing_and_a_new_catalog_replaces_roles_and_rel
 def test_an_analyst_cannot_have_the_name_of_a_privileged_role(shadow: ShadowAddress, name: str) -> None:
     with pytest.raises(KeyholeError, match="KH002"):
         build_schema(shadow, endpoint_catalog(digest="bad", analysts=(name,)))
+
+
+def test_a_key_of_many_or_long_or_odd_values_is_counted() -> None:
+    assert list_few(tuple(range(8))) == ": 0, 1, 2, 3, 4, 5, 6, 7"
+    assert list_few(tuple(range(9))) == ""
+    assert list_few(("long " * 20,)) == ""
+    assert list_few(("a\x1b[1m", "b")) == ""
+    assert list_few(()) == ""

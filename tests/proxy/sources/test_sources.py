@@ -20,7 +20,10 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
+from proxy.cli.init import from_source
 from proxy.sources.open import Source, TrueAggregates, open_source
+from proxy.sources.postgres_source import PostgresSource
+from tests.worlds.house import new_database
 
 _COLUMNS = (
     "ward text, day date, seen_at timestamp, age integer, big bigint, "
@@ -241,3 +244,19 @@ def test_a_source_whose_text_has_no_encoding_is_refused(postgres_url: str, tmp_p
             assert "SQL_ASCII" in (refused.value.detail or "")
         finally:
             owner.execute(b"DROP DATABASE letters WITH (FORCE)")
+
+
+def test_a_starter_policy_leaves_rollups_out(postgres_url: str, tmp_path: Path) -> None:
+    """What Keyhole keeps for itself in the source is nothing that an owner is offered."""
+    with new_database(postgres_url) as url:
+        with psycopg.connect(url, autocommit=True) as owner:
+            owner.execute("CREATE SCHEMA scratch")
+            owner.execute("CREATE TABLE visits (id integer, ward text)")
+            owner.execute("CREATE UNLOGGED TABLE scratch.keyhole_rollup_1_2_abc (id integer)")
+            owner.execute("CREATE TABLE scratch.keyhole_rolled (id integer)")
+        source = PostgresSource(url, connections=1, settings={})
+        try:
+            assert set(source.relations()) == {"visits", "scratch.keyhole_rolled"}
+        finally:
+            source.close()
+        assert "keyhole_rollup_" not in from_source(url, directory=tmp_path)

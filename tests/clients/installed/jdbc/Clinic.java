@@ -255,7 +255,7 @@ public final class Clinic {
             }
             ResultSet ward = about.getColumns(null, "public", "visits", "ward");
             same(true, ward.next());
-            same("key, public domain of 4 values", ward.getString("REMARKS"));
+            same("key, public domain of 4 values: A, B, C, D", ward.getString("REMARKS"));
             ResultSet cost = about.getColumns(null, "public", "visits", "cost");
             same(true, cost.next());
             same("10,2", cost.getInt("COLUMN_SIZE") + "," + cost.getInt("DECIMAL_DIGITS"));
