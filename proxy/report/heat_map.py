@@ -1,5 +1,6 @@
 """Which groups' budget is used up: key values against key values, each cell a share of the budget. For owners."""
 
+from calendar import day_abbr, day_name, month_abbr, month_name
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -18,6 +19,13 @@ from proxy.service.accounts import column_of
 
 Shares = npt.NDArray[np.int64]
 
+# months and days of the week by their English names, long and short, as people read them
+_IN_THE_CALENDAR = {
+    name.lower(): place
+    for names in (month_name, month_abbr, ("", *day_name), ("", *day_abbr))
+    for place, name in enumerate(names)
+    if name
+}
 NEVER = -1  # in the place of a share: no share is negative
 # Fills from light to dark, so that a copy in black and white shows the same order.
 STEPS: tuple[tuple[int, str], ...] = (
@@ -139,7 +147,7 @@ def _in_order(value: str) -> tuple[int, float, str]:
     try:
         return 1, date.fromisoformat(value).toordinal(), value
     except ValueError:
-        return 2, 0.0, value
+        return 2, _IN_THE_CALENDAR.get(value.lower(), 0), value
 
 
 def fill(percent: int) -> str:

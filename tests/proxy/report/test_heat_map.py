@@ -206,3 +206,19 @@ def test_a_picture_of_another_format_is_refused_and_nothing_is_written(
         assert f"KH011: pictures are written as SVG, and {name} is the name of another format" in told.err
         assert "HINT:  Write --svg map.svg: " in told.err
         assert not (policy.parent / name).exists()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("January", "February", "march", "April", "August", "December"),
+        ("Feb", "Mar", "Apr", "Sep", "Oct"),
+        ("Monday", "Tuesday", "Wednesday", "Saturday", "Sunday"),
+        ("2011-02", "2011-10", "2012-01"),
+        ("2", "10", "11"),
+    ],
+)
+def test_months_and_days_stand_in_their_order(names: tuple[str, ...]) -> None:
+    shuffled = tuple(sorted(names))
+    (drawn,) = heat_maps([balance(family("month"), (shuffled,), [0] * len(names), cap=100)])
+    assert drawn.rows == names
