@@ -6,7 +6,9 @@ a key is finished as soon as its formula is settled.
 Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md.
 """
 
-from mechanisms.formula import Integers, cuts
+from collections.abc import Sequence
+
+from mechanisms.formula import Formula, Integers, cuts
 from mechanisms.keyhole.contract import OneShotKind, foresee_contract, meet_contract, tolerances
 from mechanisms.keyhole.one_shot import optimal_loss, single_literals
 from mechanisms.keyhole.run_looks import decide_anew
@@ -62,6 +64,7 @@ class Progressive:
         near = tolerances(task.formula, len(task.sensitivities))
         alone = single_literals(task)
         both = two_sided(task)
+        short = _shortfalls(task.formula)
 
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
             try:
@@ -72,7 +75,7 @@ class Progressive:
                     fpr=fpr,
                     allow_block=functional in alone,
                     two_sided=functional in both,
-                    empty=empty_groups(task, functional, near[functional]),
+                    empty=_nearest(short.get(functional, ()), near[functional], keys=task.keys),
                 )
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
@@ -100,9 +103,20 @@ class Progressive:
 def empty_groups(task: DecisionTask, functional: int, tolerance: int) -> EmptyGroups | None:
     """How far a group without rows, whose functionals are zero, is from passing the literals of a functional that it
     fails by more than the tolerance; None where there are none such."""
-    fails = [cut.cut if cut.above else -(cut.cut + 1) for cut in cuts(task.formula) if cut.functional == functional]
-    distance = min((short for short in fails if short > tolerance), default=None)
-    return None if distance is None else EmptyGroups(distance, STRAY_GROUPS / task.keys)
+    return _nearest(_shortfalls(task.formula).get(functional, ()), tolerance, keys=task.keys)
+
+
+def _shortfalls(formula: Formula) -> dict[int, list[int]]:
+    """By functional, how far zero is from each of its literals; negative where it passes."""
+    found: dict[int, list[int]] = {}
+    for cut in cuts(formula):
+        found.setdefault(cut.functional, []).append(cut.cut if cut.above else -(cut.cut + 1))
+    return found
+
+
+def _nearest(shortfalls: Sequence[int], tolerance: int, *, keys: int) -> EmptyGroups | None:
+    distance = min((short for short in shortfalls if short > tolerance), default=None)
+    return None if distance is None else EmptyGroups(distance, STRAY_GROUPS / keys)
 
 
 def two_sided(task: DecisionTask) -> frozenset[int]:

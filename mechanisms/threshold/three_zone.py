@@ -141,7 +141,7 @@ def foresee_three_zone(
     return ForeseenTest(
         block=block,
         least_epsilon=(1.0 - _SOLVED) * least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate * per_rate,
-        most_epsilon=at_least(_union(steps, fnr, fpr, schedule).rate * per_rate),
+        most_epsilon=at_least(_union(steps, fnr, fpr, last=schedule.last).rate * per_rate),
     )
 
 
@@ -168,7 +168,7 @@ def affordable(schedule: Schedule, least: LeastRate) -> Schedule:
 @lru_cache(maxsize=1024)
 def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Schedule) -> FunctionalTest:
     """The test for sensitivity one."""
-    union = _union(tolerance, fnr, fpr, schedule)
+    union = _union(tolerance, fnr, fpr, last=schedule.last)
     if union.rate * schedule.rates[0] < LEAST_RATE or fnr + fpr >= 1.0:
         return union
     if not exact:
@@ -186,9 +186,10 @@ def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Sch
 
 
 @lru_cache(maxsize=1024)
-def _union(tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
-    """The last look under the union bound, for sensitivity one: no test is dearer."""
-    kept = schedule.last * (1.0 - MARGIN)
+def _union(tolerance: int, fnr: float, fpr: float, *, last: float) -> FunctionalTest:
+    """The last look under the union bound, with the part `last` of each share, for sensitivity one: no test is
+    dearer."""
+    kept = last * (1.0 - MARGIN)
     return calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
 
 
@@ -222,7 +223,7 @@ def _bisect_rate(
 def with_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
     """Early looks whose tails stay within their shares and whose zones are nested around the last boundary."""
     zones = _zones(test.rate, test.shift, tolerance, fnr, fpr, schedule)
-    return _add_looks(test, zones, schedule)
+    return _add_looks(test, zones, schedule.rates)
 
 
 def _zones(rate: Fraction, shift: int, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> tuple[Zone, ...]:
@@ -253,11 +254,11 @@ def _part(rate: Fraction, part: Fraction) -> float:
     return (rate.numerator * part.numerator) / (rate.denominator * part.denominator)
 
 
-def _add_looks(test: FunctionalTest, zones: Sequence[Zone], schedule: Schedule) -> FunctionalTest:
-    """The test with early looks at the schedule's parts of its rate."""
+def _add_looks(test: FunctionalTest, zones: Sequence[Zone], rates: Sequence[Fraction]) -> FunctionalTest:
+    """The test with early looks at these parts of its rate."""
     looks = (
         Look(rate=test.rate * part, rejecting=zone.low - 1, accepting=zone.high + 1)
-        for part, zone in zip(schedule.rates, zones, strict=True)
+        for part, zone in zip(rates, zones, strict=True)
     )
     return replace(test, looks=tuple(looks))
 
@@ -294,6 +295,20 @@ def _try_rate(
     if rate * schedule.rates[0] < LEAST_RATE:
         return None
     zones = _zones(rate, union.shift, tolerance, fnr, fpr, schedule)
+    return _try_zones(rate, zones, union, tolerance, fnr, fpr, schedule.rates)
+
+
+@lru_cache(maxsize=1024)
+def _try_zones(
+    rate: Fraction,
+    zones: tuple[Zone, ...],
+    union: FunctionalTest,
+    tolerance: int,
+    fnr: float,
+    fpr: float,
+    rates: tuple[Fraction, ...],
+) -> _Tried | None:
+    """What comes of a rate with these early zones: remembered, for how far empty groups are seldom moves any."""
     crossing = Crossing.of(zones, last_rate=float(rate))
     rejected = cache(lambda value: crossing.last_at_most(value, 1))
     early = sum(crossing.early_rejections(1))
@@ -312,7 +327,7 @@ def _try_rate(
     accepted = _chance_accepted(crossing, found, -tolerance)
     met = missed_at_one <= fnr * kept and accepted <= fpr * kept
     return _Tried(
-        test=_add_looks(found, zones, schedule) if met else None,
+        test=_add_looks(found, zones, rates) if met else None,
         excess=math.log(max(accepted, _TINIEST) / (fpr * kept)),
     )
 
