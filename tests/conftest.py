@@ -12,6 +12,7 @@ import pytest
 from proxy.shadow.wheel import make_data, postgres_server, stop_at_once
 from tests.effort import register_profiles
 from tests.marks import marks
+from tests.worlds.copied_data import copied_data
 
 register_profiles()
 
@@ -38,6 +39,12 @@ def _traversable(directory: Path) -> None:
         mode = folder.stat().st_mode
         if not mode & 0o001:
             folder.chmod(mode | 0o011)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _copied_data() -> Iterator[None]:
+    with copied_data():
+        yield
 
 
 @pytest.fixture(scope="session")
