@@ -5,6 +5,9 @@ looped over or sampled takes its size from here. `quick` draws the same cases in
 """
 
 import os
+from collections.abc import Iterable
+from itertools import count, product
+from math import gcd
 from typing import Any
 
 from hypothesis import settings
@@ -36,3 +39,11 @@ def examples(thorough: int, *, quick: int = QUICK_EXAMPLES, **others: Any) -> se
 def rounds(thorough: int, *, quick: int) -> int:
     """Return how many worlds, statements or samples a test takes."""
     return quick if is_quick() else thorough
+
+
+def cases(*choices: Iterable[Any], quick: int) -> list[tuple[Any, ...]]:
+    """Return all that can be chosen together, or at `quick` so many of them, spread over all as evenly as steps of a
+    golden section are: each value of each choice is among them, about as often as the others."""
+    whole = list(product(*choices))
+    step = next(step for step in count(round(0.618 * len(whole))) if gcd(step, len(whole)) == 1)
+    return [whole[turn * step % len(whole)] for turn in range(rounds(len(whole), quick=min(quick, len(whole))))]

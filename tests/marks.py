@@ -64,7 +64,7 @@ def _sized_names(path: Path) -> frozenset[str]:
         ({*_bound(one)}, {node.id for node in ast.walk(one) if isinstance(node, ast.Name)} | _arguments(one))
         for one in ast.parse(path.read_text(encoding="utf-8")).body
     ]
-    found = {"examples", "rounds"}
+    found = {"cases", "examples", "rounds"}
     while more := {name for names, used in statements if found & used for name in names} - found:
         found |= more
     return frozenset(found)

@@ -347,5 +347,5 @@ def test_any_interleaving(backend: str, histories: int, request: pytest.FixtureR
 
     run_state_machine_as_test(
         Machine,
-        settings=examples(histories, stateful_step_count=25, suppress_health_check=list(HealthCheck)),
+        settings=examples(histories, quick=15, stateful_step_count=25, suppress_health_check=list(HealthCheck)),
     )

@@ -16,6 +16,7 @@ from accountant.balances.dependencies import Dependency, Knowledge, nothing_know
 from accountant.balances.variable_elimination import EXACT_GRID
 from accountant.model import NANO, Cells, Charge, NanoArray
 from tests.accountant.examples import charge
+from tests.effort import rounds
 
 REGIONS = ("north", "south", "west")
 CONTINENTS = ("old", "new")
@@ -119,7 +120,7 @@ def losses(drawn: random.Random, asked: Charge) -> NanoArray:
     return np.array(some, dtype=np.int64).reshape(asked.cells.shape)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(rounds(60, quick=20)))
 def test_balances_equal_the_loss_of_the_record_that_lost_most(seed: int) -> None:
     """Checks between charges, on both versions: what is kept of the other one follows.
 
@@ -142,7 +143,7 @@ def test_balances_equal_the_loss_of_the_record_that_lost_most(seed: int) -> None
 
 
 @pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(rounds(60, quick=20)))
 def test_balances_are_never_below_what_a_record_lost_nor_above_what_they_are_with_nothing_known(
     seed: int, complete: bool
 ) -> None:

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,14 @@ from tests.accountant.conftest import now
 from tests.accountant.examples import charge
 from tests.accountant.killed import CAPS, SCENES, Seen, prepared, seen, set_up
 from tests.effort import rounds
+
+STORES = ("sqlite", "postgresql")
+# every verb on both, or on one of them in turn
+DYING = [
+    (verb, store)
+    for verb, stores in zip(SCENES, cycle((STORES, STORES[::-1])), strict=False)
+    for store in stores[: rounds(2, quick=1)]
+]
 
 
 class Mortal:
@@ -64,7 +73,7 @@ def mortal() -> Iterator[Mortal]:
         forking.process.communicate()
 
 
-@pytest.mark.parametrize("verb", SCENES)
+@pytest.mark.parametrize(("verb", "ledger_url"), DYING, indirect=["ledger_url"])
 def test_a_verb_that_dies_at_any_point_is_there_whole_or_not_at_all(
     verb: str, ledger_url: str, tmp_path: Path, mortal: Mortal
 ) -> None:

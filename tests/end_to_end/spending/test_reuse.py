@@ -26,6 +26,7 @@ from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.pipeline.virtual_rows import virtual_rows
 from proxy.service.service import Service
+from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 from tests.worlds import shop
 from tests.worlds.house import hurried, locked, notices, opened, write_policy
@@ -368,7 +369,7 @@ def test_a_dashboard_costs_what_its_first_refresh_costs(tmp_path: Path, mechanis
     with room(tmp_path, mechanism=mechanism) as here:
         first = [here.ask(sql).keys for sql in DASHBOARD]
         spent, events = {table: here.spent(table) for table in ("sales", "visits")}, here.service.ledger.verify()
-        for _ in range(25):
+        for _ in range(rounds(25, quick=5)):
             assert [here.ask(sql).keys for sql in DASHBOARD] == first
         assert {table: here.spent(table) for table in ("sales", "visits")} == spent
         assert here.service.ledger.verify() == events
@@ -442,7 +443,7 @@ def test_what_a_question_meets_does_not_follow_from_the_noise(tmp_path: Path) ->
     met: list[list[object]] = []
     settled: set[tuple[bool, ...]] = set()
     shop.fill_duckdb(tmp_path / "shop.duckdb", *_only(21))
-    for seed in range(12):
+    for seed in range(rounds(12, quick=5)):
         directory = tmp_path / str(seed)
         directory.mkdir()
         copyfile(tmp_path / "shop.duckdb", directory / "shop.duckdb")
@@ -476,7 +477,7 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
     wrong more often than promised."""
     shop.fill_duckdb(tmp_path / "shop.duckdb", *_only(18))
     settled: set[bool] = set()
-    for seed in range(8):
+    for seed in range(rounds(8, quick=4)):
         directory = tmp_path / str(seed)
         directory.mkdir()
         copyfile(tmp_path / "shop.duckdb", directory / "shop.duckdb")

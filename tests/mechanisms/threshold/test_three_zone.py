@@ -30,7 +30,7 @@ from mechanisms.threshold.three_zone import (
     foresee_three_zone,
     wrong,
 )
-from tests.effort import examples
+from tests.effort import cases, examples, rounds
 
 Floats = npt.NDArray[np.float64]
 
@@ -152,8 +152,10 @@ def test_contract_at_the_worst_case_by_dynamic_programming(fnr: float, fpr: floa
     assert 1 - beyond.rejected(test, -tolerance) <= fpr
 
 
-@pytest.mark.parametrize("distances", [(-9, -8), (-3, -2), (0, 1), (1, 2), (6, 7), (15, 16)])
-@pytest.mark.parametrize("tolerance", [2, 6])
+@pytest.mark.parametrize(
+    ("tolerance", "distances"),
+    cases([2, 6], [(-9, -8), (-3, -2), (0, 1), (1, 2), (6, 7), (15, 16)], quick=6),
+)
 def test_every_outcome_is_as_private_as_the_look_it_stopped_at(tolerance: int, distances: tuple[int, int]) -> None:
     """The exact law of (decision, stopping look, last value) for neighbouring true values."""
     test = calibrated(0.05, 0.1, tolerance)
@@ -293,7 +295,7 @@ def test_far_values_stop_early_and_no_value_costs_more_than_the_last_look() -> N
 def test_what_is_left_out_of_the_bisection_changes_no_rate() -> None:
     """Wherever noise is many steps wide, the rate is the one that trying every step of the bisection ends at."""
     drawn = random.Random(7)
-    for _ in range(60):
+    for _ in range(rounds(60, quick=20)):
         fnr, fpr = (math.exp(drawn.uniform(math.log(1e-5), math.log(0.3))) for _ in range(2))
         tolerance = round(math.exp(drawn.uniform(math.log(400), math.log(1e6))))
         least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)

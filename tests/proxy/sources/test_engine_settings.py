@@ -67,7 +67,7 @@ def test_what_does_not_fit_into_memory_is_on_the_disk_without_a_readable_text(tm
     seen, modes, over = bytearray(), set[int](), threading.Event()
 
     def watch() -> None:
-        while not over.wait(0.002):
+        while not over.wait(0.02):
             for file in tmp_path.glob("keyhole-spill-*/*"):
                 with suppress(OSError), file.open("rb") as spilled:
                     seen.extend(spilled.read())

@@ -15,6 +15,7 @@ from planner.functionals.row_range import row_range
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within
 from planner.question.model import Accuracy, Functional, Measure, Question, Term
 from planner.question.range_inference import narrow_range
+from tests.effort import rounds
 from tests.proxy.sources.worlds import TYPES, Engines, columns
 
 RAW: dict[str, list[Any]] = {
@@ -109,7 +110,7 @@ def test_no_row_leaves_the_narrowed_range(engines: Engines, column: str, step: s
         seed="s",
     )
     loaded = engines.load(rows)
-    for where in (ALWAYS, *conditions(column, seed=3, size=4)):
+    for where in (ALWAYS, *conditions(column, seed=3, size=rounds(4, quick=2))):
         pairs = [
             summed(column, condition, table=table, among=where)
             for condition in (ALWAYS, *conditions(column, seed=7, size=24))

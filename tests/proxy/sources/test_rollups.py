@@ -28,7 +28,7 @@ from planner.question.plan import Rewritten, Rollup
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.open import Source, open_source
 from proxy.sources.rollups import Rollups
-from tests.effort import examples
+from tests.effort import cases, examples
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.test_same_integers import crowd_question, different_values
 from tests.proxy.sources.test_unit_rows import asked, by_hand, unit_question
@@ -78,7 +78,7 @@ def _tables(engines: Engines) -> int:
     return int(found[0])
 
 
-@examples(60, phases=_PHASES, suppress_health_check=_SLOW)
+@examples(60, quick=12, phases=_PHASES, suppress_health_check=_SLOW)
 @given(question=questions(units=UNITS, different=False), found=rows(most=60))
 def test_a_rollup_gives_what_the_scan_gave(keeping: Engines, question: Question, found: list[Row]) -> None:
     """Asked again when the table is gone: the integers can come from the rollup alone."""
@@ -96,7 +96,7 @@ def test_a_rollup_gives_what_the_scan_gave(keeping: Engines, question: Question,
         )
 
 
-@examples(30, phases=_PHASES, suppress_health_check=_SLOW)
+@examples(30, quick=12, phases=_PHASES, suppress_health_check=_SLOW)
 @given(
     world=asked(),
     table=tables(units=UNITS),
@@ -211,9 +211,7 @@ def crowded(engines: Engines) -> dict[str, str]:
     return engines.load(_CROWD, postgres="crowd")
 
 
-@pytest.mark.parametrize("groups", [1, 3, 500])
-@pytest.mark.parametrize("cap", [None, 2])
-@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize(("unit", "cap", "groups"), cases(UNITS, [None, 2], [1, 3, 500], quick=12), ids=str)
 def test_one_rollup_serves_every_filter_and_restriction(
     keeping: Engines, crowded: dict[str, str], unit: tuple[str, ...], cap: int | None, groups: int
 ) -> None:

@@ -13,12 +13,13 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.model import RowCap, Table
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or
 from planner.question.model import Accuracy, Measure, Question
-from tests.effort import examples
+from tests.effort import cases, examples
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.worlds import UNITS, Engines, columns, counted_values, crowd, functional, questions, rows
 
 _GIVEN = examples(
     150,
+    quick=15,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -103,10 +104,14 @@ def crowded(engines: Engines) -> dict[str, str]:
     return engines.load(_CROWD, postgres="crowd")
 
 
-@pytest.mark.parametrize("keys", [("ward", "level"), ("ward", "month"), ("level",), ("born", "flag")], ids=str)
-@pytest.mark.parametrize("groups", [1, 3])
-@pytest.mark.parametrize("cap", [None, 2])
-@pytest.mark.parametrize("unit", [(), *UNITS], ids=str)
+_KEYS = (("ward", "level"), ("ward", "month"), ("level",), ("born", "flag"))
+
+
+@pytest.mark.parametrize(
+    ("unit", "cap", "groups", "keys"),
+    cases([()], [None], [1], _KEYS, quick=2) + cases(UNITS, [None, 2], [1, 3], _KEYS, quick=28),
+    ids=str,
+)
 def test_crowd(
     engines: Engines,
     crowded: dict[str, str],
@@ -115,8 +120,6 @@ def test_crowd(
     groups: int,
     keys: tuple[str, ...],
 ) -> None:
-    if not unit and (cap, groups) != (None, 1):
-        return
     asked = crowd_question(unit=unit, keys=keys, cap=cap, groups=groups)
     for question in (asked, different_values(asked)):
         expected = true_aggregates(question, _CROWD)

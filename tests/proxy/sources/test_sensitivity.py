@@ -12,6 +12,7 @@ from tests.proxy.sources.worlds import UNITS, Engines, questions, rows
 
 @examples(
     80,
+    quick=12,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -20,7 +20,7 @@ from planner.lower.scan import rewrite
 from planner.question.model import Question
 from planner.statements.classify import Asking, classify
 from planner.statements.settings import accuracy
-from tests.effort import examples, rounds
+from tests.effort import cases, examples, rounds
 from tests.proxy.sources.oracle import Row, capped, chosen, grid_steps, is_nan, read
 from tests.proxy.sources.worlds import UNITS, Engines, columns, crowd, rows, tables
 from tests.worlds.retail import retail
@@ -243,9 +243,11 @@ _EVERYTHING = (
 )
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("cap", [False, True])
-@pytest.mark.parametrize("unit", [("person",), ("person", "code"), ("person", "month")], ids=str)
+@pytest.mark.parametrize(
+    ("unit", "cap", "groups"),
+    cases([("person",), ("person", "code"), ("person", "month")], [False, True], [1, 2], quick=6),
+    ids=str,
+)
 def test_one_unit_changes_every_functional_by_no_more_than_its_sensitivity(
     engines: Engines, unit: tuple[str, ...], cap: bool, groups: int
 ) -> None:

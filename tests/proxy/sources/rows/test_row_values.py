@@ -15,6 +15,7 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Table, Value
 from planner.question.condition import ALWAYS
 from planner.question.model import Accuracy, Measure, Question
+from tests.effort import cases
 from tests.proxy.sources.oracle import true_aggregates
 from tests.proxy.sources.worlds import TYPES, Engines, columns, functional
 
@@ -71,10 +72,10 @@ def _question(table: Table, column: str, *, keys: int) -> Question:
 @pytest.mark.parametrize(
     ("column", "values", "grid"),
     [
-        *(("age", _INTEGERS, grid) for grid in ("1", "2", "7", "0.5", "2.5", "0.3", "1000")),
-        *(("amount", _DECIMALS, grid) for grid in ("0.01", "0.001", "0.1", "1", "0.25", "0.3", "3", "500")),
-        *(("long", _LONGS, grid) for grid in ("0.0001", "0.001", "1", "0.3", "0.25")),
-        *(("cost", _DOUBLES, grid) for grid in ("0.1", "0.01", "1", "0.5", "0.3", "7", "1000")),
+        *cases(["age"], [_INTEGERS], ("1", "2", "7", "0.5", "2.5", "0.3", "1000"), quick=3),
+        *cases(["amount"], [_DECIMALS], ("0.01", "0.001", "0.1", "1", "0.25", "0.3", "3", "500"), quick=4),
+        *cases(["long"], [_LONGS], ("0.0001", "0.001", "1", "0.3", "0.25"), quick=3),
+        *cases(["cost"], [_DOUBLES], ("0.1", "0.01", "1", "0.5", "0.3", "7", "1000"), quick=3),
     ],
 )
 def test_row_value(engines: Engines, column: str, values: list[Any], grid: str) -> None:
