@@ -137,14 +137,14 @@ class Report:
         }
 
 
-def measure(*, rows: int, repetitions: int, round_trips: int, progress: Progress) -> Report:
+def measure(*, rows: int, repetitions: int, round_trips: int, progress: Progress, sessions: int = SESSIONS) -> Report:
     """Everything in one run: PostgreSQL, DuckDB, the demo's policy, then statements that are no questions."""
     measured: list[Measured] = []
     with tempfile.TemporaryDirectory(prefix="keyhole-bench-") as folder, client() as asker:
         directory = Path(folder)
         if os.geteuid() == 0:
             directory.chmod(0o711)  # the embedded server runs as another user
-        bench = _Bench(asker, progress, repetitions=repetitions)
+        bench = _Bench(asker, progress, repetitions=repetitions, sessions=sessions)
         with _postgres(directory) as url:
             policy = postgres_policy(_made(directory / "on-postgres"), url, rows=rows)
             measured += bench.questions("PostgreSQL", policy, url, row_workloads(rows), rows=rows)
@@ -159,10 +159,11 @@ def measure(*, rows: int, repetitions: int, round_trips: int, progress: Progress
 class _Bench:
     """Asks one client's questions, plain and through Keyhole in turn."""
 
-    def __init__(self, asker: Client, progress: Progress, *, repetitions: int) -> None:
+    def __init__(self, asker: Client, progress: Progress, *, repetitions: int, sessions: int) -> None:
         self._client = asker
         self._progress = progress
         self._repetitions = repetitions
+        self._sessions = sessions
 
     def questions(
         self, engine: str, policy: Path, url: str, workloads: tuple[Workload, ...], *, rows: int
@@ -226,11 +227,11 @@ class _Bench:
 
     def _memory(self, endpoint: str, processes: tuple[int, ...], *, workers: int) -> Memory:
         with ExitStack() as opened:
-            for _ in range(SESSIONS):
+            for _ in range(self._sessions):
                 connection = opened.enter_context(psycopg.connect(endpoint, autocommit=True))
                 connection.execute("SELECT relname, relkind, reltuples FROM pg_class").fetchall()
             found = memory(processes)
-        return Memory(workers, SESSIONS, found["Rss"], found["Pss"], found["Uss"])
+        return Memory(workers, self._sessions, found["Rss"], found["Pss"], found["Uss"])
 
 
 def _made(directory: Path) -> Path:

@@ -5,6 +5,7 @@ everything imported and no connection open. The points are the statements that t
 moment after it, when the connection goes back to its pool.
 """
 
+import gc
 import json
 import os
 import re
@@ -188,6 +189,7 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
+    gc.freeze()  # or each fork copies what the collector marks
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         print(json.dumps(run(json.loads(line))), flush=True)

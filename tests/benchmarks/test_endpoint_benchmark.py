@@ -14,7 +14,7 @@ from benchmarks.stopwatch import OUTER, SOURCE, STAGES, THREADS
 @pytest.fixture(scope="module")
 def report() -> endpoint.Report:
     with Progress(console=Console(quiet=True)) as progress:
-        return endpoint.measure(rows=10_000, repetitions=1, round_trips=100, progress=progress)
+        return endpoint.measure(rows=10_000, repetitions=1, round_trips=100, sessions=10, progress=progress)
 
 
 def test_every_workload_goes_through_every_stage(report: endpoint.Report) -> None:

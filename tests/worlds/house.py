@@ -24,6 +24,7 @@ from tests.worlds import shop
 
 PASSWORD = "open sesame"
 VERIFIER = verifier(PASSWORD, salt=b"sixteen bytes, .")
+_LONGEST_PAUSE_S = 0.05  # how late a change is seen, against what looking costs: often a login, or a whole log
 
 
 @dataclass(frozen=True)
@@ -193,5 +194,7 @@ def locked(url: str, table: str) -> Iterator[Lock]:
 
 def eventually(holds: Callable[[], bool]) -> None:
     """Wait until it holds; the suite's own time limit ends a wait in vain."""
+    pause_s = 0.01
     while not holds():
-        time.sleep(0.01)
+        time.sleep(pause_s)
+        pause_s = min(1.5 * pause_s, _LONGEST_PAUSE_S)

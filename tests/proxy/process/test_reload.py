@@ -28,16 +28,27 @@ def policy(tmp_path: Path) -> Path:
     return write_policy(tmp_path, source="duckdb:///shop.duckdb")
 
 
-@pytest.fixture(params=[1, 2], ids=["one process", "two workers"])
+@pytest.fixture(scope="module", params=[1, 2], ids=["one process", "two workers"])
 def workers(request: pytest.FixtureRequest) -> int:
     number: int = request.param
     return number
 
 
-@pytest.fixture
-def keyhole(policy: Path, workers: int) -> Iterator[Served]:
-    with served(policy, f"--workers={workers}") as running:
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, workers: int) -> Iterator[Served]:
+    directory = tmp_path_factory.mktemp("shop")
+    shop.fill_duckdb(directory / "shop.duckdb")
+    with served(write_policy(directory, source="duckdb:///shop.duckdb"), f"--workers={workers}") as running:
         yield running
+
+
+@pytest.fixture
+def keyhole(running: Served, workers: int) -> Iterator[Served]:
+    """One that several tests share: its policy is read once more as it was."""
+    before = running.policy.read_text(encoding="utf-8")
+    yield running
+    running.policy.write_text(before, encoding="utf-8")
+    assert reload(running, answers=workers) == ["policy reloaded"] * workers
 
 
 def log_in(keyhole: Served, user: str = "ada", password: str = PASSWORD) -> psycopg.Connection[tuple[object, ...]]:
@@ -58,9 +69,8 @@ def reload(keyhole: Served, *, answers: int) -> list[str]:
     return heard()[before:]
 
 
-def test_a_reload_changes_caps_and_analysts_and_drops_no_other_session(
-    keyhole: Served, policy: Path, workers: int
-) -> None:
+def test_a_reload_changes_caps_and_analysts_and_drops_no_other_session(keyhole: Served, workers: int) -> None:
+    policy = keyhole.policy
     before = policy.read_text(encoding="utf-8")
     with log_in(keyhole) as ada, log_in(keyhole, "bob") as bob:
         assert ada.execute(QUESTION.format(1000).encode()).fetchall() == [("north",), ("south",)]
@@ -84,7 +94,8 @@ def test_a_reload_changes_caps_and_analysts_and_drops_no_other_session(
         assert most_spent(command("budget", policy), "sales") == spent
 
 
-def test_another_password_ends_the_sessions_that_had_the_old_one(keyhole: Served, policy: Path, workers: int) -> None:
+def test_another_password_ends_the_sessions_that_had_the_old_one(keyhole: Served, workers: int) -> None:
+    policy = keyhole.policy
     text = policy.read_text(encoding="utf-8")
     with log_in(keyhole) as ada, log_in(keyhole, "bob") as bob:
         first, found, rest = text.partition(f'[analysts.ada]\npassword = "{VERIFIER}"')
