@@ -1,7 +1,7 @@
 """What Python does for a process when it begins and when it ends, and nobody here needs.
 
-Looking through all modules for garbage, while they are imported and again at the end, was half of what a short command
-cost.
+Looking through all modules for garbage, while they are imported and again at the end, was a third of what a short
+command cost.
 """
 
 import atexit
