@@ -46,7 +46,8 @@ def question_edits(
     try:
         found = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
     except KeyholeError as error:
-        raise outside_question(table, node, hint=example_question(table)) if error.code == "KH103" else error from None
+        hint = example_question(table, node)
+        raise outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
     return (_place(QuestionReading(node, select, joins(select, node, table, catalog), text, tokens, found)),)
 
@@ -116,5 +117,5 @@ def _select(node: exp.Table, table: Table) -> exp.Select:
     if isinstance(source, exp.Join) and isinstance(source.parent, exp.Select) and "from_" in source.parent.args:
         return source.parent
     if not isinstance(source, exp.From) or not isinstance(source.parent, exp.Select):
-        raise outside_question(table, node, hint=example_question(table))
+        raise outside_question(table, node, hint=example_question(table, node))
     return source.parent

@@ -24,11 +24,15 @@ def outside_question(table: Table, node: exp.Expr, *, hint: str | None) -> Keyho
     )
 
 
-def example_question(table: Table) -> str | None:
-    """A question about the table; None if it has no key."""
-    key = next((column for column in table.columns if column.domain is not None), None)
-    if key is None:
+def example_question(table: Table, node: exp.Expr) -> str | None:
+    """A question about the table, by a key that the refused text around `node` names, or else its first; None if it has
+    no key."""
+    keys = [column for column in table.columns if column.domain is not None]
+    if not keys:
         return None
+    select = node.find_ancestor(exp.Select)
+    named = [] if select is None else [column.name.lower() for column in select.find_all(exp.Column)]
+    key = min(keys, key=lambda column: named.index(column.name) if column.name in named else len(named))
     column = readable(key.name)
     return f"SELECT {column} FROM {readable(table.name)} GROUP BY {column} HAVING count(*) > 1000;"
 

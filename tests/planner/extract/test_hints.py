@@ -258,6 +258,15 @@ def test_every_other_hint_is_known_to_be_prose() -> None:
     assert not idle, idle
 
 
+def test_a_private_table_outside_a_question_is_asked_about_by_a_key_that_the_text_names() -> None:
+    error = _refused("SELECT 1 WHERE EXISTS (SELECT amount, month FROM sales)", {})
+    assert error is not None
+    assert error.hint == "SELECT month FROM sales GROUP BY month HAVING count(*) > 1000;"
+    other = _refused("SELECT 1 WHERE EXISTS (TABLE sales)", {})
+    assert other is not None
+    assert other.hint == "SELECT country FROM sales GROUP BY country HAVING count(*) > 1000;"
+
+
 def test_few_refusals_say_nothing_to_do() -> None:
     """Where the message alone says it: a constant of the wrong type, text that cannot be parsed."""
     silent = {error.code for _, error in _REFUSALS if error.hint is None}
