@@ -47,7 +47,7 @@ def not_granted(relation: str, role: str) -> KeyholeError:
     """What the owner reads when the source has a relation that its reader may not select from."""
     return KeyholeError(
         "KH006",
-        f'the role "{role}" may select no column of {relation} in the source',
+        f'the role "{role}" may not select any column of {relation} in the source',
         hint=f'GRANT SELECT ON {relation} TO "{role}"; and, if its schema is not public, GRANT USAGE ON SCHEMA.',
     )
 

@@ -131,7 +131,9 @@ def test_a_missing_grant_is_found_before_any_question(hospital: str) -> None:
             source.close()
 
     for relation in ("visits", "annex.beds"):
-        with pytest.raises(KeyholeError, match=f'KH006.*role "role_maker" may select no column of {relation}') as found:
+        with pytest.raises(
+            KeyholeError, match=f'KH006.*role "role_maker" may not select any column of {relation}'
+        ) as found:
             columns(relation)
         assert f'GRANT SELECT ON {relation} TO "role_maker"' in (found.value.hint or "")
     with psycopg.connect(hospital, autocommit=True) as server:
