@@ -35,6 +35,7 @@ _LETTERS = {
     Ending.QUERY: b"Z",
 }
 
+_TO_READY = frozenset(ending for ending, letters in _LETTERS.items() if letters == b"Z")
 ALL = frozenset(range(256))  # every byte that a frame can begin with
 NOTHING: frozenset[int] = frozenset()
 ERROR = frozenset({ord("E")})
@@ -46,6 +47,7 @@ _RUN = frozenset(map(ord, "Cs"))
 _TRANSACTIONS = (b"BEGIN", b"START TRANSACTION", b"COMMIT", b"ROLLBACK", b"DISCARD ALL")
 _FORGET = (b"DEALLOCATE", b"DISCARD ALL")
 _ALWAYS = frozenset(map(ord, "SA"))  # ParameterStatus, NotificationResponse
+_STATUS, _READY = ord("S"), ord("Z")
 
 
 @dataclass(slots=True)
@@ -95,6 +97,7 @@ class Answers:
         self.errors = 0
         self.completed = 0
         self._description = b""
+        self._statuses: list[bytes] = []  # that came before a ReadyForQuery which the client does not see
         self._queue: deque[Expected] = deque()
 
     @property
@@ -130,9 +133,14 @@ class Answers:
 
     def take(self, frame: Frame) -> bytes:
         """A frame has come; what of it the client gets."""
-        if frame.kind in _ALWAYS or not self._queue:
+        if not self._queue:
             return frame.raw
         current = self._queue[0]
+        if frame.kind == _STATUS and current.ending in _TO_READY and _READY not in current.shown:
+            self._statuses.append(frame.raw)  # PostgreSQL tells it just before the ReadyForQuery of the whole text
+            return b""
+        if frame.kind in _ALWAYS:
+            return frame.raw
         shown = self._show_frame(current, frame)
         if frame.kind == ord("C") and frame.payload.startswith(_FORGET):
             self.forgotten += 1
@@ -174,6 +182,9 @@ class Answers:
             raw = CommandComplete(current.tag).encode()
         if self._description and frame.kind in _RESULT:
             raw, self._description = self._description + raw, b""
+        if frame.kind == _READY and self._statuses:
+            raw = b"".join(self._statuses) + raw
+            self._statuses.clear()
         return raw
 
     def _fail(self, current: Expected) -> None:

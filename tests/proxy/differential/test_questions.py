@@ -253,6 +253,7 @@ def test_an_encoding_holds_from_the_moment_it_is_set(running: Running, pair: Pai
     latin1, accent = "SET client_encoding = 'LATIN1'", "SELECT 'é', length('é')"
     filtered = f"SELECT country, length('é') FROM ({QUESTION}) q WHERE country <> 'é'"
     pair.same_sql(f"{latin1}; {accent}; {QUESTION}; {accent}", QUESTION)
+    pair.same_sql("RESET client_encoding", f"{latin1}; COMMIT; {filtered}; {accent}", "RESET client_encoding")
     pair.same(Parse(b"", latin1.encode()), *run(b""), Parse(b"", filtered.encode()), *run(b""))
     pair.same_sql(f"BEGIN; SET LOCAL client_encoding = 'LATIN1'; {QUESTION}; ROLLBACK; {QUESTION}; {accent}")
     for encoding in ("utf-8", "latin-1"):
@@ -264,7 +265,7 @@ def test_an_encoding_holds_from_the_moment_it_is_set(running: Running, pair: Pai
             Sync(),
             *(Parse(b"", filtered.encode("latin-1")), *run(b"")),
         )
-    assert running.asker.released == 11
+    assert running.asker.released == 12
 
 
 def test_a_question_prepared_later_than_it_was_parsed_is_still_one(running: Running, pair: Pair) -> None:

@@ -32,6 +32,19 @@ def test_hidden_answers_do_not_reach_the_client_and_shown_ones_do() -> None:
     assert answers.status == b"T"
 
 
+def test_settings_are_told_with_the_end_of_the_text_that_the_client_sent() -> None:
+    """PostgreSQL tells of a changed setting just before its ReadyForQuery, of which one in between is Keyhole's own."""
+    answers = Answers()
+    changed, done = ParameterStatus(b"client_encoding", b"LATIN1"), CommandComplete(b"SET")
+    answers.expect(Expected(Ending.EXECUTE))
+    answers.expect(Expected(Ending.SYNC, shown=NOTHING))
+    answers.expect(Expected(Ending.SYNC))
+    assert taken(answers, done, changed, ReadyForQuery(b"I")) == done.encode()
+    assert taken(answers, ReadyForQuery(b"I")) == changed.encode() + ReadyForQuery(b"I").encode()
+    answers.expect(Expected(Ending.SYNC))
+    assert taken(answers, ReadyForQuery(b"I")) == ReadyForQuery(b"I").encode()
+
+
 def test_an_error_ends_everything_up_to_sync() -> None:
     answers = Answers()
     first = answers.expect(Expected(Ending.PARSE))
