@@ -32,6 +32,7 @@ from proxy.report.budget import document
 from proxy.service.service import Service
 
 SECONDS, CONNECTIONS, ROWS, SAMPLE_S = 600.0, 50, 20_000, 2.0
+WARM_S = 2.0  # of clients before anything is counted: each of a few workers answers some
 MOST_GROWTH = 0.05  # of resident memory over the second half of the run, by the fitted line
 COUNTS, SUMS = range(20, 50), range(110, 140)  # thresholds of 900 different questions
 _QUESTION = "SELECT shop, day FROM lines GROUP BY shop, day HAVING count(*) > {} OR sum(quantity) > {}"
@@ -85,16 +86,14 @@ def soak(directory: Path, *, seconds: float, connections: int, workers: int) -> 
     policy, _ = duckdb_policy(directory, rows=ROWS)
     checking.check(policy, confirm=False)
     with keyhole(policy, workers=workers) as (url, processes):
-        with psycopg.connect(url) as connection:  # what is opened once is open from here on
-            connection.execute(_QUESTION.format(COUNTS.start - 1, SUMS.start).encode())
+        _run_clients(url, WARM_S, connections)  # what every worker opens once is open from here on
         before = _settled(processes)
         samples: list[Sample] = []
         over = threading.Event()
         watching = threading.Thread(target=_watch, args=(processes, samples, over))
         watching.start()
         try:
-            with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
-                counted = pool.submit(_clients, url, seconds, connections).result()
+            counted = _run_clients(url, seconds, connections)
         finally:
             over.set()
             watching.join()
@@ -116,6 +115,12 @@ def soak(directory: Path, *, seconds: float, connections: int, workers: int) -> 
         events=events,
         balances_exact=exact,
     )
+
+
+def _run_clients(url: str, seconds: float, connections: int) -> Counter[str]:
+    """What clients in a process of their own did in so many seconds, by kind."""
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_clients, url, seconds, connections).result()
 
 
 def _descriptors(processes: tuple[int, ...]) -> int:

@@ -88,6 +88,11 @@ class LedgerMachine(RuleBasedStateMachine):
         if self.model.caps.apart and self.model.withdrawn_by(asked):
             assert left.shared.epsilon_nano <= exact.shared.epsilon_nano
             left = replace(left, shared=replace(left.shared, epsilon_nano=exact.shared.epsilon_nano))
+            told = [(one, there) for one, there in zip(left.balances, exact.balances, strict=True) if one != there]
+            assert [one.scope for one, _ in told] in ([], [BalanceScope.PER_PREDICATE])
+            assert all(replace(there, left_nano=one.left_nano) == one for one, there in told)
+            assert all(one.left_nano <= there.left_nano for one, there in told)
+            left = replace(left, balances=exact.balances)
         assert left == exact
 
     def do_commit(self, data: st.DataObject, reservation: Reservation, which: int, names: frozenset[str]) -> None:
