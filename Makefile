@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo serve check test lint-and-compile compile-tests test-thorough test-all test-oldest test-on-servers test-clients lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
+.PHONY: help demo serve check test lint-and-compile compile-tests test-thorough test-anew test-all test-oldest test-on-servers test-clients lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -43,6 +43,9 @@ compile-tests: $(VENV)/.installed-test
 
 test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size
 	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=thorough
+
+test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and other noise than ever before
+	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=anew
 
 test-all: lint-and-compile  ## every test at full size, as before a release
 	@$(PYTEST) --hypothesis-profile=thorough

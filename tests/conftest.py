@@ -3,18 +3,20 @@
 import gc
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from proxy.shadow.wheel import make_data, postgres_server, stop_at_once
-from tests.effort import register_profiles
+from tests.effort import is_repeated, register_profiles
 from tests.marks import marks
+from tests.seeded_noise import RepeatedBytes
 from tests.worlds.copied_data import copied_data
 
 register_profiles()
+_BYTES = RepeatedBytes()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -29,6 +31,24 @@ def pytest_collection_finish() -> None:
     """What was collected stays until the end: no collection of garbage needs to look at it again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if not is_repeated():
+        return (yield)
+    with _BYTES.instead():
+        return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    _BYTES.begin(f"{item.nodeid}, made ready")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    _BYTES.begin(item.nodeid)
 
 
 def _traversable(directory: Path) -> None:

@@ -1,7 +1,8 @@
 """How hard the tests try: sizes at `quick`, which a newcomer runs, and at `thorough`, which a release passes.
 
 One switch decides: hypothesis's profile, from `--hypothesis-profile` or the variable KEYHOLE_EFFORT. What is drawn,
-looped over or sampled takes its size from here. `quick` draws the same cases in every run.
+looped over or sampled takes its size from here. Both draw the same cases, and meet the same noise, in every run, so
+that what passed once fails for a change alone; `anew`, as large as `thorough`, draws others each time.
 """
 
 import os
@@ -19,15 +20,20 @@ PATIENCE_S = 600
 
 
 def register_profiles() -> None:
-    """Make the two profiles known to hypothesis and load the one that the environment names."""
+    """Make the three profiles known to hypothesis and load the one that the environment names."""
     # no deadlines: they would measure the machine
     settings.register_profile("quick", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None)
-    settings.register_profile("thorough", deadline=None)
+    settings.register_profile("thorough", derandomize=True, deadline=None)
+    settings.register_profile("anew", deadline=None)
     settings.load_profile(os.environ.get("KEYHOLE_EFFORT", "quick"))
 
 
 def is_quick() -> bool:
     return settings.get_current_profile_name() == "quick"
+
+
+def is_repeated() -> bool:
+    return settings.get_current_profile_name() != "anew"
 
 
 def examples(thorough: int, *, quick: int = QUICK_EXAMPLES, **others: Any) -> settings:

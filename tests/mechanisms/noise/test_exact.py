@@ -1,6 +1,7 @@
 """Exact noise: its law, its comparisons, its range."""
 
 import math
+import os
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import stats
 
 from mechanisms.certified import rational
 from mechanisms.formula import Integers
+from mechanisms.noise import exact
 from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coins, system_noise
 from mechanisms.protocol import Noise, Unachievable
@@ -133,6 +135,19 @@ def test_seeded_noise_repeats_and_system_noise_does_not() -> None:
     system = system_noise()
     one, other = (system.discrete_laplace(rate=Fraction(1, 10**6), size=50) for _ in range(2))
     assert (one != other).any()
+
+
+def test_the_product_draws_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, drawn = [], os.urandom
+
+    def urandom(size: int) -> bytes:
+        asked.append(size)
+        return drawn(size)
+
+    monkeypatch.setattr(exact, "os", os)  # not the bytes that tests repeat
+    monkeypatch.setattr(os, "urandom", urandom)
+    system_noise().discrete_laplace(rate=Fraction(1, 4), size=9)
+    assert sum(asked) >= 9
 
 
 def test_rates_outside_the_range_are_refused() -> None:

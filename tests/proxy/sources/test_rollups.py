@@ -116,7 +116,8 @@ def test_a_rollup_gives_what_the_scan_gave_for_totals_of_units(
 
     def answers(source: Source) -> npt.NDArray[np.int64]:
         assert question.per_unit is not None
-        per_unit = replace(question.per_unit, table=replace(table, relation=relations[source.dialect.name]))
+        bounded = replace(question.per_unit.table, relation=relations[source.dialect.name])
+        per_unit = replace(question.per_unit, table=bounded)
         rewritten = rewrite(replace(question, per_unit=per_unit), dialect=source.dialect)
         assert rewritten.rollup is not None
         count = len(question.functionals)
