@@ -81,8 +81,13 @@ def read_question(embedded: Embedded, given: Given) -> Said:
         where=all_of([*shared, *_hull(read.values(), common)]),
         formula=formula,
         clock=any(uses_clock(select) for select in selects),
-        group=position(selects[0].args["group"]),
+        group=_position_of_keys(selects[0]),
     )
+
+
+def _position_of_keys(select: exp.Select) -> int | None:
+    group = select.args.get("group")
+    return None if group is None else position(group)
 
 
 def _leaf(leaf: Embedded, given: Given) -> _Leaf:

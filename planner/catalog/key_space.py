@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from planner.catalog.model import Column, Table, Value
 
+WHOLE_TABLE = "whole_table"  # the one column of an answer about a table that is one group
+
 
 def as_text(value: Value) -> str:
     """A value as PostgreSQL prints it (DateStyle ISO), the form in which keys are charged, stored and returned."""
@@ -29,7 +31,10 @@ def as_text(value: Value) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KeySpace:
-    """Grouping columns in the question's order, each with the values it may take here (row-major product)."""
+    """Grouping columns in the question's order, each with the values it may take here (row-major product).
+
+    Without columns there is one key, which is the whole table.
+    """
 
     columns: tuple[Column, ...]
     values: tuple[tuple[Value, ...], ...] = field(hash=False)  # not hashed: there may be millions
@@ -43,6 +48,11 @@ class KeySpace:
     def shape(self) -> tuple[int, ...]:
         """The number of values per grouping column."""
         return tuple(len(values) for values in self.values)
+
+    @property
+    def listed(self) -> str:
+        """The grouping columns in words."""
+        return ", ".join(self.names) or "the whole table as one group"
 
     @property
     def size(self) -> int:

@@ -66,7 +66,7 @@ def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> 
     for warning in plan.warnings:
         yield f"  Warning: {warning}"
     if plan.rewritten.rollup is not None:
-        keys = ", ".join(plan.question.keys.names)
+        keys = plan.question.keys.listed
         yield f"  Rollup: bounding is done once per data version for all questions by ({keys}), where one can be kept"
     if plan.rewritten.sql:
         yield f"  SQL sent to the source ({plan.rewritten.dialect}):"
@@ -100,5 +100,5 @@ def _left_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
 def _write_heading(plan: Plan, left: QuestionBalance | None) -> str:
     keys = plan.question.keys
     version = f", data version {left.version}" if left else ""
-    grouped = f"{plan.question.table.name} ({', '.join(keys.names)})"
-    return f"Question over {keys.size} groups of {grouped}{version}, nothing is spent by EXPLAIN"
+    groups = f"{keys.size} group{'' if keys.size == 1 else 's'} of {plan.question.table.name}"
+    return f"Question over {groups} ({keys.listed}){version}, nothing is spent by EXPLAIN"

@@ -59,7 +59,7 @@ def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[
         place = _place(found)
     except KeyholeError as error:
         raise no_key(error, query.table) if error.code == "KH202" else error from None
-    check_groups(query, place.embedded.keys, reading.select.args["group"])
+    check_groups(query, place.embedded.keys, reading.select.args.get("group") or reading.select)
     if not reading.shared:
         return place
     emptied = Edit(query.offset, query.offset + len(query.text), (NOTHING,))

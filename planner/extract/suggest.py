@@ -47,16 +47,19 @@ def suggest_question(place: QuestionReading) -> str | None:
     columns = place.scope.table.columns
     if place.scope.listed is not None:
         columns = tuple(place.scope.table.column(column) for _, column in place.scope.listed)
+    own = _own_threshold(place.select)
+    whole = own is not None and place.select.args.get("group") is None and not _shown_keys(place)
     shown = keys or _shown_keys(place) or tuple(column for column in columns if column.domain is not None)[:1]
-    if not shown:
+    if not shown and not whole:
         return None
     names = ", ".join(place.scope.spell_column(column) for column in shown)
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
     where = place.clauses.part("where", place.text, place.tokens)
     having = place.clauses.part("having", place.text, place.tokens)
     if not having or not contains_aggregate(place.select.args["having"]):
-        having = f"HAVING {_own_threshold(place.select) or _threshold_of_aggregate(place) or 'count(*) > 1000'}"
-    parts = (place.before, f"SELECT {names}", source, where, f"GROUP BY {names}", having)
+        having = f"HAVING {own or _threshold_of_aggregate(place) or 'count(*) > 1000'}"
+    grouped = (f"SELECT {names}", source, where, f"GROUP BY {names}", having)
+    parts = (place.before, *(("SELECT true", source, where, having) if whole else grouped))
     return " ".join(part for part in parts if part) + ";"
 
 

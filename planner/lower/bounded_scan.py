@@ -76,7 +76,7 @@ class BoundedScan:
             f"-- {summed}, summed per key",
             *select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),
             f"FROM {self.relation}",
-            *(f"LEFT JOIN {name} USING ({', '.join(keys)})" for name, _ in differing),
+            *(f"LEFT JOIN {name} USING ({', '.join(keys)})" if keys else f"CROSS JOIN {name}" for name, _ in differing),
             *where(self.remaining_tests(), comment="of the public keys"),
             group_by(len(keys)),
         ]

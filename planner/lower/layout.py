@@ -17,7 +17,9 @@ def where(conditions: list[str], *, comment: str | None = None) -> list[str]:
 
 
 def group_by(columns: int) -> str:
-    """Groups by the first columns of the select list."""
+    """Groups by the first columns of the select list; by none, what is summed is one group."""
+    if not columns:
+        return "GROUP BY ()"
     return "GROUP BY " + ", ".join(str(i + 1) for i in range(columns))
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from sqlglot import exp
 
+from planner.catalog.key_space import WHOLE_TABLE
 from planner.catalog.model import Column, StoredParameter, Table
 from planner.errors import KeyholeError
 from planner.parser.edits import Origin
@@ -55,8 +56,11 @@ class Embedded:
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Name and declared type of each column of the answer, in the key space's order.
 
-        Classes of a key's values are answered by that key, with one value of each class.
+        Classes of a key's values are answered by that key, with one value of each class. A table that is one group has
+        one column, that it passes.
         """
+        if not self.keys:
+            return ((WHOLE_TABLE, "boolean"),)
         return tuple((stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
 
     @property

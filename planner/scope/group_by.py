@@ -14,23 +14,18 @@ from planner.scope.names import Scope, derivation, find_column, same
 
 
 def read_group_by(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
-    """The key columns in order, each once, without looked-up ones that others determine.
+    """The key columns in order, each once, without looked-up ones that others determine; none where the whole table is
+    one group.
 
     Raises KH105, KH106, KH201, KH202.
     """
     group = select.args.get("group")
-    if group is None or not group.expressions:
-        if group is not None and any(value for key, value in group.args.items() if key != "expressions"):
-            raise _refusal_of_grouping_sets(group)
-        raise KeyholeError(
-            "KH105",
-            "the question has no GROUP BY keys",
-            detail="Keyhole tells which groups cross a threshold, so it needs groups.",
-            hint=f"Group by one or more of: {_list_key_columns(scope)}.",
-            position=position(select.args.get("having") or select),
-        )
-    if any(value for key, value in group.args.items() if key != "expressions"):
+    if group is not None and any(value for key, value in group.args.items() if key != "expressions"):
         raise _refusal_of_grouping_sets(group)
+    if groups_nothing(select):
+        _check_shows_no_column(select, scope)
+        return ()
+    assert group is not None, "keys are listed"
     items = [_resolve_item(bare(item), select, scope) for item in group.expressions]
     for item in items:
         if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
@@ -49,8 +44,31 @@ def read_group_by(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
     return tuple(keys.values())
 
 
+def groups_nothing(select: exp.Select) -> bool:
+    """Whether a SELECT has no keys: no GROUP BY, or GROUP BY ()."""
+    group = select.args.get("group")
+    items = [] if group is None else group.expressions
+    return all(isinstance(item, exp.Tuple) and not item.expressions for item in items)
+
+
+def _check_shows_no_column(select: exp.Select, scope: Scope) -> None:
+    """Refuse a column in the select list where the whole table is one group, as PostgreSQL does (KH105)."""
+    shown = next((found for item in select.expressions for found in item.find_all(exp.Column, exp.Star)), None)
+    if shown is not None:
+        raise KeyholeError(
+            "KH105",
+            "the question has no GROUP BY keys",
+            detail="Without GROUP BY the whole table is one group, of which no column can be shown.",
+            hint=f"Group by one or more of: {_list_key_columns(scope)}. "
+            "Or ask about the whole table: SELECT true FROM ... HAVING ...",
+            position=position(select.args.get("having") or select),
+        )
+
+
 def grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], frozenset[str]]:
     """What a question's select list may show: the columns it groups by, and expressions of keys, by their text."""
+    if groups_nothing(select):
+        return (), frozenset()
     items = [_resolve_item(bare(item), select, scope) for item in select.args["group"].expressions]
     columns = [find_column(item, scope) for item in items]
     found = [key_expression(item, scope) for item, column in zip(items, columns, strict=True) if column is None]

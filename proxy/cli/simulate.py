@@ -284,7 +284,7 @@ def _lines(made: Simulation) -> Iterator[str]:
     keys, table = plan.question.keys, plan.question.table
     unit = "row" if table.row_unit else f"({table.unit_text})"
     yield (
-        f"Simulated: {keys.size:,} groups of {table.name} ({', '.join(keys.names)}), {sizes.units:,} privacy units "
+        f"Simulated: {keys.size:,} groups of {table.name} ({keys.listed}), {sizes.units:,} privacy units "
         f"({table.unit_text}); no data, no source"
     )
     yield from formula_lines(plan)

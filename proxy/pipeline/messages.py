@@ -14,6 +14,7 @@ import numpy as np
 from accountant.store.attempts import Attempt
 from mechanisms.formula import Booleans, Cut, evaluate
 from planner.bind.question import ask
+from planner.catalog.key_space import WHOLE_TABLE
 from planner.catalog.listed_values import list_texts
 from planner.catalog.model import Analyst, Catalog, Value
 from planner.errors import KeyholeError
@@ -102,6 +103,8 @@ class KeySet:
     def of(plan: Plan, passed: Booleans) -> "KeySet":
         """The keys of the plan's key space where `passed` (one per key) holds."""
         space = plan.question.keys
+        if not space.columns:
+            return KeySet(columns=(WHOLE_TABLE,), keys=(("true",),) if passed.all() else ())
         texts = [np.array(list_texts(values), dtype=object) for values in space.values]
         coordinates = np.unravel_index(np.flatnonzero(passed), space.shape)
         columns = [column[index].tolist() for column, index in zip(texts, coordinates, strict=True)]

@@ -26,7 +26,7 @@ def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpac
     Returns:
         int64 of shape (functionals, keys), keys in row-major order.
     """
-    index = np.zeros(len(groups[0]), dtype=np.int64)
+    index = np.zeros(len(sums[0]), dtype=np.int64)
     inside = np.ones(index.shape, dtype=np.bool_)
     for column, values, found in zip(keys.columns, keys.values, groups, strict=True):
         position = _positions(column, values, found)

@@ -103,7 +103,7 @@ SELECT * FROM (SELECT store, sum(amount) AS takings FROM sales GROUP BY store) "
 BEGIN; DECLARE "SQL_CUR0x1" CURSOR WITH HOLD FOR SELECT * FROM "public"."sales" LIMIT 0; FETCH 10000 IN "SQL_CUR0x1"; CLOSE "SQL_CUR0x1"; COMMIT
 --> (no rows)
 SELECT 1 AS "one" FROM "public"."sales" HAVING COUNT(1)>0
---> KH105
+--> KH304
 SELECT "sales"."store" AS "store" FROM "public"."sales" "sales" GROUP BY 1 HAVING (COUNT(1) > 0) LIMIT 0
 --> (no rows)
 SELECT "selling"."store" AS "store", COUNT(1) FROM "public"."selling" "selling" JOIN "public"."sales" "sales" ON ("selling"."store" = "sales"."store") WHERE (1 = 0) GROUP BY 1

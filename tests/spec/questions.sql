@@ -86,3 +86,7 @@ SELECT name FROM sales JOIN regions ON country = name WHERE region = 'West' GROU
 --> [country 2] f0 > 1000 ~100; count(*) delta 100 in 0..100
 SELECT month FROM sales LEFT JOIN regions r ON country = r.name GROUP BY month HAVING count(*) FILTER (WHERE r.region IS NULL) > 1000
 --> [month 13] f0 > 1000 ~100; count(*) FILTER (WHERE r.region IS NULL) delta 100 in 0..100
+SELECT true FROM sales HAVING count(*) > 1000
+--> [] f0 > 1000 ~100; count(*) delta 100 in 0..100
+SELECT 1 AS one FROM sales WHERE country = 'France' GROUP BY () HAVING avg(amount) > 20 ORDER BY 1
+--> [] where "country" = 'France' f0 > 0 ~10000; avg(amount) - 20 1x-2000 delta 300000 in -300000..144000

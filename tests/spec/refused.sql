@@ -159,12 +159,18 @@ SELECT DISTINCT ON (country) country FROM sales
 --> KH103 sales
 SELECT name FROM regions WHERE name IN (SELECT country FROM sales)
 --> KH103 sales
-SELECT 1 FROM sales HAVING count(*) > 5
+SELECT month, 1 FROM sales HAVING count(*) > 5
 --> KH105 count(*)
+SELECT * FROM sales HAVING count(*) > 5
+--> KH105 count(*)
+SELECT count(*) > 5 FROM sales
+--> KH101 count(*)
+SELECT true FROM sales HAVING country = 'France' AND count(*) > 5
+--> KH207 country
 SELECT country FROM sales GROUP BY ROLLUP (country) HAVING count(*) > 5
 --> KH106
 SELECT country FROM sales GROUP BY () HAVING count(*) > 5
---> KH106
+--> KH105
 SELECT country FROM ONLY sales GROUP BY country HAVING count(*) > 5
 --> KH106
 SELECT country FROM sales TABLESAMPLE system (5) GROUP BY country HAVING count(*) > 5

@@ -30,6 +30,30 @@ def test_the_true_keys_are_returned_where_thresholds_are_far_away(
         assert connection.execute(question).fetchall() == keys
 
 
+def test_a_whole_table_is_one_group(house: House) -> None:
+    """Of 7,250 sales and of 900 patients; a false alarm has a probability below 1e-9, as `truth` insists."""
+    asked = {
+        "SELECT true AS many FROM sales HAVING count(*) > 5111": [(True,)],
+        "SELECT true FROM sales HAVING count(*) > 41111": [],
+        "SELECT EXISTS (SELECT 1 FROM visits HAVING count(DISTINCT patient_id) > 322)": [(True,)],
+        "SELECT true FROM (SELECT patient_id, sum(cost) AS paid FROM visits GROUP BY patient_id) v WHERE paid > 50"
+        " HAVING count(*) > 9022": [],
+    }
+    for question, rows in asked.items():
+        if "EXISTS" not in question:
+            assert truth(house.service, question) == [("true",) for _ in rows]
+        with house.connect() as connection:
+            assert connection.execute(question).fetchall() == rows
+            with unchanged(house):
+                assert connection.execute(question).fetchall() == rows
+    with house.connect() as connection:
+        families = "SELECT family FROM keyhole.budget WHERE scope = 'grouping' AND table_name = $1"
+        for table in ("sales", "visits"):
+            assert ("the whole table",) in connection.execute(families.replace("$1", f"'{table}'")).fetchall()
+        (heading, *_) = connection.execute("EXPLAIN SELECT true FROM sales HAVING count(*) > 5222").fetchone() or ("",)
+    assert heading.startswith("Question over 1 group of sales (the whole table as one group)")
+
+
 def test_keys_have_the_types_of_their_columns(house: House) -> None:
     with house.connect() as connection:
         for binary in (False, True):

@@ -79,7 +79,7 @@ def crowd_question(*, unit: tuple[str, ...], keys: tuple[str, ...], cap: int | N
     ]
     return Question(
         table=table,
-        keys=KeySpace(columns=columns_, values=(domains[0][:2], *domains[1:])),
+        keys=KeySpace(columns=columns_, values=(*(domain[:2] for domain in domains[:1]), *domains[1:])),
         where=Compare("flag", "=", True) if groups == 1 else ALWAYS,
         functionals=tuple(functionals),
         atoms=(),
@@ -104,7 +104,7 @@ def crowded(engines: Engines) -> dict[str, str]:
     return engines.load(_CROWD, postgres="crowd")
 
 
-_KEYS = (("ward", "level"), ("ward", "month"), ("level",), ("born", "flag"))
+_KEYS = (("ward", "level"), ("ward", "month"), ("level",), ("born", "flag"), ())
 
 
 @pytest.mark.parametrize(
