@@ -13,6 +13,7 @@ from types import MappingProxyType, TracebackType
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.filter import check_approved, check_fits, find_shortage, what_fits
 from accountant.balances.fold import Balances
+from accountant.balances.rehearsal import Rehearsal
 from accountant.errors import LedgerMisuse, LedgerUnavailable, OverBudget, PathTaken
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Released, Reserved
@@ -294,6 +295,12 @@ class Ledger:
         """The first balance that does not cover a charge now, as `reserve` would raise it; None where all do."""
         with self._journal.reading() as (_, balances):
             return find_shortage(balances, charge, limits, knowledge=self._knowledge)
+
+    def rehearse(self, tables: frozenset[str]) -> Rehearsal:
+        """The balances of these tables as they are now, to see what charges would fit one after the other. Writes
+        nothing, ever."""
+        with self._journal.reading() as (_, balances):
+            return Rehearsal(balances.copy(tables), tables=tables, knowledge=self._knowledge)
 
     def check_writable(self, *, room_bytes: int) -> None:
         """Take the writer's place for a moment, and write nothing; a SQLite file must find so much room on its disk.

@@ -74,6 +74,19 @@ class Account:
     changes: dict[str, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
     elsewhere: dict[tuple[str, Knowledge], Elsewhere] = field(default_factory=dict, compare=False, repr=False)
 
+    def copy(self, tables: frozenset[str]) -> "Account":
+        """What it has of these tables, and of units, to be changed without changing this one."""
+        return Account(
+            tables={
+                table: {partition: sums.copy() for partition, sums in partitions.items()}
+                for table, partitions in self.tables.items()
+                if table in tables
+            },
+            unit_nano=self.unit_nano,
+            table_nano={table: spent for table, spent in self.table_nano.items() if table in tables},
+            changes={table: dict(known) for table, known in self.changes.items() if table in tables},
+        )
+
     def add(self, charge: Charge, change: AccountChange) -> None:
         """Change every key of the charge, and the balances of the unit and the table."""
         table = charge.family.table

@@ -114,6 +114,12 @@ class CellSums:
         # made when an axis is first charged for other values than those it has: most never are
         self._indexes: dict[int, dict[str, int]] = {}
 
+    def copy(self) -> "CellSums":
+        """Sums that may be changed without changing these."""
+        other = CellSums(dimensions=len(self.axes))
+        other.axes, other.array = list(self.axes), self.array.copy()
+        return other
+
     def _places(self, axis: int) -> dict[str, int]:
         """The place of each key value on an axis."""
         if axis not in self._indexes:

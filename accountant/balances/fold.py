@@ -43,6 +43,24 @@ class Balances:
     def _new_account(self) -> Account:
         return Account(families={} if self.per_family else None)
 
+    def copy(self, tables: frozenset[str]) -> "Balances":
+        """What there is of these tables, of units and of paths, to be continued without changing this fold; without
+        what reports alone need."""
+        other = Balances(
+            worst=self.worst.copy(tables),
+            refunds={analyst: account.copy(tables) for analyst, account in self.refunds.items()},
+            analysts={analyst: account.copy(tables) for analyst, account in self.analysts.items()},
+            open=dict(self.open),
+            held=dict(self.held),
+            paths=self.paths.copy(),
+            grants=dict(self.grants),
+            approved=set(self.approved),
+            ended=dict(self.ended),
+            all_windows=self.all_windows,
+        )
+        other.shared = self.shared.copy(tables)
+        return other
+
     def account(self, analyst: str) -> Account:
         """The analyst's own account, empty if nothing was ever charged to it."""
         return self.analysts.get(analyst) or self._new_account()

@@ -66,6 +66,13 @@ class Paths:
     heads: dict[PathKey, Head] = field(default_factory=dict)
     refunds: dict[str, Refund] = field(default_factory=dict)
 
+    def copy(self) -> "Paths":
+        """Paths that may be taken and left without changing these."""
+        return Paths(
+            heads={key: replace(head) for key, head in self.heads.items()},
+            refunds={origin: replace(refund, held_by=set(refund.held_by)) for origin, refund in self.refunds.items()},
+        )
+
     def are_free(self, states: Iterable[PathState]) -> bool:
         """Whether each path is in that state and nobody continues it."""
         heads = [self._head(state) for state in states]

@@ -1,4 +1,4 @@
-"""What an analyst asks from the command line, and what it would cost: `keyhole query`, `explain`, `simulate`."""
+"""What an analyst asks from the command line, or would: `keyhole query`, `explain`, `plan`, `simulate`."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,13 +6,28 @@ from typing import Annotated
 
 import typer
 
+from accountant.model import NANO
 from planner.explain.formula_svg import formula_svg
 from planner.explain.formula_tree import trees
 from planner.policy.simulated_catalog import SizeNeeded
-from proxy.cli.common import DEFAULT_POLICY, Json, PolicyPath, print_json, print_rich, refusals, show_work, write_svg
+from proxy.cli.common import (
+    DEFAULT_POLICY,
+    Json,
+    PolicyPath,
+    new_file,
+    print_json,
+    print_rich,
+    refusals,
+    show_work,
+    unwritable,
+    write_svg,
+)
 from proxy.cli.settings import NOTHING_GIVEN, Given, takes_settings
 from proxy.cli.simulate import Sizes
 from proxy.cli.simulate import simulate as simulated
+from proxy.dashboard.plan_report import PlanReport, with_tolerances
+from proxy.dashboard.question_list import read_list
+from proxy.dashboard.tolerance_split import plan_list
 from proxy.pipeline import approval
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question, explained_document
@@ -116,6 +131,39 @@ def simulate(
             print_json(made.document())
         else:
             print("\n".join(made.lines()))
+
+
+def plan(
+    file: Annotated[Path, typer.Argument(help="A file of SQL: questions, with the SETs of their tolerances.")],
+    policy: PolicyPath = DEFAULT_POLICY,
+    analyst: As = None,
+    max_epsilon: Annotated[
+        float | None, typer.Option(min=1e-9, max=1000.0, help="The most that all of it may cost any group.")
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option("--write", help="Write the file with the tolerances set that make all fit.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Plan a list of questions as a whole: what fits, and how all would. Spends nothing and touches no data."""
+    try:
+        sql = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{file} cannot be read ({error})", param_hint="FILE") from None
+    with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
+        listed = read_list(sql, service.catalog, analyst=service.analyst(analyst), given={})
+        with show_work("planning"):
+            planned = plan_list(service, listed, most_nano=None if max_epsilon is None else int(max_epsilon * NANO))
+        report = PlanReport(planned, service)
+        if write is not None:
+            try:
+                new_file(write, hint="--write").write_text(with_tolerances(sql, planned), encoding="utf-8")
+            except OSError as error:
+                raise unwritable(write, error, hint="--write") from None
+        if as_json:
+            print_json(report.document())
+        else:
+            print("\n".join(report.lines()))
 
 
 def _make_asked(service: Service, sql: str, given: Given, analyst: str | None) -> Asked:

@@ -111,7 +111,7 @@ def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, targe
     if sum(1 for _ in cuts(plan.question.formula)) > _MOST_LITERALS:
         return ()
     for factor in _TOGETHER:
-        tolerance = _widen(accuracy.tolerance, factor)
+        tolerance = widen_tolerances(accuracy.tolerance, factor)
         wider = replace(accuracy, tolerance=tolerance)
         if rows is not None:
             number = int((rows * factor).to_integral_value(ROUND_UP))
@@ -121,12 +121,12 @@ def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, targe
             wider, other = replace(wider, fnr=float(rate)), f"keyhole.fnr = {rate.normalize():f}"
         cost = cost_of(lambda wider=wider: accurately(wider), target)  # type: ignore[misc]
         if cost is not None:
-            return (Offer((other, f"keyhole.tolerance = '{tolerance}'"), cost, float(factor)),)
+            return (Offer((other, f"keyhole.tolerance = '{quote_literal(tolerance)}'"), cost, float(factor)),)
     return ()
 
 
-def _widen(tolerance: str, factor: Decimal) -> str:
-    """All tolerances of a text times a factor; percentages end at 100 %."""
+def widen_tolerances(tolerance: str, factor: Decimal) -> str:
+    """All tolerances of a setting's text times a factor; percentages end at 100 %."""
     found = tolerances(tolerance)
 
     def wider(amount: Amount) -> str:
@@ -134,7 +134,7 @@ def _widen(tolerance: str, factor: Decimal) -> str:
         return replace(widened, number=widened.number.normalize()).text
 
     texts = [] if found.default is None else [wider(found.default)]
-    return quote_literal(", ".join((*texts, *(f"{name}={wider(amount)}" for name, amount in found.named))))
+    return ", ".join((*texts, *(f"{name}={wider(amount)}" for name, amount in found.named)))
 
 
 def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> str | None:

@@ -218,16 +218,18 @@ def left_paths(plan: Plan, on_paths: OnPaths | None, outcome: Outcome, memory: M
         name = memory.names[functional]
         if path is None or name is None:
             continue
-        body = _path_after(plan, on_paths, functional, path, memory.stored.get(name))
+        body = path_after(plan, on_paths, functional, path, memory.stored.get(name))
         packed = None if body is None else body.to_bytes()
         if packed is not None:
             kept[name] = packed
     return kept
 
 
-def _path_after(
+def path_after(
     plan: Plan, on_paths: OnPaths | None, functional: int, path: NoisePath, before: tuple[StoredPath, KeyPath] | None
 ) -> KeyPath | None:
+    """The path to keep of one functional, of which a run of `plan` left `path`, and the ledger has `before`; None where
+    that stays. Which of both follows from rates and keys, never from values."""
     test, all_told = plan.calibration.tests[functional], plan.calibration.mechanism == Keyhole.name
     if on_paths is not None and functional in on_paths.paths:
         return on_paths.paths[functional].grown(

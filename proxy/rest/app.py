@@ -22,10 +22,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 from starlette.types import Scope
 
+from accountant.model import NANO
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
 from proxy.concurrency.fair_queue import alone
+from proxy.dashboard.plan_report import PlanReport
+from proxy.dashboard.tolerance_split import plan_in_turn
 from proxy.pipeline.answering import explained_document
 from proxy.report import budget
 from proxy.report.refusals import internal_error
@@ -34,7 +37,7 @@ from proxy.rest.answers import MOST_PAGE_KEYS, KeyRange, PageCursor
 from proxy.rest.field_hints import in_fields
 from proxy.rest.gate import Gate
 from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, Shell
-from proxy.rest.models import AnswerOut, Health, PageOut, QuestionIn
+from proxy.rest.models import AnswerOut, Health, PageOut, PlanIn, QuestionIn
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.problems import ASKING, READING
 from proxy.rest.refusals import no_such_analyst
@@ -162,6 +165,15 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
             document = explained_document(service, asked)
             hint = document.get("hint")
             return document | ({"hint": in_fields(hint)} if isinstance(hint, str) else {})
+
+    @app.post("/v1/plan", responses=describe_problems(*ASKING))
+    def make_plan(body: PlanIn, who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
+        """Which questions of a list would be answered one after the other, and with which tolerances all would. Spends
+        nothing."""
+        with serving.using() as service:
+            listed = body.listed_by(_find_analyst(service, who), service, today=datetime.now(UTC).date())
+            most_nano = None if body.max_epsilon is None else int(body.max_epsilon * NANO)
+            return PlanReport(plan_in_turn(service, listed, most_nano=most_nano, analyst=who), service).document()
 
     @app.get("/v1/budget", responses=describe_problems(*READING))
     def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:

@@ -11,11 +11,14 @@ from pydantic_core import PydanticCustomError
 
 from accountant.store.attempts import Attempt
 from planner.catalog.model import Analyst, Value
+from planner.errors import KeyholeError
 from planner.statements.settings import find_setting
+from proxy.dashboard.question_list import Listed
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.service import Service
 
 MOST_SQL_CHARACTERS = 100_000  # half of what a question may have over PostgreSQL, so that a body has its limit
+MOST_PLANNED = 20  # questions of one list: what it takes to plan them grows with the square, to some ten seconds here
 MOST_PARAMETERS = 1_000  # far more than questions have placeholders for; lists go into the text
 
 
@@ -93,6 +96,32 @@ class QuestionIn(BaseModel):
             utc=True,
             attempt=attempt,
         )
+
+
+class PlanIn(BaseModel):
+    """Questions in the order in which they are to be asked, and what all of them together may cost one group."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    questions: Annotated[list[QuestionIn], Field(min_length=1, max_length=MOST_PLANNED)]
+    max_epsilon: Annotated[
+        float | None,
+        Field(gt=0, le=1000, description="the most that all of it may cost any group; null: as much as the caps admit"),
+    ] = None
+
+    def listed_by(self, analyst: Analyst, service: Service, *, today: date) -> tuple[Listed, ...]:
+        """The list as it is planned; what cannot be read is refused in its place."""
+        return tuple(_read_one(number, one, analyst, service, today=today) for number, one in enumerate(self.questions))
+
+
+def _read_one(number: int, one: QuestionIn, analyst: Analyst, service: Service, *, today: date) -> Listed:
+    asked: Asked | None = None
+    refusal: KeyholeError | None = None
+    try:
+        asked = one.asked_by(analyst, service, today=today)
+    except KeyholeError as error:
+        refusal = error
+    return Listed(statement=number, line=1, offset=0, text=one.sql, asked=asked, refusal=refusal)
 
 
 def _value(sent: Parameter) -> Value | None:

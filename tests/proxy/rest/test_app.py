@@ -143,6 +143,26 @@ def test_parameters_are_values_and_never_text(app: FastAPI) -> None:
     refused(asked(app, sql, parameters=[1502]), "KH109", status=422)
 
 
+def test_a_list_is_planned_as_a_whole_and_costs_nothing(app: FastAPI) -> None:
+    before = send(app, "GET", "/v1/budget").json()
+    questions: list[dict[str, Any]] = [
+        {"sql": QUESTION.format("$1"), "parameters": [1512], "tolerance": "4%"},
+        {"sql": QUESTION.format(1513), "tolerance": 3},
+        {"sql": "SELECT ward FROM visits"},
+        {"sql": "SELECT count(*) FROM visits"},
+    ]
+    plan = send(app, "POST", "/v1/plan", json={"questions": questions, "max_epsilon": 0.4}).json()
+    assert [one["fits"] for one in plan["questions"]] == [True, False, True, False]
+    assert plan["questions"][3]["refused"].startswith("KH101")
+    assert plan["questions"][1]["short"]
+    assert plan["fit"] == 2
+    assert plan["factor"] > 1
+    assert [one["fits"] for one in plan["split"]["questions"]] == [True, True, True, False]
+    assert plan["split"]["together"]["group_at_most"] <= 0.4
+    assert send(app, "GET", "/v1/budget").json() == before
+    refused(send(app, "POST", "/v1/plan", json={"questions": questions * 6}), "KH408", status=400)
+
+
 def test_explain_is_the_plan_and_costs_nothing(app: FastAPI) -> None:
     before = send(app, "GET", "/v1/budget").json()
     plan = send(app, "POST", "/v1/explain", json={"sql": QUESTION.format(1503), "mechanism": "tslm"}).json()
@@ -181,7 +201,9 @@ def test_an_analyst_sees_the_own_budget_alone(app: FastAPI) -> None:
         {"Authorization": "Bearer \xe9".encode()},
     ],
 )
-@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/question"), ("POST", "/v1/explain"), ("GET", "/v1/budget")])
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/question"), ("POST", "/v1/explain"), ("POST", "/v1/plan"), ("GET", "/v1/budget")]
+)
 def test_nobody_without_a_token(app: FastAPI, method: str, path: str, headers: dict[str, Any]) -> None:
     content: dict[str, Any] = {"json": {"sql": QUESTION.format(1505)}} if method == "POST" else {}
     response = send(app, method, path, headers=headers, **content)
@@ -193,7 +215,7 @@ def test_health_and_openapi_need_no_token(app: FastAPI) -> None:
     assert send(app, "GET", "/healthz", headers={}).json() == {"status": "ok"}
     assert send(app, "GET", "/docs", headers={}).status_code == 200
     document = send(app, "GET", "/openapi.json", headers={}).json()
-    assert set(document["paths"]) >= {"/v1/question", "/v1/answer", "/v1/explain", "/v1/budget", "/healthz"}
+    assert set(document["paths"]) >= {"/v1/question", "/v1/answer", "/v1/explain", "/v1/plan", "/v1/budget", "/healthz"}
     for path, more in (("/v1/question", {"406", "409"}), ("/v1/explain", set())):
         responses = document["paths"][path]["post"]["responses"]
         assert set(responses) == {"200", "400", "401", "403", "408", "413", "422", "429", "431", "500", "503"} | more

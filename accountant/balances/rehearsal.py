@@ -1,0 +1,92 @@
+"""Questions charged to a copy of the balances, as the ledger would charge them at their worst; nothing is written.
+
+Guarantee: charges that fit one after the other here are granted by the ledger in that order, whatever the questions
+answer, as long as nobody else asks and no data version or policy changes. Each is kept at its worst case, of which the
+ledger gives back what an answer did not cost; and everything is checked and folded by the very code of the ledger.
+References: docs/proofs/accounting.md, theorem 9.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.filter import check_accountable, find_shortage, what_fits
+from accountant.balances.fold import Balances
+from accountant.errors import OverBudget
+from accountant.events.events import Committed, Reserved
+from accountant.limits import Headroom, Limits
+from accountant.model import Amounts, Charge, PathState, Spent
+
+_AT = datetime(1970, 1, 1, tzinfo=UTC)  # balances do not depend on when
+
+
+@dataclass(slots=True)
+class Rehearsal:
+    """Balances that may be spent without anybody losing anything. `names` counts the charges made so far."""
+
+    _balances: Balances
+    tables: frozenset[str]
+    knowledge: Knowledge = nothing_known
+    names: int = 0
+
+    @staticmethod
+    def from_nothing(tables: frozenset[str], *, knowledge: Knowledge) -> "Rehearsal":
+        """Balances of which nothing is spent."""
+        return Rehearsal(Balances(), tables=tables, knowledge=knowledge)
+
+    def copy(self) -> "Rehearsal":
+        """Another one, which begins where this one stands."""
+        return replace(self, _balances=self._balances.copy(self.tables))
+
+    @property
+    def unit_nano(self) -> int:
+        """What one unit has lost."""
+        return self._balances.shared.unit_nano
+
+    def find_shortage(self, charge: Charge, limits: Limits) -> OverBudget | None:
+        """The first balance that does not cover a charge now; None where it fits. Raises `LedgerMisuse`."""
+        return find_shortage(self._balances, charge, limits, knowledge=self.knowledge)
+
+    def left_for(self, charge: Charge, limits: Limits) -> Headroom:
+        """What would still fit over the charge's keys."""
+        return what_fits(self._balances, charge, limits, knowledge=self.knowledge)
+
+    def is_approved(self, question: str) -> bool:
+        """Whether the owner approved the question of this fingerprint."""
+        return question in self._balances.approved
+
+    def spend(
+        self,
+        charge: Charge,
+        limits: Limits,
+        *,
+        own: Spent | None = None,
+        fresh: Amounts | None = None,
+        leaving: Iterable[str] = (),
+        reading: tuple[PathState, ...] = (),
+    ) -> str:
+        """Reserve a charge that fits and commit it; the name of its reservation, which is that of the paths it leaves.
+
+        Parameters:
+            own: what it costs its analyst (None: all that it reserves).
+            fresh: what it costs everybody, where it continues paths (None: all that it reserves).
+            leaving: identities of the paths that it leaves. `reading`: the states that it was answered from.
+        """
+        check_accountable(self._balances, charge, limits)
+        self.names += 1
+        name = f"rehearsed {self.names}"
+        worst = _uniform(charge.own_amounts) if own is None else own
+        if charge.continuing is not None:
+            worst = replace(worst, fresh=_uniform(charge.continuing.shared if fresh is None else fresh))
+        self._balances.apply(Reserved(name, _AT, charge))
+        self._balances.apply(
+            Committed(
+                name, _AT, worst, None, None, paths=tuple((identity, "") for identity in leaving), reading=reading
+            )
+        )
+        return name
+
+
+def _uniform(amounts: Amounts) -> Spent:
+    return Spent.uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)

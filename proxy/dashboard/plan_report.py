@@ -1,0 +1,218 @@
+"""A planned list as people and programs read it, and as a file of SQL with the tolerances that make it fit."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from accountant.errors import BalanceScope
+from accountant.model import NANO
+from planner.catalog.tolerance import quote_literal
+from planner.explain.numbers import at_least, at_most, plain
+from proxy.dashboard.question_list import Listed
+from proxy.dashboard.rehearsal import Quote, Rehearsed
+from proxy.dashboard.tolerance_split import FACTORS, PlannedList
+from proxy.report.terminal import psql_table, visible
+from proxy.service.service import Service
+
+_SCOPES = {
+    BalanceScope.PER_QUERY: "what one question may cost",
+    BalanceScope.PER_PREDICATE: "a group's budget",
+    BalanceScope.PER_UNIT: "a unit's budget",
+    BalanceScope.PER_TABLE: "the table's budget",
+    BalanceScope.ANALYST_PER_PREDICATE: "your own cap for a group",
+    BalanceScope.ANALYST_PER_UNIT: "your own cap for a unit",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanReport:
+    """A planned list in words; `service` knows what tolerances the wishes have."""
+
+    planned: PlannedList
+    service: Service
+
+    def lines(self) -> tuple[str, ...]:
+        """For a terminal."""
+        return tuple(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        planned = self.planned
+        many = len(planned.listed)
+        yield f"{many} question{'' if many == 1 else 's'}, in this order; nothing was asked, nothing is spent."
+        if not many:
+            return
+        yield from _table(planned, planned.wished, {}, self._tolerance)
+        yield from _sum_lines(planned.wished, most_nano=planned.most_nano)
+        yield from self._factor_lines()
+        if planned.split is not None:
+            yield ""
+            yield "The best split that was found, to be set before each question:"
+            yield from _table(planned, planned.split, planned.tolerances, self._tolerance)
+            yield from _sum_lines(planned.split, most_nano=planned.most_nano)
+
+    def _factor_lines(self) -> Iterator[str]:
+        planned = self.planned
+        fitting = sum(quote.fits for quote in planned.wished.quotes)
+        many = len(planned.wished.quotes)
+        every = f"{fitting} of {many} fit as wished"
+        match planned.factor:
+            case None if all(quote.fits for quote in planned.wished.quotes):
+                yield f"{every}, and cost nothing."
+            case None if not any(quote.charge or quote.short for quote in planned.wished.quotes):
+                yield f"{every}."
+            case None:
+                yield f"{every}. No factor up to {FACTORS[-1]} on their tolerances makes all fit."
+            case factor if factor > 1:
+                yield f"{every}. All that are questions fit with every tolerance times {factor.normalize():f}."
+            case factor if factor < 1:
+                yield f"{every}. They would with every tolerance times {factor.normalize():f}, too."
+            case _:
+                yield f"{every}, but not with tolerances a hundredth narrower."
+
+    def _tolerance(self, one: Listed) -> str:
+        """The tolerance that a question is asked with as it stands."""
+        return "" if one.asked is None else one.asked.accuracy(self.service.catalog).tolerance
+
+    def document(self) -> dict[str, Any]:
+        """For a program."""
+        planned = self.planned
+        return {
+            "questions": _questions(planned, planned.wished, {}, self._tolerance),
+            "together": _together(planned.wished),
+            "fit": sum(quote.fits for quote in planned.wished.quotes),
+            "max_epsilon": None if planned.most_nano is None else planned.most_nano / NANO,
+            "factor": None if planned.factor is None else float(planned.factor),
+            "split": None
+            if planned.split is None
+            else {
+                "questions": _questions(planned, planned.split, planned.tolerances, self._tolerance),
+                "together": _together(planned.split),
+            },
+        }
+
+
+def with_tolerances(sql: str, planned: PlannedList) -> str:
+    """The text that was planned with the split's tolerances set before its questions; else as it is.
+
+    A statement of Keyhole's stands before each that is changed, and the setting is given back after it.
+    """
+    parts: list[str] = []
+    at = 0
+    begun: set[int] = set()
+    for one in planned.listed:
+        if one.statement in begun or one.statement not in planned.tolerances:
+            continue
+        begun.add(one.statement)
+        parts += [
+            sql[at : one.offset],
+            f"SET keyhole.tolerance = '{quote_literal(planned.tolerances[one.statement])}';\n",
+        ]
+        at = one.offset + len(one.text)
+        parts.append(f"{sql[one.offset : at]};\n{_as_before(one)}")
+        at += _length_of_end(sql[at:])
+    return "".join((*parts, sql[at:]))
+
+
+def _as_before(one: Listed) -> str:
+    """What sets the tolerance that the statements after this one are meant to have."""
+    before = None if one.asked is None else one.asked.settings.get("keyhole.tolerance")
+    return f"SET keyhole.tolerance = '{quote_literal(before)}';" if before else "RESET keyhole.tolerance;"
+
+
+def _length_of_end(rest: str) -> int:
+    """How many characters the semicolon takes that ends a statement, with the blanks before it."""
+    blanks = len(rest) - len(rest.lstrip())
+    return blanks + 1 if rest[blanks : blanks + 1] == ";" else 0
+
+
+def _table(
+    planned: PlannedList, rehearsed: Rehearsed, tolerances: Mapping[int, str], wished: Callable[[Listed], str]
+) -> Iterator[str]:
+    rows = []
+    for number, (one, quote) in enumerate(zip(planned.listed, rehearsed.quotes, strict=True), start=1):
+        tolerance = tolerances.get(one.statement) or wished(one)
+        price = (_epsilon(quote.own.epsilon_nano), _unit(quote), _epsilon(quote.everybody.epsilon_nano))
+        told = quote.refusal is None
+        rows.append(
+            (
+                str(number),
+                str(one.line),
+                tolerance,
+                *(price if told else ("", "", "")),
+                quote.decided.value if told else "",
+                "yes" if quote.fits else "no",
+            )
+        )
+    yield from psql_table(("#", "line", "tolerance", "group", "unit", "new", "decided on", "fits"), rows)
+    for number, quote in enumerate(rehearsed.quotes, start=1):
+        if quote.refusal is not None:
+            yield f"{number}: {visible(f'{quote.refusal.code}: {quote.refusal.message}')}"
+        elif quote.short is not None:
+            yield f"{number}: {_shortage(quote)}"
+        if quote.fits and quote.waits:
+            yield f"{number}: waits for the owner's approval"
+
+
+def _shortage(quote: Quote) -> str:
+    short = quote.short
+    assert short is not None, "asked where a balance is short"
+    what = "--max-epsilon" if quote.of_list else _SCOPES[short.scope]
+    needed, left = at_most(short.needed_nano / NANO), at_least(short.left_nano / NANO)
+    return f"{what} does not cover it: {needed} epsilon needed, {left} left"
+
+
+def _sum_lines(rehearsed: Rehearsed, *, most_nano: int | None) -> Iterator[str]:
+    together = rehearsed.together
+    unit = f", one unit {_epsilon(together.unit_epsilon_nano)}" if together.unit_epsilon_nano else ""
+    yield f"Together those that fit cost one group at most {_epsilon(together.epsilon_nano)} epsilon{unit}."
+    left = [f"{_left(one.left_nano)} of {_left(one.cap_nano)} ({_SCOPES[one.scope]})" for one in rehearsed.left]
+    if most_nano is not None:
+        left.insert(0, f"{_left(most_nano - together.epsilon_nano)} of {_left(most_nano)} (--max-epsilon)")
+    if left:
+        yield f"Left then, of the groups asked about: {', '.join(left)}."
+
+
+def _questions(
+    planned: PlannedList, rehearsed: Rehearsed, tolerances: Mapping[int, str], wished: Callable[[Listed], str]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "line": one.line,
+            "sql": one.text,
+            "tolerance": tolerances.get(one.statement) or wished(one),
+            "fits": quote.fits,
+            "waits_for_approval": quote.waits,
+            "decided_on": quote.decided.value if quote.refusal is None else None,
+            "group_at_most": quote.own.epsilon_nano / NANO,
+            "unit_at_most": quote.own.unit_epsilon_nano / NANO if quote.own.unit_epsilon_nano else None,
+            "new_at_most": quote.everybody.epsilon_nano / NANO,
+            "refused": None if quote.refusal is None else f"{quote.refusal.code}: {quote.refusal.message}",
+            "short": None if quote.short is None else _shortage(quote),
+        }
+        for one, quote in zip(planned.listed, rehearsed.quotes, strict=True)
+    ]
+
+
+def _together(rehearsed: Rehearsed) -> dict[str, Any]:
+    together = rehearsed.together
+    return {
+        "group_at_most": together.epsilon_nano / NANO,
+        "unit_at_most": together.unit_epsilon_nano / NANO if together.unit_epsilon_nano else None,
+        "left": [
+            {"of": one.scope.value, "epsilon": one.left_nano / NANO, "cap": one.cap_nano / NANO}
+            for one in rehearsed.left
+        ],
+    }
+
+
+def _unit(quote: Quote) -> str:
+    return _epsilon(quote.own.unit_epsilon_nano) if quote.own.unit_epsilon_nano else ""
+
+
+def _epsilon(nano: int) -> str:
+    return at_most(nano / NANO)
+
+
+def _left(nano: int) -> str:
+    return plain(Decimal(at_least(max(0, nano) / NANO)))

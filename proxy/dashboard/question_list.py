@@ -1,0 +1,121 @@
+"""The questions of a file of SQL, each with the settings that are in force where it stands."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from planner.catalog.model import Analyst, Catalog
+from planner.errors import KeyholeError
+from planner.parser.lexer import tokens
+from planner.scope.embedded import Embedded
+from planner.statements import stored_parameters
+from planner.statements.classify import (
+    Asking,
+    Copying,
+    Explaining,
+    PassThrough,
+    Preparing,
+    SetKeyhole,
+    Statement,
+    classify,
+    split,
+)
+from proxy.pipeline.messages import Asked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """One question of a list: its statement, which begins at `offset` in line `line` of the text, counted from 0 and
+    from 1. A statement that cannot be read has a `refusal` in the place of what is `asked`.
+
+    `statement` is the number of its statement: questions inside one have their settings in common.
+    """
+
+    statement: int
+    line: int
+    offset: int
+    text: str
+    asked: Asked | None
+    refusal: KeyholeError | None = None
+
+
+def read_list(sql: str, catalog: Catalog, *, analyst: Analyst, given: Mapping[str, str | None]) -> tuple[Listed, ...]:
+    """The questions of a text, in its order, as a session would ask them one after the other; `given` is set before.
+
+    SET, RESET and DISCARD ALL change what is in force; what else a session passes on to PostgreSQL says nothing here.
+    Raises KH100 for a text that is no SQL at all.
+    """
+    session = _Session(dict(given))
+    found: list[Listed] = []
+    for number, part in enumerate(split(sql)):
+        line = sql.count("\n", 0, part.offset) + 1
+        try:
+            statement = classify(part.text, catalog)
+            session.follow(part.text, statement)
+            asked = [_ask(question, session.settings, analyst) for question in _questions(statement, catalog)]
+        except KeyholeError as refusal:
+            shifted = refusal.shift_position(offset=part.offset)
+            found.append(Listed(number, line, part.offset, part.text, None, shifted))
+            continue
+        found += [Listed(number, line, part.offset, part.text, one) for one in asked]
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Session:
+    """The `keyhole.*` settings of a session that runs the text."""
+
+    lasting: dict[str, str | None]
+    local: dict[str, str | None] | None = None
+
+    @property
+    def settings(self) -> Mapping[str, str | None]:
+        return {**self.lasting, **(self.local or {})}
+
+    def follow(self, text: str, statement: Statement) -> None:
+        match statement:
+            case SetKeyhole(name=name, value_text=value, local=local):
+                (self._local() if local else self.lasting)[name] = value
+            case PassThrough(kind="transaction"):
+                self.local = None
+            case PassThrough(kind="reset" | "discard"):
+                self._reset("".join(token.value for token in tokens(text)[1:]).lower())
+            case _:
+                pass
+
+    def _reset(self, name: str) -> None:
+        for values in (self.lasting, self.local or {}):
+            for known in list(values) if name == "all" else [name]:
+                values.pop(known, None)
+
+    def _local(self) -> dict[str, str | None]:
+        if self.local is None:
+            self.local = {}
+        return self.local
+
+
+def _questions(statement: Statement, catalog: Catalog) -> Iterator[Embedded]:
+    match statement:
+        case Asking(embedded=embedded):
+            if not statement.constantly_empty:
+                yield from (part for part in embedded if isinstance(part, Embedded))
+        case Explaining(question=question):
+            yield question
+        case Copying(copied=copied):
+            yield from _questions(classify(copied.query, catalog), catalog)
+        case Preparing(text=text):
+            yield from _questions(classify(text, catalog), catalog)
+        case _:
+            pass
+
+
+def _ask(question: Embedded, settings: Mapping[str, str | None], analyst: Analyst) -> Asked:
+    stored = question.stored is not None
+    return Asked(
+        question=question,
+        settings=settings,
+        parameters=stored_parameters.read_parameters(question, settings) if stored else {},
+        analyst=analyst,
+        today=datetime.now(UTC).date(),
+        utc=True,
+    )

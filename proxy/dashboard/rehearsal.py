@@ -1,0 +1,388 @@
+"""What the ledger would charge if the questions of a list were asked one after the other: nothing is asked or charged.
+
+The way of each question is that of `proxy/pipeline/stages.py` up to its reservation, over a copy of the balances: a
+stored answer, noise that everybody knows, noise that is continued, noise of its own. What it would leave for later ones
+follows from its plan, since rates and reservations are public, whatever the noise.
+
+Guarantee: questions that fit here, asked in this order, are answered as long as nobody else asks, the owner approves
+those that wait for that, and policy and data version stay; each is charged to its analyst exactly what is said, at its
+worst, and everybody at most that (docs/proofs/accounting.md, theorem 9).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+
+from accountant.balances.rehearsal import Rehearsal
+from accountant.errors import LedgerError, OverBudget
+from accountant.limits import BalanceLeft, Limits
+from accountant.model import (
+    MOST_CAP_NANO,
+    NOTHING,
+    ROW_UNIT,
+    Amounts,
+    Charge,
+    PathState,
+    StoredAnswer,
+    StoredPath,
+    is_lasting,
+)
+from mechanisms.formula import cuts
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.keyhole.run_looks import levels
+from mechanisms.protocol import Levels, NoisePath
+from planner.errors import KeyholeError
+from planner.question.plan import Plan
+from planner.statements import settings
+from proxy.pipeline import noise_reuse as reuse
+from proxy.pipeline.claim import Claim, claim_now
+from proxy.pipeline.key_paths import MOST_VALUES, KeyPath
+from proxy.pipeline.messages import Asked
+from proxy.pipeline.noise_reuse import Memory, OnPaths
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service
+
+Question: TypeAlias = tuple[Asked, Plan] | KeyholeError
+"""A question with its plan, or what it is refused with."""
+
+
+class Decided(StrEnum):
+    """On what a question is decided."""
+
+    NOTHING = "the question itself"
+    STORED = "its stored answer"
+    REPEATED = "the same, asked above"
+    KNOWN = "noise known to all"
+    CONTINUED = "earlier noise, refined"
+    ANEW = "noise of its own"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quote:
+    """What one question would be charged.
+
+    `own` is what its analyst is charged, `everybody` what it adds to the shared balances, at most. `short` is the
+    balance that does not cover it, None where it fits; with `of_list` that is the list's own budget. `waits`: the owner
+    has to approve it. `refusal` stands in the place of a plan.
+    """
+
+    plan: Plan | None
+    decided: Decided = Decided.NOTHING
+    own: Amounts = NOTHING
+    everybody: Amounts = NOTHING
+    charge: Charge | None = None
+    short: OverBudget | None = None
+    of_list: bool = False
+    waits: bool = False
+    refusal: KeyholeError | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether it would be answered."""
+        return self.refusal is None and self.short is None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rehearsed:
+    """A whole list. `together` is the most that all that fit add to the shared balances of one group and of one unit;
+    `left` what the balances of each question's groups have then, for the first question of each."""
+
+    quotes: tuple[Quote, ...]
+    together: Amounts
+    left: tuple[BalanceLeft, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What the ledger has of one question now: earlier noise, and the stored answer."""
+
+    memory: Memory
+    stored: StoredAnswer | None
+
+
+class Rehearsals:
+    """Where lists are rehearsed: the balances as they were when it was made.
+
+    `most_nano` is what a list may add to what a group has lost, beside all caps (None: as much as they admit).
+    """
+
+    def __init__(self, service: Service, tables: frozenset[str], *, most_nano: int | None) -> None:
+        """Raises KH502."""
+        try:
+            self._balances = service.ledger.rehearse(tables)
+        except LedgerError:
+            raise ledger_unavailable() from None
+        self.service = service
+        self._most = Limits(
+            per_predicate_nano=MOST_CAP_NANO if most_nano is None else most_nano,
+            per_unit_nano=MOST_CAP_NANO,
+            per_query_nano=None,
+            analyst_per_predicate_nano=None,
+            analyst_per_unit_nano=None,
+            apart=False,
+        )
+
+    def find_known(self, claim: Claim) -> Known:
+        """What the ledger has of a question. Raises KH502."""
+        memory = reuse.recall_paths(self.service, claim)
+        name, fingerprint = claim.asked.analyst.name, claim.charge.question
+        try:
+            stored = self.service.ledger.find_answer(fingerprint, claim.version, analyst=name)
+        except LedgerError:
+            raise ledger_unavailable() from None
+        return Known(memory, stored)
+
+    def rehearse(self, questions: Sequence[Question], known: Mapping[int, Known | None]) -> Rehearsed:
+        """The questions in their order; what does not fit is left out, as the ledger would. Raises KH502.
+
+        `known` is what `find_known` found, by a question's place; looked up where it is missing.
+        """
+        run = self._begin()
+        return Rehearsed(
+            tuple(self._ask(run, one, known.get(place)) for place, one in enumerate(questions)), run.together, run.left
+        )
+
+    def all_fit(
+        self, questions: Sequence[Question], known: Mapping[int, Known | None], *, counting: frozenset[int]
+    ) -> bool:
+        """Whether the questions at these places would all be answered, found as `rehearse` does. Raises KH502."""
+        run = self._begin()
+        return all(
+            self._ask(run, one, known.get(place)).fits or place not in counting for place, one in enumerate(questions)
+        )
+
+    def _begin(self) -> "_Run":
+        nothing = Rehearsal.from_nothing(self._balances.tables, knowledge=self._balances.knowledge)
+        return _Run(self._balances.copy(), nothing, self._most)
+
+    def _ask(self, run: "_Run", question: Question, known: Known | None) -> Quote:
+        if isinstance(question, KeyholeError):
+            return Quote(plan=None, refusal=question)
+        asked, plan = question
+        if not plan.question.functionals:
+            return Quote(plan=plan)
+        try:
+            claim = claim_now(self.service, plan, asked)
+        except KeyholeError as refusal:
+            return Quote(plan=plan, refusal=refusal)
+        found = known or self.find_known(claim)
+        return run.ask(claim, replace(found, memory=reuse.recall_for(found.memory, plan, self.service)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LeftPath:
+    """A path as a rehearsed question leaves it. In `lowest` no key has got further than every run gets, in `charged`
+    each has got as far as was reserved."""
+
+    stored: StoredPath
+    lowest: KeyPath
+    charged: KeyPath
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """One list under way: `balances` as the ledger would have them, `alone` without all that was spent before."""
+
+    balances: Rehearsal
+    alone: Rehearsal
+    most: Limits
+    paths: dict[tuple[str, str], _LeftPath | None] = field(default_factory=dict)
+    answered: set[tuple[str, str]] = field(default_factory=set)
+    charges: list[tuple[Charge, Limits]] = field(default_factory=list)
+
+    def ask(self, claim: Claim, known: Known) -> Quote:
+        """The next question."""
+        asked = (claim.charge.question, claim.version)
+        if asked in self.answered:
+            return Quote(claim.plan, Decided.REPEATED)
+        quote = self._ask_stored(claim, known.stored) if known.stored is not None else self._ask(claim, known.memory)
+        if quote.fits and is_lasting(claim.version):
+            self.answered.add(asked)
+        return quote
+
+    def _ask_stored(self, claim: Claim, stored: StoredAnswer) -> Quote:
+        if stored.held:
+            return Quote(claim.plan, Decided.STORED)
+        charge = stored.charge_of_reading(claim.asked.analyst.name)
+        return self._charge(claim, charge, Decided.STORED, everybody=NOTHING)
+
+    def _ask(self, claim: Claim, memory: Memory) -> Quote:
+        low = self._memory(memory, claim.version, lowest=True)
+        wanted = settings.reuse(claim.asked.settings)
+        on_paths = reuse.on_earlier_noise(claim, low, wanted=wanted)
+        if on_paths is not None and on_paths.told:
+            charge = on_paths.reading.charge
+            quote = self._quote(on_paths.reading, charge, Decided.KNOWN, everybody=NOTHING)
+            if quote.fits and not quote.waits:
+                self._pay(charge, claim.limits, quote, reading=on_paths.states)
+                return quote
+        if on_paths is not None and on_paths.continues:
+            quote = self._continue(claim, memory, on_paths, low)
+            if quote.fits or quote.of_list or not claim.limits.apart:
+                return quote
+        quote = self._quote(claim, claim.charge, Decided.ANEW, everybody=claim.charge.own_amounts)
+        if quote.fits:
+            paths = _leave_paths(claim.plan, None, low, low)
+            self._pay(claim.charge, claim.limits, quote, paths=paths, version=claim.version)
+        return quote
+
+    def _continue(self, claim: Claim, memory: Memory, on_paths: OnPaths, low: Memory) -> Quote:
+        """A question on earlier noise. What it costs everybody is charged as the levels come to that were reserved;
+        while it is open the ledger charges what may be left to reveal at a key that got no further than it had to."""
+        high = self._memory(memory, claim.version, lowest=False)
+        charged = reuse.on_earlier_noise(claim, high, wanted=True)
+        assert charged is not None, "whether paths are of use follows from their rates"
+        charge, most = on_paths.claim.charge, on_paths.claim.charge.shared_amounts
+        fresh = charge.known_amounts if claim.limits.apart else charged.claim.charge.shared_amounts
+        quote = self._quote(on_paths.claim, charge, Decided.CONTINUED, everybody=fresh)
+        if quote.fits:
+            # units and tables add up each question's largest loss, at whichever keys: that of those that had stopped
+            # early may come on top
+            at_most = (
+                most
+                if claim.charge.family.unit == ROW_UNIT and _has_table_cap(claim.limits)
+                else Amounts(fresh.epsilon_nano, most.unit_epsilon_nano)
+            )
+            paths = _leave_paths(on_paths.claim.plan, (on_paths, charged), low, high)
+            self._pay(charge, claim.limits, quote, fresh=at_most, paths=paths, version=claim.version)
+        return quote
+
+    def _charge(self, claim: Claim, charge: Charge, decided: Decided, *, everybody: Amounts) -> Quote:
+        quote = self._quote(claim, charge, decided, everybody=everybody)
+        if quote.fits:
+            self._pay(charge, claim.limits, quote)
+        return quote
+
+    def _quote(self, claim: Claim, charge: Charge, decided: Decided, *, everybody: Amounts) -> Quote:
+        short = self.balances.find_shortage(charge, claim.limits)
+        of_list = short is None and everybody != NOTHING
+        if of_list:
+            short = self.alone.find_shortage(_alone(charge, everybody), self.most)
+        above = claim.limits.approval_above_nano
+        return Quote(
+            plan=claim.plan,
+            decided=decided,
+            own=charge.own_amounts,
+            everybody=everybody,
+            charge=charge,
+            short=short,
+            of_list=of_list and short is not None,
+            waits=above is not None and charge.epsilon_nano > above and not self.balances.is_approved(charge.question),
+        )
+
+    def _pay(
+        self,
+        charge: Charge,
+        limits: Limits,
+        quote: Quote,
+        *,
+        fresh: Amounts | None = None,
+        paths: Mapping[str, tuple[KeyPath, KeyPath] | None] | None = None,
+        version: str = "",
+        reading: tuple[PathState, ...] = (),
+    ) -> None:
+        left = paths or {}
+        leaving = [name for name, path in left.items() if path is not None]
+        reservation = self.balances.spend(charge, limits, fresh=fresh, leaving=leaving, reading=reading)
+        if quote.everybody != NOTHING:
+            self.alone.spend(_alone(charge, quote.everybody), self.most)
+        self.charges.append((charge, limits))
+        for name, path in left.items():
+            before = self.paths.get((name, version))
+            questions = 1 if before is None else before.stored.questions + 1
+            state = PathState(name, version, reservation)
+            self.paths[name, version] = (
+                None
+                if path is None
+                else _LeftPath(StoredPath(name, state, b"", taken=False, questions=questions), *path)
+            )
+
+    def _memory(self, memory: Memory, version: str, *, lowest: bool) -> Memory:
+        """What is known of a question's functionals, with what the questions before it left."""
+        stored = dict(memory.stored)
+        for name in memory.names:
+            if name is not None and (name, version) in self.paths:
+                left = self.paths[name, version]
+                stored.pop(name, None)
+                if left is not None:
+                    stored[name] = (left.stored, left.lowest if lowest else left.charged)
+        return replace(memory, stored=stored)
+
+    @property
+    def together(self) -> Amounts:
+        """What all questions so far add to one group's loss, and to one unit's."""
+        lost = [
+            MOST_CAP_NANO - self.alone.left_for(_alone(charge, NOTHING), _without_cap(self.most)).balances[0].left_nano
+            for charge, _ in self.charges
+        ]
+        return Amounts(max(lost, default=0), self.alone.unit_nano)
+
+    @property
+    def left(self) -> tuple[BalanceLeft, ...]:
+        """The tightest balance of each kind over all groups asked about."""
+        found: dict[str, BalanceLeft] = {}
+        for charge, limits in self.charges:
+            for one in self.balances.left_for(replace(charge, continuing=None), limits).balances:
+                known = found.get(one.scope)
+                if known is None or one.left_nano < known.left_nano:
+                    found[one.scope] = one
+        return tuple(found.values())
+
+
+def _has_table_cap(limits: Limits) -> bool:
+    return limits.per_table_nano is not None or bool(limits.own_per_table_nano)
+
+
+def _without_cap(limits: Limits) -> Limits:
+    return replace(limits, per_predicate_nano=MOST_CAP_NANO)
+
+
+def _alone(charge: Charge, everybody: Amounts) -> Charge:
+    """The charge as what it adds for everybody, on noise of its own."""
+    return replace(
+        charge,
+        epsilon_nano=everybody.epsilon_nano,
+        unit_epsilon_nano=everybody.unit_epsilon_nano,
+        shared=True,
+        continuing=None,
+    )
+
+
+def _leave_paths(
+    plan: Plan, on_paths: tuple[OnPaths, OnPaths] | None, low: Memory, high: Memory
+) -> Mapping[str, tuple[KeyPath, KeyPath] | None]:
+    """The paths that a run of `plan` leaves, by name, as they are at least and as they were charged; None for one that
+    is too large to be kept and was continued, which is gone then. As `noise_reuse.left_paths` does, without a run."""
+    left: dict[str, tuple[KeyPath, KeyPath] | None] = {}
+    used = {cut.functional for cut in cuts(plan.question.formula)}
+    all_told = plan.calibration.mechanism == Keyhole.name
+    size = plan.question.keys.size
+    for functional, name in enumerate(low.names):
+        test = plan.calibration.tests[functional]
+        if name is None or functional not in used or test.block > 1:
+            continue
+        before = (None, None) if on_paths is None else tuple(one.continuation.paths[functional] for one in on_paths)
+        known = () if before[0] is None else before[0].rates
+        rates = (*known, *(rate for rate in levels(test) if rate not in known))
+        top = rates.index(test.rate) + 1
+        grown: list[KeyPath] = []
+        for lowest, path, memory in ((True, before[0], low), (False, before[1], high)):
+            reached: Levels = np.zeros(size, dtype=np.int8) if path is None else path.reached
+            if all_told or not lowest:
+                reached = np.maximum(reached, np.int8(top))
+            values = np.broadcast_to(np.int64(0), (len(rates), size))
+            mine = None if on_paths is None else on_paths[0 if lowest else 1]
+            run = NoisePath(rates=rates, values=values, reached=reached)
+            after = reuse.path_after(plan, mine, functional, run, memory.stored.get(name))
+            if after is not None:
+                grown.append(after)
+        if not grown:
+            continue
+        if grown[0].path.values.size <= MOST_VALUES:
+            left[name] = (grown[0], grown[1])
+        elif before[0] is not None:
+            left[name] = None
+    return left

@@ -1,0 +1,296 @@
+"""With which tolerances a whole list of questions fits: the least factor on all of them, and a split that changes less.
+
+Each is found by rehearsing the list: what is told was tried. A rehearsal with wider tolerances is not sure to cost less
+(questions may share less noise then), so another list of factors may fit as well; none is told that does not.
+
+| candidate | questions are widened |
+|---|---|
+| one factor | all alike |
+| one price | the dear ones alone, each to about one loss: the least product of factors, if loss is 1 / tolerance |
+
+Of the candidate that changes less, each question is then brought as near to its wish as the others let it, the widest
+first.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from math import exp, log
+
+from mechanisms.protocol import Unachievable
+from planner.errors import KeyholeError
+from planner.plan.calibrate import choose_calibration
+from planner.plan.reduce import reduce_question
+from proxy.concurrency.fair_queue import Turns
+from proxy.dashboard.question_list import Listed
+from proxy.dashboard.rehearsal import Decided, Known, Question, Rehearsals, Rehearsed
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.claim import claim_now
+from proxy.pipeline.levers import widen_tolerances
+from proxy.service.service import Service
+
+FACTORS = (
+    *(Decimal(digits).scaleb(power - 2) for power in (-1, 0, 1, 2) for digits in range(100, 1000)),
+    Decimal(1000),
+)
+"""From a tenth to a thousand times, in three digits: a hundredth more than the least is nothing to anybody."""
+_WISH = FACTORS.index(Decimal(1))
+_PRICES = 8  # halvings between the least and the most that a question costs: then the price is within a hundredth
+_NEARER = 5  # tries for each question to come nearer to its wish: a 32nd of the way in factors
+_PLANNING = Turns(1)  # it takes seconds of the processor, which answers need
+_LONGEST_WAIT_MS = 600_000  # far above what the lists of all analysts take; who waits so long has gone
+_MENDED = ("KH303", "KH304")  # refusals that another tolerance may end
+_FREE = frozenset((Decided.NOTHING, Decided.STORED, Decided.REPEATED))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedList:
+    """A list with what it comes to as wished, and how it would fit.
+
+    `factor` is the least on all tolerances with which all fit (below 1: so much narrower all could be), None where none
+    does. `tolerances` are those of the best split, by the number of the statement, for statements whose wish does not
+    do; `split` is the list with them; both are empty or None where the wishes fit, or nothing does.
+    """
+
+    listed: tuple[Listed, ...]
+    wished: Rehearsed
+    factor: Decimal | None
+    tolerances: dict[int, str]
+    split: Rehearsed | None
+    most_nano: int | None
+
+    @property
+    def final(self) -> Rehearsed:
+        """The list as it should be asked."""
+        return self.split or self.wished
+
+
+def rehearse_list(service: Service, listed: Sequence[Listed], *, most_nano: int | None) -> Rehearsed:
+    """The list as it stands, without looking for what would make it fit. Raises KH502."""
+    return _Trial(service, tuple(listed), most_nano).wished
+
+
+def plan_list(service: Service, listed: Sequence[Listed], *, most_nano: int | None) -> PlannedList:
+    """Hold a list against the balances; `most_nano` is its own budget, of a group. Raises KH502."""
+    trial = _Trial(service, tuple(listed), most_nano)
+    factor = trial.find_factor() if trial.movable else None
+    tolerances: dict[int, str] = {}
+    split: Rehearsed | None = None
+    if factor is not None and factor > 1:
+        for factors in (trial.find_split(factor), dict.fromkeys(trial.movable, factor)):
+            tolerances = trial.as_tolerances(factors)
+            split = trial.rehearse_exactly(tolerances)
+            if trial.is_whole(split):
+                break
+    return PlannedList(tuple(listed), trial.wished, factor, tolerances, split, most_nano)
+
+
+def plan_in_turn(service: Service, listed: Sequence[Listed], *, most_nano: int | None, analyst: str) -> PlannedList:
+    """The same, while nobody else plans a list in this process; analysts have their turns one after the other."""
+    with _PLANNING.taken(analyst, timeout_ms=_LONGEST_WAIT_MS):
+        return plan_list(service, listed, most_nano=most_nano)
+
+
+class _Trial:
+    """One list that is rehearsed again and again, with tolerances times factors by statement."""
+
+    def __init__(self, service: Service, listed: tuple[Listed, ...], most_nano: int | None) -> None:
+        self._service = service
+        self._all = listed
+        self._wishes = tuple(_plan_exactly(service, one, None) for one in listed)
+        tables = (one.asked.question.table.ledger.table for one in listed if one.asked is not None)
+        self._stage = Rehearsals(service, frozenset(tables), most_nano=most_nano)
+        self._plans: dict[tuple[int, Decimal], Question] = {}
+        self._known: dict[int, Known] = {}
+
+    @cached_property
+    def wished(self) -> Rehearsed:
+        """The list as it stands."""
+        return self._stage.rehearse(self._wishes, {})
+
+    @cached_property
+    def movable(self) -> tuple[int, ...]:
+        """The numbers of the statements whose tolerances count: what costs nothing, or no tolerance mends, is left."""
+        moving = [
+            one.statement
+            for one, quote in zip(self._all, self.wished.quotes, strict=True)
+            if (quote.refusal is None and quote.decided not in _FREE)
+            or (quote.refusal is not None and quote.refusal.code in _MENDED)
+        ]
+        return tuple(dict.fromkeys(moving))
+
+    def is_whole(self, found: Rehearsed) -> bool:
+        """Whether all whose tolerances count fit."""
+        quotes = zip(self._all, found.quotes, strict=True)
+        return all(quote.fits for one, quote in quotes if one.statement in self.movable)
+
+    def rehearse_exactly(self, tolerances: Mapping[int, str]) -> Rehearsed:
+        """The list as sessions would ask it with these tolerances set before their statements."""
+        return self._stage.rehearse(
+            [
+                _plan_exactly(self._service, one, tolerances[one.statement]) if one.statement in tolerances else wish
+                for one, wish in zip(self._all, self._wishes, strict=True)
+            ],
+            {},
+        )
+
+    def as_tolerances(self, factors: Mapping[int, Decimal]) -> dict[int, str]:
+        """What is to be set before each statement whose factor is not 1."""
+        found: dict[int, str] = {}
+        for one in self._all:
+            factor = factors.get(one.statement, Decimal(1))
+            if one.asked is not None and factor != 1 and one.statement not in found:
+                found[one.statement] = _times(one, self._service, factor)
+        return found
+
+    def find_factor(self) -> Decimal | None:
+        """The least factor on all tolerances with which all fit, by halving."""
+
+        def fit(step: int) -> bool:
+            return self._fit(dict.fromkeys(self.movable, FACTORS[step]))
+
+        low, high = (0, _WISH) if self._fit({}) else (_WISH + 1, len(FACTORS) - 1)
+        if high != _WISH and not fit(high):
+            return None
+        return FACTORS[_halve(low, high, fit)]
+
+    def find_split(self, factor: Decimal) -> dict[int, Decimal]:
+        """The factors by statement whose product is least, of those that were tried. `factor` does for all."""
+        alike = dict.fromkeys(self.movable, factor)
+        candidates = [one for one in (alike, self._at_one_price(alike)) if one is not None]
+        return self._come_nearer(min(candidates, key=_size))
+
+    def _at_one_price(self, alike: Mapping[int, Decimal]) -> dict[int, Decimal] | None:
+        """Factors that bring every dear question down to about one price, the highest with which all fit."""
+        costs: dict[int, float] = {}
+        for one, wish in zip(self._all, self._wishes, strict=True):
+            if one.statement in alike:
+                cost = float("inf") if isinstance(wish, KeyholeError) else wish[1].worst_case_epsilon
+                costs[one.statement] = max(costs.get(one.statement, 0.0), cost)
+        known = [cost for cost in costs.values() if 0 < cost < float("inf")]
+        if len(known) < len(costs) or not known:
+            return None
+
+        def at(price: float) -> dict[int, Decimal]:
+            return {statement: _round_up(max(1.0, cost / price)) for statement, cost in costs.items()}
+
+        low, high = log(min(known) / float(FACTORS[-1])), log(max(known))
+        found: dict[int, Decimal] | None = None
+        for _ in range(_PRICES):
+            middle = (low + high) / 2
+            tried = at(exp(middle))
+            if self._fit(tried):
+                low, found = middle, tried
+            else:
+                high = middle
+        return found
+
+    def _come_nearer(self, factors: Mapping[int, Decimal]) -> dict[int, Decimal]:
+        """Each question as near to its wish as the others let it, the widest first. The factors fit."""
+        found = dict(factors)
+        for statement in sorted(found, key=lambda one: found[one], reverse=True):
+            if found[statement] == 1 or self._try(found, statement, Decimal(1)):
+                continue
+            low, high = _WISH, FACTORS.index(found[statement])
+            for _ in range(_NEARER):
+                middle = (low + high) // 2
+                if middle in (low, high):
+                    break
+                low, high = (low, middle) if self._try(found, statement, FACTORS[middle]) else (middle, high)
+        return found
+
+    def _try(self, factors: dict[int, Decimal], statement: int, factor: Decimal) -> bool:
+        """Take the factor for one statement if all fit so."""
+        if not self._fit({**factors, statement: factor}):
+            return False
+        factors[statement] = factor
+        return True
+
+    def _fit(self, factors: Mapping[int, Decimal]) -> bool:
+        """Whether all questions fit with these factors; those that no tolerance mends do not count."""
+        if all(factor == 1 for factor in factors.values()):
+            return self.is_whole(self.wished)
+        places = range(len(self._all))
+        return self._stage.all_fit(
+            [self._at(place, factors.get(self._all[place].statement, Decimal(1))) for place in places],
+            {place: self._known_of(place, factors) for place in places},
+            counting=frozenset(place for place in places if self._all[place].statement in self.movable),
+        )
+
+    def _known_of(self, place: int, factors: Mapping[int, Decimal]) -> Known | None:
+        """What the ledger has of a question, looked up once: its noise does not depend on how accurate the question is.
+        A stored answer is that of the wish."""
+        wish = self._wishes[place]
+        if isinstance(wish, KeyholeError) or not wish[1].question.functionals:
+            return None
+        if place not in self._known:
+            self._known[place] = self._stage.find_known(claim_now(self._service, wish[1], wish[0]))
+        wished = factors.get(self._all[place].statement, Decimal(1)) == 1
+        return self._known[place] if wished else replace(self._known[place], stored=None)
+
+    def _at(self, place: int, factor: Decimal) -> Question:
+        """A question with its tolerances times a factor: calibrated alone, as its SQL is the same."""
+        wish, one = self._wishes[place], self._all[place]
+        if factor == 1 or one.asked is None or one.statement not in self.movable:
+            return wish
+        if (place, factor) not in self._plans:
+            self._plans[place, factor] = self._calibrate(one, wish, factor)
+        return self._plans[place, factor]
+
+    def _calibrate(self, one: Listed, wish: Question, factor: Decimal) -> Question:
+        tolerance = _times(one, self._service, factor)
+        if isinstance(wish, KeyholeError):
+            return _plan_exactly(self._service, one, tolerance)
+        asked, plan = wish
+        catalog = self._service.catalog
+        try:
+            wider = replace(asked.accuracy(catalog), tolerance=tolerance)
+            reduced, _ = reduce_question(asked.read_question(catalog, wider))
+            calibration, sharing = choose_calibration(reduced)
+        except KeyholeError as refusal:
+            return refusal
+        except Unachievable:
+            return _plan_exactly(self._service, one, tolerance)
+        fingerprint = f"{plan.fingerprint} {tolerance}"  # another question than the wish
+        made = replace(plan, question=reduced, calibration=calibration, sharing=sharing, fingerprint=fingerprint)
+        return asked, made
+
+
+def _plan_exactly(service: Service, one: Listed, tolerance: str | None) -> Question:
+    """A question as a session asks it, with another tolerance if one is given."""
+    if one.asked is None:
+        assert one.refusal is not None, "what is not asked is refused"
+        return one.refusal
+    asked = one.asked
+    if tolerance is not None:
+        asked = replace(asked, settings={**asked.settings, "keyhole.tolerance": tolerance})
+    try:
+        return asked, pipeline.prepare(service, asked)
+    except KeyholeError as refusal:
+        return refusal.shift_position(offset=one.offset)
+
+
+def _times(one: Listed, service: Service, factor: Decimal) -> str:
+    """A question's tolerances times a factor, as the setting has them."""
+    assert one.asked is not None, "a question that was read"
+    return widen_tolerances(one.asked.accuracy(service.catalog).tolerance, factor)
+
+
+def _round_up(factor: float) -> Decimal:
+    return next((known for known in FACTORS[_WISH:] if float(known) >= factor), FACTORS[-1])
+
+
+def _halve(low: int, high: int, fits: Callable[[int], bool]) -> int:
+    """The first step that fits, between `low` and `high`, which does."""
+    while low < high:
+        middle = (low + high) // 2
+        if fits(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def _size(factors: Mapping[int, Decimal]) -> float:
+    return sum(log(float(factor)) for factor in factors.values())

@@ -1,0 +1,119 @@
+"""The factor and the split that are told make all fit: planned again, and asked of the real source."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+
+from proxy.dashboard.plan_report import PlanReport, with_tolerances
+from proxy.dashboard.rehearsal import Decided
+from proxy.dashboard.tolerance_split import FACTORS, plan_list, rehearse_list
+from proxy.service.service import Service
+from tests.proxy.dashboard.test_rehearsal import ask, put
+
+DEAR = """-- what the board asks
+SET keyhole.tolerance = '3%';
+SELECT week FROM baskets GROUP BY week HAVING count(*) > 260;
+SELECT week FROM receipts GROUP BY week HAVING count(*) > 260 ; -- rows
+SELECT week FROM receipts GROUP BY week HAVING sum(amount) > 7000
+"""
+
+
+def with_factor(sql: str, factor: Decimal) -> str:
+    return sql.replace("3%", f"{3 * factor:f}%")
+
+
+def test_the_least_factor_is_the_least_and_the_split_is_answered(open_grocer: Callable[..., Service]) -> None:
+    """The factor by which all fit, and not a hundredth less; the split as its file says it, asked for real."""
+    service = open_grocer(mechanism="keyhole", caps="epsilon_per_predicate = 1.0")
+    listed = put(service, DEAR)
+    planned = plan_list(service, listed, most_nano=None)
+    assert not all(quote.fits for quote in planned.wished.quotes)
+    factor = planned.factor
+    assert factor is not None
+    below = FACTORS[FACTORS.index(factor) - 1]
+    for tried, fits in ((factor, True), (below, False)):
+        again = rehearse_list(service, put(service, with_factor(DEAR, tried)), most_nano=None)
+        assert all(quote.fits for quote in again.quotes) == fits
+    written = with_tolerances(DEAR, planned)
+    assert written.startswith("-- what the board asks\nSET keyhole.tolerance = '3%';\n")
+    assert " -- rows\n" in written
+    split = put(service, written)
+    assert [one.text for one in split] == [one.text for one in listed]
+    told = planned.split
+    assert told is not None
+    assert all(quote.fits for quote in told.quotes)
+    widened = [Decimal(one[:-1]) / 3 for one in planned.tolerances.values()]
+    assert max(widened) <= 2 * factor
+    product = Decimal(1)
+    for one in widened:
+        product *= one
+    assert product <= factor ** len(listed)
+    again = rehearse_list(service, split, most_nano=None)
+    assert [quote.own for quote in again.quotes] == [quote.own for quote in told.quotes]
+    assert all(ask(service, one) for one in split)
+
+
+def test_a_budget_of_the_list_itself_is_kept(open_grocer: Callable[..., Service]) -> None:
+    """Of what is left only so much: what fits costs a group no more together; a wider one leaves the list as it is."""
+    service = open_grocer(mechanism="keyhole")
+    listed = put(service, DEAR)
+    free = plan_list(service, listed, most_nano=None)
+    assert all(quote.fits for quote in free.wished.quotes)
+    assert free.split is None
+    assert with_tolerances(DEAR, free) == DEAR
+    assert free.factor is not None
+    assert free.factor < 1
+    most = free.wished.together.epsilon_nano // 2
+    planned = plan_list(service, listed, most_nano=most)
+    assert [quote.of_list for quote in planned.wished.quotes if not quote.fits]
+    assert planned.wished.together.epsilon_nano <= most
+    assert planned.split is not None
+    assert planned.split.together.epsilon_nano <= most
+    assert all(quote.fits for quote in planned.split.quotes)
+    lines = PlanReport(planned, service).lines()
+    assert any("--max-epsilon does not cover it" in line for line in lines)
+    assert max(map(len, lines[:6])) <= 80
+
+
+def test_what_no_tolerance_mends_is_told_and_left_out(open_grocer: Callable[..., Service]) -> None:
+    """A statement that is no question and a stored answer, beside one that is dear."""
+    service = open_grocer(mechanism="keyhole", caps="epsilon_per_predicate = 1.0")
+    (first,) = put(service, "SELECT week FROM receipts GROUP BY week HAVING count(*) > 205")
+    assert ask(service, first)
+    listed = put(
+        service,
+        "SELECT week FROM receipts GROUP BY week HAVING count(*) > 205; SELECT 1; SELECT count(*) FROM receipts;"
+        "SET LOCAL keyhole.tolerance = '0.5%'; SELECT week FROM receipts GROUP BY week HAVING sum(amount) > 9000;"
+        "COMMIT; SELECT week FROM baskets GROUP BY week HAVING avg(amount) > 30",
+    )
+    planned = plan_list(service, listed, most_nano=None)
+    stored, refused, dear, means = planned.wished.quotes
+    assert (stored.decided, stored.fits, stored.own.epsilon_nano) == (Decided.STORED, True, 0)
+    assert refused.refusal is not None
+    assert refused.refusal.code == "KH101"
+    assert not dear.fits
+    assert planned.split is not None
+    assert 0 not in planned.tolerances
+    assert [quote.fits for quote in planned.split.quotes] == [True, False, True, True]
+    assert means.plan is not None
+    assert [one.asked.accuracy(service.catalog).tolerance for one in listed if one.asked] == ["20%", "0.5%", "20%"]
+
+
+def test_nothing_is_told_where_no_factor_does(open_grocer: Callable[..., Service]) -> None:
+    """A budget below what the widest tolerance costs."""
+    service = open_grocer(mechanism="keyhole")
+    planned = plan_list(service, put(service, DEAR), most_nano=1)
+    assert planned.factor is None
+    assert planned.split is None
+    assert any("No factor up to 1000" in line for line in PlanReport(planned, service).lines())
+
+
+@pytest.mark.parametrize("refresh", ["live", "static"])
+def test_the_same_question_of_live_data_is_another_one(open_grocer: Callable[..., Service], refresh: str) -> None:
+    """Of data that do not change it is one answer."""
+    service = open_grocer(mechanism="keyhole", refresh=refresh)
+    question = "SELECT week FROM receipts GROUP BY week HAVING count(*) > 200;"
+    first, second = rehearse_list(service, put(service, 2 * question), most_nano=None).quotes
+    assert first.decided is Decided.ANEW
+    assert second.decided is (Decided.ANEW if refresh == "live" else Decided.REPEATED)
