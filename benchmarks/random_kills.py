@@ -43,8 +43,10 @@ GONE_S, MOST_GONE_S = 0.7, 15.0  # how long servers and room are gone, on averag
 LOST_S = 600.0  # a service that is not back by then is not waited for
 ANALYSTS = tuple(f"ann{number:02}" for number in range(20))
 """So many that ten failures an hour in the source (KH503) do not use them all up."""
-ROWS = 2_000
+ROWS = 40_000
+"""Groups so large that thousands of questions fit the largest budget that a policy can have."""
 _QUESTION = "SELECT shop FROM lines GROUP BY shop HAVING count(*) > {} AND sum(quantity) > {}"
+_MIDDLE = (2_000, 20_000)  # what a group has of both
 _LIMITS = """
 [limits]
 statement_timeout_ms = 2000
@@ -101,7 +103,8 @@ class Clients:
     def new_question(self) -> str:
         """A question that nobody has asked."""
         number = next(self._numbers)
-        return _QUESTION.format(number % 60, number // 60)
+        rows, quantity = _MIDDLE
+        return _QUESTION.format(rows + number % 60, quantity + number // 60)
 
     def ask(self, analyst: str, question: str) -> bool:
         """Ask on a new connection, and note what is told; whether that is an answer."""
@@ -112,6 +115,8 @@ class Clients:
         except psycopg.Error as error:
             told = error.diag.message_primary or ""
             self.refusals[told[:5] if told.startswith("KH") else "connection lost or refused"] += 1
+            if told.startswith("KH3"):
+                self.faults.append(f"what is asked cannot be answered, whatever is killed: {told}")
             return False
         self.answers.append((analyst, question, keys))
         return True
@@ -144,7 +149,7 @@ def run_kills(
         keyhole = killing.Supervisor(policy, workers=workers, folder=folder)
         asking = Clients(keyhole.port, seed)
         back_s: dict[str, list[float]] = defaultdict(list)
-        faults: list[str] = []
+        faults = asking.faults
         try:
             _wait_for_answer(asking, chance)
             victims: dict[str, Kill] = {

@@ -21,6 +21,7 @@ from accountant.errors import LedgerUnavailable
 from accountant.store import tables
 from accountant.store.deadline import Deadline
 from accountant.store.domain_cache import DomainCache
+from accountant.store.file_calls import NotedConnection
 from accountant.store.private_files import make_private_file
 from accountant.store.punctual import PunctualConnection, by
 from accountant.store.schema import migrate
@@ -128,7 +129,11 @@ def _engine(url: str, *, timeout_ms: int) -> sa.Engine:
         raise LedgerUnavailable("a ledger in memory would forget what was spent")
     if not parsed.database.startswith("file:"):
         make_private_file(Path(parsed.database))
-    engine = sa.create_engine(parsed, pool_timeout=timeout_ms / 1000, connect_args={"timeout": timeout_ms / 1000})
+    engine = sa.create_engine(
+        parsed,
+        pool_timeout=timeout_ms / 1000,
+        connect_args={"timeout": timeout_ms / 1000, "factory": NotedConnection},
+    )
     engine_event.listen(engine, "connect", _prepare_sqlite)
     engine_event.listen(engine, "begin", partial(_begin_sqlite, timeout_ms=timeout_ms))
     return engine

@@ -1,7 +1,8 @@
 """A worker ends with its parent, however that ends, and whatever the worker's own loop does meanwhile.
 
-Guarantee: once the parent is gone a worker ends within its grace, unless it holds the interpreter's lock in a call that
-does not return. A worker that was stopped goes on first (Linux), so that what was paid for is told as far as it can be.
+Guarantee: once the parent is gone a worker ends within its grace; one that holds the interpreter's lock in a call that
+does not return as `proxy/process/self_watch.py` says. A worker that was stopped goes on first (Linux), so that what was
+paid for is told as far as it can be.
 """
 
 import ctypes

@@ -19,6 +19,7 @@ from proxy.process.addresses import Addresses, ListenAddress, Sockets, sockets
 from proxy.process.announcements import announce, reporting_alive, say_goodbye
 from proxy.process.generations import Generation, Generations, first_generation, prepared_shadow
 from proxy.process.reload import Reloading, each_time
+from proxy.process.self_watch import ending_itself
 from proxy.process.shadow_watch import replacing_lost
 from proxy.process.single import running
 from proxy.security.file_modes import describe_exposed_files
@@ -142,6 +143,7 @@ async def _until_told(
     signals.hand_over(end=told, reload=again)
     async with AsyncExitStack() as opened:
         await opened.enter_async_context(reporting_alive())
+        await opened.enter_async_context(ending_itself(ledger_timeout_ms=policy.ledger.timeout_ms))
         generations = await opened.enter_async_context(Generations(first))
         if told.is_set():
             return

@@ -23,6 +23,7 @@ from proxy.process.announcements import announce, reporting_alive, say_goodbye
 from proxy.process.generations import oldest_of_few, prepared_shadow
 from proxy.process.own_folder import own_folder
 from proxy.process.reload import InForce, NotTaken, each_time, log_refusal, unless_cancelled
+from proxy.process.self_watch import ending_itself
 from proxy.process.shadow_watch import replacing_lost
 from proxy.process.worker_messages import Failed, Ready, Reload, Shown, Stop, Take, Task
 from proxy.process.worker_process import WorkerProcess
@@ -123,7 +124,7 @@ class Supervisor:
 
     async def run(self, signals: Signals) -> None:
         """Start the workers, keep them running, stop them and the shadows."""
-        async with reporting_alive():
+        async with reporting_alive(), ending_itself(ledger_timeout_ms=self._now.policy.ledger.timeout_ms):
             await self._run(signals)
 
     async def _run(self, signals: Signals) -> None:

@@ -25,6 +25,7 @@ from proxy.observe.telemetry import Telemetry
 from proxy.process.generations import Generation, Generations, close_generation
 from proxy.process.orphan import end_with_parent
 from proxy.process.reload import RestartNeeded, Taking, insist_on_source, log_refusal, unless_cancelled, why
+from proxy.process.self_watch import ending_itself
 from proxy.process.single import running
 from proxy.process.worker_messages import (
     Failed,
@@ -126,6 +127,7 @@ async def _serve(task: Task, parent: _Parent, first: Generation, *, tls: Tls | N
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     policy = task.shown.policy
     async with (
+        ending_itself(ledger_timeout_ms=policy.ledger.timeout_ms),
         Generations(first) as generations,
         running(
             generations,

@@ -1,0 +1,93 @@
+"""SQLite's connections of this process, and for how long a call of theirs to the file has been going on.
+
+A call waits for others at most as long as the ledger's `timeout_ms`. What takes much longer waits for the file system,
+which no thread can give up.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_going_on: dict[
+    object, float
+] = {}  # since when, in seconds of `time.monotonic`; changed by single steps of the interpreter
+
+
+def longest_call_s() -> float:
+    """For how long the oldest call that has not returned has been going on, in seconds; 0 where there is none."""
+    begun = list(_going_on.values())
+    return time.monotonic() - min(begun) if begun else 0.0
+
+
+@contextmanager
+def _noted() -> Iterator[None]:
+    call = object()
+    _going_on[call] = time.monotonic()
+    try:
+        yield
+    finally:
+        del _going_on[call]
+
+
+class NotedCursor(sqlite3.Cursor):
+    """sqlite3's cursor, whose calls are noted."""
+
+    def execute(self, *given: Any) -> "NotedCursor":
+        """As sqlite3's."""
+        with _noted():
+            super().execute(*given)
+        return self
+
+    def executemany(self, *given: Any) -> "NotedCursor":
+        """As sqlite3's."""
+        with _noted():
+            super().executemany(*given)
+        return self
+
+    def fetchone(self) -> Any:
+        """As sqlite3's."""
+        with _noted():
+            return super().fetchone()
+
+    def fetchmany(self, *given: Any, **named: Any) -> list[Any]:
+        """As sqlite3's."""
+        with _noted():
+            return super().fetchmany(*given, **named)
+
+    def fetchall(self) -> list[Any]:
+        """As sqlite3's."""
+        with _noted():
+            return super().fetchall()
+
+
+class NotedConnection(sqlite3.Connection):
+    """sqlite3's connection, whose calls are noted, opening the file among them."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        with _noted():
+            super().__init__(*given, **named)
+
+    def cursor(self, *given: Any, **named: Any) -> Any:
+        """As sqlite3's, noted unless another kind of cursor is asked for."""
+        return super().cursor(*given, **named) if given or named else super().cursor(NotedCursor)
+
+    def execute(self, *given: Any) -> Any:
+        """As sqlite3's."""
+        return self.cursor().execute(*given)
+
+    def commit(self) -> None:
+        """As sqlite3's."""
+        with _noted():
+            super().commit()
+
+    def rollback(self) -> None:
+        """As sqlite3's."""
+        with _noted():
+            super().rollback()
+
+    def close(self) -> None:
+        """As sqlite3's."""
+        with _noted():
+            super().close()
