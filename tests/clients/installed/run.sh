@@ -5,7 +5,8 @@ set -uo pipefail
 cd "$(dirname "$0")/../../.."
 python="${VENV:-.venv}/bin/python"
 packages=(default-jdk-headless libpostgresql-jdbc-java odbc-postgresql unixodbc pgbouncer postgresql-client
-    libdbd-pg-perl php-cli php-pgsql gcc libc6-dev libpq-dev)
+    libdbd-pg-perl php-cli php-pgsql gcc libc6-dev libpq-dev
+    golang-go golang-github-jackc-pgx-v4-dev golang-github-lib-pq-dev)
 modules="$(mktemp -d)"
 trap 'rm -rf "$modules"' EXIT
 

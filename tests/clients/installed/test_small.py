@@ -1,6 +1,6 @@
 """Drivers with a program each: log in with SCRAM, ask with parameters in a list, read key values, hear a refusal.
 
-DBD::Pg, PDO and libpq itself from Debian, postgres.js from npm; see the programs in `small`.
+DBD::Pg, PDO, pgx, lib/pq and libpq itself from Debian, postgres.js from npm; see the programs in `small`.
 """
 
 import os
@@ -17,6 +17,7 @@ from tests.worlds.house import PASSWORD
 from tests.worlds.served import USER, Served
 
 PROGRAMS = Path(__file__).parent / "small"
+GO = Path("/usr/share/gocode")  # where Debian keeps the sources of libraries
 MODULES = Path(os.environ.get("KEYHOLE_NODE_MODULES", "."))
 
 
@@ -54,18 +55,29 @@ def c(directory: Path) -> Sequence[str]:
     return (program,)
 
 
+def go(directory: Path) -> Sequence[str]:
+    if not runs("go", "version") or not (GO / "src/github.com/jackc/pgx").is_dir():
+        pytest.skip("pgx needs apt-get install golang-go golang-github-jackc-pgx-v4-dev golang-github-lib-pq-dev")
+    program = str(directory / "clinic")
+    built = {"GO111MODULE": "off", "GOPATH": str(GO), "GOCACHE": str(directory / "cache"), "GOFLAGS": "-p=1"}
+    compiling = ["go", "build", "-o", program, str(PROGRAMS / "clinic.go")]
+    done = subprocess.run(compiling, env={**os.environ, **built}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return (program,)
+
+
 def postgres_js(_: Path) -> Sequence[str]:
     if not runs("node", "--version") or not (MODULES / "postgres").is_dir():
         pytest.skip("postgres.js needs node, and npm install postgres into a folder KEYHOLE_NODE_MODULES")
     return "node", str(PROGRAMS / "clinic.js")
 
 
-@pytest.mark.parametrize("prepare", [perl, php, c, postgres_js])
+@pytest.mark.parametrize("prepare", [perl, php, c, postgres_js, go])
 def test_small(clinic: Served, tmp_path: Path, prepare: Callable[[Path], Sequence[str]]) -> None:
     run(prepare(tmp_path), clinic)
 
 
-@pytest.mark.parametrize("prepare", [perl, php, c])
+@pytest.mark.parametrize("prepare", [perl, php, c, go])
 def test_small_over_tls(encrypted: Encrypted, tmp_path: Path, prepare: Callable[[Path], Sequence[str]]) -> None:
     certificate = encrypted.file("authority.crt")
     run(prepare(tmp_path), encrypted.served, PGSSLMODE="verify-full", PGSSLROOTCERT=str(certificate))
