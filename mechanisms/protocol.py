@@ -214,6 +214,9 @@ class Noise(Protocol):
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         """`size` exact draws with P(K = j) proportional to `exp(-rate * |j|)`."""
 
+    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+        """`size` exact draws with P(G = n) proportional to `exp(-rate * n)` for `n >= 0`; one-sided noise."""
+
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         """`size` exact draws, each true with exactly `probability`."""
 

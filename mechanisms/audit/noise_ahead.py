@@ -46,7 +46,18 @@ class NoiseAhead:
 
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         """As the source's."""
-        return _take(self._integers, rate, size, lambda more: self._source.discrete_laplace(rate=rate, size=more))
+        return _take(
+            self._integers,
+            ("two-sided", rate),
+            size,
+            lambda more: self._source.discrete_laplace(rate=rate, size=more),
+        )
+
+    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+        """As the source's."""
+        return _take(
+            self._integers, ("one-sided", rate), size, lambda more: self._source.geometric(rate=rate, size=more)
+        )
 
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         """As the source's."""

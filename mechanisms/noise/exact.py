@@ -43,6 +43,10 @@ class _Coins:
         further = np.array([coin.digits(_FIRST_BITS, _FURTHER_BITS) for coin in coins], dtype=np.uint64)
         return _Coins(coins=tuple(coins), first=first[:, np.newaxis], further=further)
 
+    def part(self, start: int, stop: int) -> "_Coins":
+        """Some of these coins, with the digits that are worked out already."""
+        return _Coins(coins=self.coins[start:stop], first=self.first[start:stop], further=self.further[start:stop])
+
 
 @dataclass(frozen=True, slots=True)
 class _LaplaceCoins:
@@ -101,6 +105,22 @@ class ExactNoise:
             result[start:stop] = self._laplace_block(law, stop - start)
         return result
 
+    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+        """`size` exact draws with `P(G = n) = (1 - a) * a**n` for `n >= 0`, `a = exp(-rate)`; one-sided noise.
+
+        Guarantee, parameters and errors as for `discrete_laplace`, whose digits are these.
+
+        References: docs/proofs/discrete_laplace.md.
+        """
+        check_rate(rate)
+        law = _laplace_coins(rate)
+        coins = law.coins.part(0, law.digits + 1)
+        result = np.empty(size, dtype=np.int64)
+        for start in range(0, size, _DRAWS_AT_ONCE):
+            stop = min(size, start + _DRAWS_AT_ONCE)
+            result[start:stop] = self._geometric_block(law, self._flip(coins, stop - start))
+        return result
+
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         """`size` exact draws, each true with exactly `probability`, in [0, 1]."""
         return np.asarray(self._flip(_single_coin(probability), size)[0], dtype=np.bool_)
@@ -111,23 +131,24 @@ class ExactNoise:
 
     def _laplace_block(self, law: _LaplaceCoins, size: int) -> Integers:
         flips = self._flip(law.coins, size)
-        magnitude = np.zeros(size, dtype=np.int64)
-        for place, byte in enumerate(np.packbits(flips[: law.digits], axis=0, bitorder="little")):
-            magnitude += byte.astype(np.int64) << (8 * place)
-        carrying = np.flatnonzero(flips[law.digits])
-        carry = _Coins(
-            coins=law.coins.coins[law.digits : law.digits + 1],
-            first=law.coins.first[law.digits : law.digits + 1],
-            further=law.coins.further[law.digits : law.digits + 1],
-        )
-        while carrying.size:
-            magnitude[carrying] += 1 << law.digits
-            carrying = carrying[self._flip(carry, carrying.size)[0]]
+        magnitude = self._geometric_block(law, flips)
         magnitude += 1
         signs = np.frombuffer(self._bytes(-(-size // 8)), dtype=np.uint8)
         negative = np.unpackbits(signs, count=size).view(np.bool_)
         np.negative(magnitude, out=magnitude, where=negative)
         magnitude *= flips[law.digits + 1]
+        return magnitude
+
+    def _geometric_block(self, law: _LaplaceCoins, flips: Booleans) -> Integers:
+        """From the flips of the digits and of the carry, in the first rows: how many carries follow is drawn here."""
+        magnitude = np.zeros(flips.shape[1], dtype=np.int64)
+        for place, byte in enumerate(np.packbits(flips[: law.digits], axis=0, bitorder="little")):
+            magnitude += byte.astype(np.int64) << (8 * place)
+        carrying = np.flatnonzero(flips[law.digits])
+        carry = law.coins.part(law.digits, law.digits + 1)
+        while carrying.size:
+            magnitude[carrying] += 1 << law.digits
+            carrying = carrying[self._flip(carry, carrying.size)[0]]
         return magnitude
 
     def _flip(self, coins: _Coins, size: int) -> Booleans:

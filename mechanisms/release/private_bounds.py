@@ -1,0 +1,241 @@
+"""A bound that few privacy units exceed, found privately: the first of some public candidates that few lie beyond.
+
+Every unit has one whole number, such as how many rows it has. For each candidate the number of units beyond it is
+compared, with noise, with a target; the first that is small enough is released. One unit more raises the counts of the
+first few candidates by one and lowers none, so one-sided noise does, half as wide as two-sided noise would be, on the
+target and on every comparison (Lyu et al.; Durfee).
+
+| here | the formulas |
+|---|---|
+| beyond, candidates | out, b; K of them |
+| target | T |
+| overshoot, undershoot | (2/epsilon) ln(2K/beta), (2/epsilon) ln(2/beta) |
+
+References: M. Lyu, D. Su, N. Li, Understanding the sparse vector technique for differential privacy, PVLDB 10 (6),
+2017, section 4.3 (monotone queries); D. Durfee, Unbounded differentially private quantile and maximum estimation,
+NeurIPS 2023 (one-sided noise). Proof: docs/proofs/private_bounds.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from mechanisms.formula import Integers
+from mechanisms.noise.exact import LEAST_RATE, check_rate
+from mechanisms.protocol import Noise, Unachievable
+
+BETA = Fraction(1, 20)  # one scan in forty may cut more than promised; surer ones take a lower target, by a logarithm
+
+_STEPS_PER_OCTAVE = 4  # candidates 19 % apart: finer ones come nearer to the target, and the noise grows with ln K
+_MOST_UNITS = 1 << 60  # counts and their noise stay within 64-bit integers
+_SAFETY = 1.0 + 1e-12  # on each logarithm; covers what floating point loses
+_SHOWN = Context(prec=3, rounding=ROUND_CEILING)  # what a refusal names is enough where it is asked for again
+
+
+@dataclass(frozen=True, slots=True)
+class BoundScan:
+    """One scan, fixed before any data is touched; everything in it is public.
+
+    Guarantee: with probability `1 - beta / 2` at most `most_beyond` units, and so at most `cut * units`, lie beyond the
+    released candidate, if none lies beyond the last one. With probability `1 - beta / 2` it is not above the first
+    candidate that at most `tightness` units lie beyond; where `tightness` is negative this says nothing. Both hold
+    together with probability `1 - beta`. The loss is `epsilon`, whatever the data.
+    Proof: docs/proofs/private_bounds.md.
+
+    Parameters:
+        candidates: in the statistic's own whole-number steps, strictly increasing, at least one.
+        epsilon: what the release loses when one unit is added or removed.
+        units: how many there are, as declared in public.
+        cut: the part of them that the bound may leave beyond, above 0, at most 1.
+        beta: the probability that one of the two statements fails.
+
+    Raises:
+        Unachievable: the noise lies outside the range of exact sampling.
+        ValueError: a parameter outside its range.
+    """
+
+    candidates: tuple[int, ...]
+    epsilon: Fraction
+    units: int
+    cut: Fraction
+    beta: Fraction = BETA
+
+    def __post_init__(self) -> None:
+        """Check every parameter's range."""
+        _check_contract(self.candidates, units=self.units, cut=self.cut, beta=self.beta)
+        check_rate(self.epsilon / 2)
+
+    @property
+    def overshoot(self) -> float:
+        """By how many units the released candidate may exceed the target, with probability `1 - beta / 2`."""
+        return float(_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
+
+    @property
+    def undershoot(self) -> float:
+        """How many units below the target are surely noticed, with probability `1 - beta / 2`."""
+        return float(_undershoot(epsilon=self.epsilon, beta=self.beta))
+
+    @property
+    def target(self) -> int:
+        """The number of units that may lie beyond, less what noise may add: rounded down, the safe side."""
+        return math.floor(self.cut * self.units - _overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
+
+    @property
+    def most_beyond(self) -> int:
+        """How many units at most lie beyond the released candidate; never more than `cut * units`."""
+        return math.floor(self.target + _overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
+
+    @property
+    def tightness(self) -> int:
+        """The first candidate that so few units lie beyond is not passed over; negative where noise hides them all."""
+        return math.floor(self.target - _undershoot(epsilon=self.epsilon, beta=self.beta))
+
+
+def bound_candidates(greatest: int) -> tuple[int, ...]:
+    """Zero, then a quarter of an octave after the other, rounded, up to the public end, which is the last.
+
+    Guarantee: exact, by whole-number roots, and the same on every machine (docs/proofs/private_bounds.md).
+
+    Parameters:
+        greatest: the greatest value that a unit can have, as is publicly known; >= 0.
+
+    Raises:
+        ValueError: a negative end.
+
+    >>> bound_candidates(20)
+    (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, 20)
+    """
+    if greatest < 0:
+        raise ValueError("candidates end at zero or above")
+    found = [0]
+    step = 0
+    while (candidate := _rounded_power(step)) < greatest:
+        if candidate > found[-1]:
+            found.append(candidate)
+        step += 1
+    return (*found, greatest) if greatest else (0,)
+
+
+def calibrate_scan(
+    candidates: tuple[int, ...], *, epsilon: Fraction, units: int, cut: Fraction, beta: Fraction = BETA
+) -> BoundScan:
+    """The scan that keeps a contract, by public inputs alone. Parameters as for `BoundScan`.
+
+    Raises:
+        Unachievable: the noise alone may cut more; the reason names the least epsilon, and the least cut, that work.
+        ValueError: a parameter outside its range.
+
+    >>> calibrate_scan(bound_candidates(10**5), epsilon=Fraction(1, 10), units=4372, cut=Fraction(1, 20)).target
+    61
+    """
+    scan = BoundScan(candidates=candidates, epsilon=epsilon, units=units, cut=cut, beta=beta)
+    if scan.target < 0:
+        epsilon_needed = _shown(least_epsilon(candidates, units=units, cut=cut, beta=beta))
+        cut_needed = least_cut(candidates, epsilon=epsilon, units=units, beta=beta)
+        wider = f", or a cut of {_shown(100 * cut_needed)} %" if cut_needed < 1 else ""
+        raise Unachievable(
+            f"noise of epsilon {float(epsilon):g} may hide more than {float(100 * cut):g} % of {units} "
+            f"units; it takes an epsilon of {epsilon_needed}{wider}"
+        )
+    return scan
+
+
+def least_epsilon(candidates: tuple[int, ...], *, units: int, cut: Fraction, beta: Fraction = BETA) -> float:
+    """The least epsilon at which `calibrate_scan` keeps the contract, rounded up. Raises ValueError as it does.
+
+    >>> round(least_epsilon(bound_candidates(10**5), units=4372, cut=Fraction(1, 20)), 4)
+    0.0718
+    """
+    _check_contract(candidates, units=units, cut=cut, beta=beta)
+    needed = _overshoot(candidates, epsilon=Fraction(1), beta=beta) / (cut * units)
+    return _float_above(max(needed, 2 * LEAST_RATE))
+
+
+def least_cut(candidates: tuple[int, ...], *, epsilon: Fraction, units: int, beta: Fraction = BETA) -> float:
+    """The least cut that `calibrate_scan` can promise, rounded up; above 1 where none can. Raises as it does.
+
+    >>> round(least_cut(bound_candidates(10**5), epsilon=Fraction(1, 10), units=4372), 4)
+    0.0359
+    """
+    _check_contract(candidates, units=units, cut=Fraction(1), beta=beta)
+    check_rate(epsilon / 2)
+    return _float_above(_overshoot(candidates, epsilon=epsilon, beta=beta) / units)
+
+
+def above_threshold(scan: BoundScan, beyond: Sequence[int], *, noise: Noise) -> int:
+    """The index of the released candidate: the first that few enough units lie beyond, or the last one.
+
+    Guarantee: pure `scan.epsilon`-differential privacy under adding or removing one unit, exactly, where a unit adds
+    one to the counts of the candidates below its value and nothing to the others. The accuracy is the scan's. The draws
+    are as many whatever the data. Proof: docs/proofs/private_bounds.md.
+
+    Parameters:
+        beyond: for each candidate how many units have a value beyond it; private.
+
+    Raises:
+        ValueError: not one count for each candidate, or counts that rise or are out of range. It names none of them.
+    """
+    if len(beyond) != len(scan.candidates):
+        raise ValueError("a scan takes one count for each candidate")
+    if any(before < after for before, after in pairwise(beyond)) or beyond[-1] < 0 or beyond[0] > _MOST_UNITS:
+        raise ValueError("the numbers of units beyond growing candidates are not negative and do not rise")
+    counts = np.array([beyond], dtype=np.int64)
+    return int(find_first_passing(counts, target=scan.target, rate=scan.epsilon / 2, noise=noise)[0])
+
+
+def find_first_passing(beyond: Integers, *, target: int, rate: Fraction, noise: Noise) -> Integers:
+    """Independent scans side by side: the index of the first column that is small enough, or the last, for each row.
+
+    Guarantee: each row's is `2 * rate`-private as for `above_threshold` (docs/proofs/private_bounds.md).
+
+    Parameters:
+        beyond: int64 of shape (scans, candidates).
+        rate: of the one-sided noise on the target and on each comparison, per unit.
+    """
+    scans, candidates = beyond.shape
+    on_target = noise.geometric(rate=rate, size=scans)
+    on_counts = noise.geometric(rate=rate, size=scans * candidates).reshape(scans, candidates)
+    passing = on_counts >= beyond - target + on_target[:, np.newaxis]
+    passing[:, -1] = True
+    return np.asarray(passing.argmax(axis=1), dtype=np.int64)
+
+
+def _check_contract(candidates: tuple[int, ...], *, units: int, cut: Fraction, beta: Fraction) -> None:
+    if not candidates or any(before >= after for before, after in pairwise(candidates)):
+        raise ValueError("candidates strictly increase, and there is at least one")
+    if not 1 <= units <= _MOST_UNITS:
+        raise ValueError("a scan is over one unit or more")
+    if not 0 < cut <= 1 or not 0 < beta < 1:
+        raise ValueError("the cut is above 0 and at most 1, beta between 0 and 1")
+
+
+def _rounded_power(step: int) -> int:
+    """`2**(step / 4)` rounded; never halfway, for twice a power is even or irrational."""
+    doubled = math.isqrt(math.isqrt(1 << (step + _STEPS_PER_OCTAVE)))
+    return (doubled + 1) // 2
+
+
+def _overshoot(candidates: tuple[int, ...], *, epsilon: Fraction, beta: Fraction) -> Fraction:
+    return 2 * _logarithm(2 * len(candidates) / beta) / epsilon
+
+
+def _undershoot(*, epsilon: Fraction, beta: Fraction) -> Fraction:
+    return 2 * _logarithm(2 / beta) / epsilon
+
+
+def _logarithm(value: Fraction) -> Fraction:
+    """At least the natural logarithm of a value above 1."""
+    return Fraction(math.log(value) * _SAFETY)
+
+
+def _float_above(value: Fraction) -> float:
+    return math.nextafter(float(value), math.inf)
+
+
+def _shown(value: float) -> str:
+    return f"{_SHOWN.create_decimal_from_float(value):f}"
