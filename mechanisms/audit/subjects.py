@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
+from mechanisms.audit.bound_scans import audit_scan, audited_scan
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.audit.worst_cases import (
@@ -54,7 +55,10 @@ _KEYS_INDEPENDENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlannedAudit:
-    """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise."""
+    """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise.
+
+    The one of `SCAN` is of a release and asks no question.
+    """
 
     mechanism: str
     question: str
@@ -68,11 +72,15 @@ class PlannedAudit:
     @property
     def effort(self) -> int:
         """What it takes beside others, for whoever runs the longest first."""
+        if self == SCAN:
+            return 1
         task = audit_tasks()[self.question]
         return len(_pairs(self.mechanism, task)) * cost_of_a_draw(self.mechanism)
 
     def run(self, *, samples: int, noise: Noise, progress: Callable[[str], None] | None = None) -> AuditReport | None:
         """The report; None where the mechanism does not answer such a question. Parameters as for `audit_all`."""
+        if self == SCAN:
+            return audit_scan(audited_scan(), samples=samples, noise=noise, subject=self.subject, progress=progress)
         mechanism, task = MECHANISMS[self.mechanism], audit_tasks()[self.question]
         most = _MOST_EPSILON_OF_KEYS if _decides_keys_alone(self.mechanism) else _MOST_EPSILON_OF_QUESTIONS
         audit_one = audit_reuse if self.continued else audit_mechanism
@@ -85,17 +93,23 @@ class PlannedAudit:
             return None
 
 
+SCAN = PlannedAudit(mechanism="bounds", question="a unit between candidates")
+"""The audit of the scan that finds bounds for owners: no mechanism that a question could name."""
+
+
 def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     """Every mechanism, those registered if none are named, on five questions: one condition, coarse units, two
     conditions joined by AND and by OR, and one whose rows move sums by parts of their sensitivities or, where filters
     are disjoint, not at all. Where a mechanism leaves noise paths, each question also together with a later one that
-    continues them."""
-    return tuple(
+    continues them. If none are named, the scan for a private bound as well."""
+    named = tuple(mechanisms)
+    questions = tuple(
         PlannedAudit(mechanism=name, question=question, continued=continued)
-        for name in tuple(mechanisms) or MECHANISMS
+        for name in named or MECHANISMS
         for question in audit_tasks()
         for continued in ((False, True) if name in CONTINUABLE else (False,))
     )
+    return questions if named else (*questions, SCAN)
 
 
 def audit_all(

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from mechanisms.certified import Probability
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome
 from mechanisms.threshold.joint_loss import sets_at_once
@@ -73,6 +74,25 @@ class UnderNoised:
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         tests = tuple(replace(test, rate=test.rate * self._factor) for test in calibration.tests)
         return self._honest.decide(replace(calibration, tests=tests), aggregates, noise=noise)
+
+
+class SharperNoise:
+    """One-sided noise at twice the rate that is asked for: all of epsilon on the target and all on each comparison."""
+
+    def __init__(self, source: Noise) -> None:
+        self._source = source
+
+    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        return self._source.discrete_laplace(rate=rate, size=size)
+
+    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+        return self._source.geometric(rate=2 * rate, size=size)
+
+    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+        return self._source.bernoulli(probability=probability, size=size)
+
+    def coin(self, *, probability: Probability, size: int) -> Booleans:
+        return self._source.coin(probability=probability, size=size)
 
 
 class TakenForApart:

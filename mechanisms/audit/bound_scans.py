@@ -1,0 +1,66 @@
+"""Scans for a private bound as subjects of an audit: which candidate is released on neighbouring databases.
+
+Proof: docs/proofs/audit.md.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
+from mechanisms.formula import Integers
+from mechanisms.protocol import Noise
+from mechanisms.release.private_bounds import BoundScan, bound_candidates, calibrate_scan, find_first_passing
+
+
+def audited_scan() -> BoundScan:
+    """A scan whose claim few draws can refute: epsilon 1, a dozen candidates, a target well above zero."""
+    return calibrate_scan(bound_candidates(13), epsilon=Fraction(1), units=1000, cut=Fraction(1, 20))
+
+
+def audit_scan(
+    scan: BoundScan,
+    *,
+    samples: int,
+    noise: Noise,
+    subject: str = "bounds",
+    progress: Callable[[str], None] | None = None,
+) -> AuditReport:
+    """Audit the released index where the counts are at the target: there a release turns on one unit.
+
+    A unit lies between the first two candidates, which is what the proof's bound is attained by, between some in the
+    middle, or beyond all but the last.
+
+    Parameters:
+        scan: of four candidates or more, its target positive.
+        samples: as for `audit`.
+
+    Raises:
+        ValueError: fewer candidates, or nothing that a scan could release but the first.
+    """
+    number = len(scan.candidates)
+    if number < 4 or scan.target < 1:
+        raise ValueError("an audited scan has four candidates or more and a target above zero")
+    flat = (*[scan.target] * (number - 1), 0)
+    falling = (*(max(0, scan.target + 2 - place) for place in range(number - 1)), 0)
+    pairs = []
+    for beyond, moved in ((flat, 1), (falling, number // 2), (flat, number - 1)):
+        more = tuple(count + (place < moved) for place, count in enumerate(beyond))
+        pairs.append(
+            Neighbours(
+                description=f"a unit beyond {moved} of {number} candidates, or none",
+                first=claim_always(_draw(scan, more, noise), epsilon=float(scan.epsilon)),
+                second=claim_always(_draw(scan, beyond, noise), epsilon=float(scan.epsilon)),
+            )
+        )
+    return audit(subject, pairs, samples=samples, progress=progress)
+
+
+def _draw(scan: BoundScan, beyond: tuple[int, ...], noise: Noise) -> Callable[[int], Integers]:
+    def draw(samples: int) -> Integers:
+        counts = np.tile(np.array(beyond, dtype=np.int64), (samples, 1))
+        found = find_first_passing(counts, target=scan.target, rate=scan.epsilon / 2, noise=noise)
+        return found[:, np.newaxis]
+
+    return draw
