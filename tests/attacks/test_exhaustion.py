@@ -234,7 +234,8 @@ def test_a_text_that_waits_for_its_turn_is_held_once(running: Running, sent: byt
         for client in clients:
             client.socket.close()
         eventually(lambda: not running.endpoint.sessions)
-        assert tracemalloc.get_traced_memory()[0] - before < 3 * len(frame)
+        # a thread that was at a text when its client went lets go of it a moment later
+        eventually(lambda: tracemalloc.get_traced_memory()[0] - before < 3 * len(frame))
     finally:
         tracemalloc.stop()
 
