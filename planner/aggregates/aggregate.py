@@ -119,8 +119,11 @@ def aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
             raise unsupported_aggregate(call.node)
 
 
-def _count_parts(values: Values, within: GroupScope) -> tuple[Part, ...]:
-    column = None if values.column is None else within.scope.table.column(values.column)
+def _count_parts(summed: RowExpression, within: GroupScope) -> tuple[Part, ...]:
+    values = summed.values
+    column = next((part.column for part in summed.parts if part.column and part.column.name == values.column), None)
+    if column is None and values.column is not None:
+        column = within.scope.table.column(values.column)
     return (Part(Fraction(1), column, values.condition, 0),)
 
 
@@ -131,13 +134,13 @@ def _count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
     if isinstance(argument, exp.Distinct):
         return _distinct(node, argument, call, within)
     if isinstance(argument, exp.Star | exp.Boolean) or (isinstance(argument, exp.Literal) and argument.is_string):
-        values, text = Values(None, ALWAYS), "*"
+        counted, text = RowExpression((), Values(None, ALWAYS), Arithmetic.INTEGER), "*"
     else:
-        values = row_expression(argument, within.scope, within.given).values
+        counted = row_expression(argument, within.scope, within.given)
         column = find_column(argument, within.scope)
-        text = column.name if column else "*" if values == Values(None, ALWAYS) else write_node(argument)
-    values = values.where(call.condition)
-    return _counts(node, f"count({text}){call.suffix}", Measure.ROWS, _count_parts(values, within))
+        text = column.name if column else "*" if counted.values == Values(None, ALWAYS) else write_node(argument)
+    counted = counted.where(call.condition)
+    return _counts(node, f"count({text}){call.suffix}", Measure.ROWS, _count_parts(counted, within))
 
 
 def _counts(node: exp.Expr, text: str, measure: Measure, parts: tuple[Part, ...]) -> Aggregate:
@@ -233,7 +236,7 @@ def _total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate
     summed = row_expression(node.this, within.scope, within.given).where(call.condition)
     column = find_column(node.this, within.scope)
     argument = column.name if column else write_node(bare(node.this))
-    per = _count_parts(summed.values, within) if function == "avg" else ()
+    per = _count_parts(summed, within) if function == "avg" else ()
     return Aggregate(
         function=function,
         measure=Measure.TOTAL,

@@ -14,11 +14,12 @@ from sqlglot import exp
 from planner.aggregates.refusals import (
     unusable_type,
 )
-from planner.catalog.model import Column, SqlType
+from planner.catalog.model import Column, Product, SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.predicates.condition import row_truth
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of
+from planner.question.products import MOST_FACTORS, product_column
 from planner.scope.names import Scope, find_column
 from planner.values.expressions import fold
 from planner.values.model import Given, NotConstant, Number, Untyped, number
@@ -115,7 +116,8 @@ def _refusal(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"an aggregate of {write_node(node)[:80]} {why}",
-        detail="An aggregate adds up columns times constants, CASE, COALESCE, sums and differences of these.",
+        detail="An aggregate adds up columns, their products and times constants, CASE, COALESCE, sums and differences "
+        "of these.",
         hint="Ask the owner to expose the expression as a column of a view, with bounds.",
         position=position(node),
     )
@@ -252,7 +254,9 @@ def _read_scaled(node: exp.Mul | exp.Div, scope: Scope, given: Given) -> RowExpr
     if isinstance(node, exp.Mul) and not _is_constant(right):
         left, right = right, left
     if not _is_constant(right):
-        raise _refusal(node)
+        if isinstance(node, exp.Div):
+            raise _refusal(node, "divides by a column")
+        return _product(node, left, right, scope)
     factor = sum((part.coefficient for part in right.parts), Fraction(0))
     arithmetic = max(left.arithmetic, right.arithmetic)
     if isinstance(node, exp.Div):
@@ -260,6 +264,47 @@ def _read_scaled(node: exp.Mul | exp.Div, scope: Scope, given: Given) -> RowExpr
             raise _refusal(node, "divides integers without remainder" if factor else "divides by zero")
         factor = 1 / factor
     return replace(left.times(factor), arithmetic=arithmetic)
+
+
+def _product(node: exp.Mul, left: RowExpression, right: RowExpression, scope: Scope) -> RowExpression:
+    """Each part of the one times each of the other, where both have a value."""
+    parts = []
+    for one in left.parts:
+        for other in right.parts:
+            read = [part.column for part in (one, other) if part.column is not None and part.power]
+            column = _multiply(node, read, scope) if len(read) == 2 else next(iter(read), None)
+            condition = all_of((one.condition, other.condition, left.values.condition, right.values.condition))
+            parts.append(Part(one.coefficient * other.coefficient, column, condition, 1 if read else 0))
+    needed = {left.values.column, right.values.column}
+    columns = (part.column for part in parts if part.column is not None)
+    both = next((column for column in columns if needed <= _factors(column)), None)
+    values = Values(None, all_of((left.values.rows, right.values.rows)))
+    if both is not None:
+        values = Values(both.name, all_of((left.values.condition, right.values.condition)))
+    present = values.rows if both is None else Not(IsNull(both.name))
+    return RowExpression(
+        parts=tuple(part if both is not None and part.column == both else part.where(present) for part in parts),
+        values=values,
+        arithmetic=max(left.arithmetic, right.arithmetic),
+    )
+
+
+def _multiply(node: exp.Mul, read: Sequence[Column], scope: Scope) -> Column:
+    made = product_column(read)
+    assert isinstance(made.derivation, Product)
+    if scope.listed is not None:
+        raise _refusal(node, "multiplies totals of units")
+    if len(made.derivation.columns) > MOST_FACTORS:
+        raise _refusal(node, f"multiplies more than {MOST_FACTORS} columns")
+    if any(column.name == made.name and column.derivation != made.derivation for column in scope.table.columns):
+        raise _refusal(node, "is called like a column")
+    return made
+
+
+def _factors(column: Column) -> frozenset[str | None]:
+    """The columns of which each row needs a value for one of this one."""
+    named = column.derivation.columns if isinstance(column.derivation, Product) else ()
+    return frozenset((column.name, *named))
 
 
 def _is_constant(found: RowExpression) -> bool:

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.catalog.derived_columns import follows_by_calendar
-from planner.catalog.model import Column, Derivation, Grouping, Lookup, RowCap, Table
+from planner.catalog.model import Column, Derivation, Grouping, Lookup, Product, RowCap, Table
 from planner.scope.functional_dependencies import by_key
 
 
@@ -55,7 +55,7 @@ def determines(base: Column, column: Column, table: Table) -> bool:
             return through or by_key(column, base, ()) is not None
         case Derivation() as derived:
             return derived == base.derivation or follows_by_calendar(derived, base)
-        case None:
+        case Product() | None:
             return False
 
 

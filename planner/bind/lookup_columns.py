@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from planner.catalog.derived_columns import describe_derivation
 from planner.catalog.domains import KEY_TYPES, take_values
-from planner.catalog.model import Column, Lookup, PublicTable, SqlType, Table, Value
+from planner.catalog.model import Column, Derivation, Lookup, Product, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.question.condition import (
     ALWAYS,
@@ -75,7 +75,8 @@ def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Co
         first = base.derivation.column
     else:
         first = base.name
-        source += f" of {base.ledger or (first if base.derivation is None else describe_derivation(base.derivation))}"
+        written = describe_derivation(base.derivation) if isinstance(base.derivation, Derivation) else first
+        source += f" of {base.ledger or written}"
     given = next(known for known in public.columns if known.name == column)
     return _type_column(name, given, Lookup(column=first, source=source, pairs=pairs), base=base, table=table)
 
@@ -157,6 +158,8 @@ def store_conditions(question: Question) -> Question:
         for functional in question.functionals
     )
     needed = set(question.keys.names) | {name for functional in functionals for name in functional.columns}
+    multiplied = (column.derivation for column in table.columns if isinstance(column.derivation, Product))
+    needed |= {name for product in multiplied for name in product.columns}
     kept = tuple(
         column for column in table.columns if not isinstance(column.derivation, Lookup) or column.name in needed
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from mechanisms.formula import cuts
+from planner.aggregates.comparison import Comparison
 from planner.bind.lookup_columns import store_conditions
 from planner.bind.refusals import nested_too_deeply, too_many_groups
 from planner.bind.set_branches import read_question
@@ -15,6 +16,7 @@ from planner.functionals.atoms import Atoms, atoms
 from planner.functionals.unit_rows import canonical_rows
 from planner.question.condition import ALWAYS
 from planner.question.model import Accuracy, Question
+from planner.question.products import with_products
 from planner.scope.embedded import Embedded
 from planner.scope.key_classes import told_apart
 from planner.values.expressions import uses_clock
@@ -56,14 +58,16 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     what = read_question(embedded, given)
     if embedded.unless_public is not None and what.where != ALWAYS:
         raise embedded.unless_public
-    made = atoms(what.formula, table=embedded.table, where=what.where, accuracy=accuracy)
+    compared = (leaf for leaf in what.formula.leaves() if isinstance(leaf, Comparison))
+    table = with_products(embedded.table, (part.column for leaf in compared for part in leaf.parts))
+    made = atoms(what.formula, table=table, where=what.where, accuracy=accuracy)
     size = told_apart(what.keys.columns, what.keys.values)
     if size > catalog.max_keys:
         raise too_many_groups(size, embedded.keys, catalog, at=what.group)
     clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
     warnings = made.warnings + tuple(_warnings(made, what.keys, clock=clock, given=given))
     question = Question(
-        table=embedded.table,
+        table=table,
         keys=what.keys,
         where=what.where,
         functionals=made.functionals,

@@ -36,6 +36,7 @@ from planner.question.condition import (
     fixed_columns,
 )
 from planner.question.model import Functional, Measure, Term, UnitRows, UnitTotal
+from planner.question.products import with_products
 from planner.scope.embedded import Embedded, UnitQuery
 from planner.scope.names import Scope
 from planner.values.decimals import terminating_decimal
@@ -50,16 +51,17 @@ _TYPES = {
 
 @dataclass(slots=True)
 class _Totals:
-    """The totals met so far, by what they mean."""
+    """The totals met so far, by what they mean; `table` has the products that they add up."""
 
     query: UnitQuery
+    table: Table
     within: GroupScope
     made: dict[str, tuple[UnitTotal, Column]] = field(default_factory=dict)
     meanings: dict[str, str] = field(default_factory=dict)
 
     def add(self, column: str, called: str, node: exp.Expr) -> str:
         """The column of the total that the expression is: a new one under the given name, or one with its meaning."""
-        total, made = _total(node, self.within, self.query.table, column=column, called=called)
+        total, made, self.table = _total(node, self.within, self.table, column=column, called=called)
         known = self.meanings.setdefault(_total_meaning(total), column)
         self.made.setdefault(known, (total, made))
         return known
@@ -84,7 +86,7 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
         (whole if columns(part) <= groups else rows).append(part)
     _check_unit(query, select, fixed_columns(all_of([*whole, *rows])))
     within = GroupScope(scope=scope, keys=embedded.keys, given=given, fixed=frozenset(), where=all_of(rows))
-    totals = _Totals(query, within)
+    totals = _Totals(query, query.table, within)
     read = {name(column.this) for column in embedded.tree.find_all(exp.Column)}
     names = {
         column: totals.add(column, called, node)
@@ -101,7 +103,7 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
     table = unit_table(query, tuple(column for _, column in totals.made.values()))
     listed = tuple((called, names.get(column, column)) for called, column in query.listed)
     resolved_query = replace(query, listed=listed, conditions=tuple(whole))
-    made = UnitRows(query.table, all_of(rows), tuple(total for total, _ in totals.made.values()))
+    made = UnitRows(totals.table, all_of(rows), tuple(total for total, _ in totals.made.values()))
     return replace(embedded, table=table, per_unit=resolved_query), made
 
 
@@ -130,7 +132,10 @@ def _on_totals(node: exp.Expr, totals: _Totals, listed: list[tuple[str, str]]) -
     return node.copy().transform(column, copy=False)
 
 
-def _total(node: exp.Expr, within: GroupScope, table: Table, *, column: str, called: str) -> tuple[UnitTotal, Column]:
+def _total(
+    node: exp.Expr, within: GroupScope, table: Table, *, column: str, called: str
+) -> tuple[UnitTotal, Column, Table]:
+    """The total, the column that it is to the question around it, and the table with the products that it adds up."""
     found = _aggregate(node, within, table)
     comparison = Comparison(
         text=found.text,
@@ -147,6 +152,7 @@ def _total(node: exp.Expr, within: GroupScope, table: Table, *, column: str, cal
         slack=Slack.THRESHOLD,
         position=position(node),
     )
+    table = with_products(table, (part.column for part in found.parts))
     made, step = functional(comparison, table=table, min_rows=1, where=within.where)
     low, high = _range(made, table, where=within.where)
     exact = terminating_decimal(step)
@@ -160,6 +166,7 @@ def _total(node: exp.Expr, within: GroupScope, table: Table, *, column: str, cal
     return (
         UnitTotal(column, described, made, _present(found.values), low, high),
         Column(column, kind, declared, bounds=bounds, grid=exact),
+        table,
     )
 
 

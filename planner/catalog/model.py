@@ -67,6 +67,14 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
+class Product:
+    """What a question multiplies: each row's values of these measures, clipped and rounded, in the order of their
+    names; one that stands there twice is squared."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One exposed column of a private or public table.
 
@@ -87,7 +95,7 @@ class Column:
     bounds: tuple[Decimal, Decimal] | None = None
     grid: Decimal | None = None
     per_unit: tuple[Decimal, Decimal] | None = None
-    derivation: Derivation | Lookup | None = None
+    derivation: Derivation | Lookup | Product | None = None
     immutable: bool = False
     prunable: bool = True
     comment: str | None = None
@@ -113,7 +121,7 @@ class Column:
                 return f"{self.ledger or base}.{pinned.partition(' ')[0]}={pinned}"
             case Derivation(function=function, part=part, column=base):
                 return self.ledger or f"{self.name}={function}({part} {base})"
-            case None:
+            case Product() | None:
                 return self.ledger or self.name
 
 
@@ -202,6 +210,8 @@ class Table:
             return False
         if isinstance(column.derivation, Lookup):
             return self.determines(self.column(column.derivation.column))
+        if isinstance(column.derivation, Product):
+            return all(self.determines(self.column(factor)) for factor in column.derivation.columns)
         units = [self.column(name) for name in self.unit]
         stored = [unit.name for unit in units if unit.derivation is None]
         return column.derivation.column in stored or any(unit.derivation == column.derivation for unit in units)

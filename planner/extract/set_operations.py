@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.catalog.model import Column, Lookup, Table
+from planner.catalog.model import Column, Derivation, Lookup, Table
 from planner.extract.cut import Place
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
@@ -200,7 +200,7 @@ def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
 
 def _reads_keys(node: exp.Expr, embedded: Embedded) -> bool:
     keys = {key.name for key in embedded.keys}
-    keys |= {key.derivation.column for key in embedded.keys if key.derivation is not None}
+    keys |= {key.derivation.column for key in embedded.keys if isinstance(key.derivation, Derivation | Lookup)}
     read = [embedded.scope.column(column) for column in node.find_all(exp.Column)]
     return any(column.name in keys or _is_determined(column, embedded) for column in read)
 

@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.catalog.model import Column
+from planner.catalog.model import Column, Derivation, Lookup
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
 from planner.parser.clauses import Clauses, closing_index
@@ -82,7 +82,7 @@ def about_keys(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bo
     if where is None:
         return True
     names = {key.name for key in keys}
-    names |= {key.derivation.column for key in keys if key.derivation is not None}
+    names |= {key.derivation.column for key in keys if isinstance(key.derivation, Derivation | Lookup)}
     try:
         read = [find_column(column, scope) for column in where.find_all(exp.Column)]
     except KeyholeError:

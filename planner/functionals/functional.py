@@ -10,7 +10,7 @@ from math import ceil, floor, gcd, lcm
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Part
-from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.model import Column, Product, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.row_range import row_range
 from planner.question.condition import (
@@ -27,6 +27,9 @@ _LARGEST = 2**53  # steps up to which sensitivities and coefficients are exact i
 
 def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fraction, int, int]:
     """A measure's grid, and its bounds in grid steps rounded outward. Raises KH203, KH204."""
+    if isinstance(column.derivation, Product):
+        for factor in column.derivation.columns:
+            grid(table.column(factor), table, position=position)
     if column.sql_type not in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE):
         raise KeyholeError(
             "KH204", f'column "{column.name}" of type {column.declared} has no sum or average', position=position
@@ -42,7 +45,16 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
             f"or ask count(*) FILTER (WHERE {column.name} > 65) > 40.",
             position=position,
         )
-    return _in_steps(step, *column.bounds)
+    size, low, high = _in_steps(step, *column.bounds)
+    if isinstance(column.derivation, Product) and max(-low, high) > _LARGEST:
+        raise KeyholeError(
+            "KH204",
+            f"{column.name} has too many steps of its columns' grids",
+            detail="A product is computed in whole steps of the product of the grids, 2^53 of them at most.",
+            hint="Ask the owner to declare coarser grids or narrower bounds of these columns.",
+            position=position,
+        )
+    return size, low, high
 
 
 @lru_cache(maxsize=256)
@@ -164,7 +176,9 @@ def _bound_unit(
         return largest, None
     if table.row_cap is not None:
         return largest * table.row_cap.rows, None
-    if comparison.per_row is None and terms[0].power and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
+    multiplies = any(term.column and isinstance(table.column(term.column).derivation, Product) for term in terms)
+    alone = comparison.per_row is None and not multiplies and terms[0].power
+    if alone and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
         return _plain_sum(terms[0], comparison, grids, table)
     if table.rows_per_unit is None:
         raise KeyholeError(

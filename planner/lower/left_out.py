@@ -5,7 +5,7 @@ Which keys of a unit count is drawn by md5; here each counts as far as it does i
 
 from dataclasses import dataclass
 
-from planner.catalog.model import Column, Table
+from planner.catalog.model import Column, Derivation, Lookup, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
 from planner.lower.row import RowSql
@@ -104,7 +104,10 @@ class LeftOut:
     def _stored_units(self) -> list[str]:
         """The stored columns that a unit is made of: a derived one is NULL where its base is."""
         columns = [self.table.column(name) for name in self.table.unit]
-        return [column.name if column.derivation is None else column.derivation.column for column in columns]
+        return [
+            column.derivation.column if isinstance(column.derivation, Derivation | Lookup) else column.name
+            for column in columns
+        ]
 
     def _rows_kept(self) -> str:
         cap = self.table.row_cap

@@ -15,13 +15,14 @@ References: docs/decisions/0002-rewriting.md (clip inside CASE, round explicitly
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor
+from math import ceil, floor, prod
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.model import Column, Product, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.grid import INT8, Grid, integer_type
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql, compare_exactly
+from planner.question.products import product_range
 from planner.values.sql_literals import decimal, double, integer
 
 
@@ -37,9 +38,20 @@ class RowValue:
 
 def row_value(row: RowSql, column: Column) -> RowValue:
     """The clipped and rounded value of a measure. Raises KH203 where bounds or grid are missing or too long."""
+    if isinstance(column.derivation, Product):
+        return _product(row, column.derivation)
     computed = _compute_measure(row.dialect, row.column(column.name), column)
     stored = row.measures.get(column.name)
     return computed if stored is None else replace(computed, sql=stored, steps=1)
+
+
+def _product(row: RowSql, product: Product) -> RowValue:
+    """The product of the factors' values, NULL where one of them has none, in a type that no step overflows."""
+    values = [row_value(row, row.table.column(factor)) for factor in product.columns]
+    low, high = product_range([(value.low, value.high) for value in values], product.columns)
+    kind = row.dialect.whole_type(prod(max(abs(value.low), abs(value.high), 1) for value in values))
+    whole = [value.sql if value.steps == 1 else f"({value.sql}) * {integer(value.steps)}" for value in values]
+    return RowValue(f"({' * '.join(f'CAST({one} AS {kind})' for one in whole)})", 1, low, high)
 
 
 @lru_cache(maxsize=256)
@@ -64,6 +76,9 @@ def null_test_sql(row: RowSql, column: Column) -> str:
     """An expression that is NULL exactly where the column is NULL or NaN."""
     if column.name in row.measures:
         return row.measures[column.name]
+    if isinstance(column.derivation, Product):
+        factors = [null_test_sql(row, row.table.column(factor)) for factor in dict.fromkeys(column.derivation.columns)]
+        return f"CASE WHEN {' AND '.join(f'({factor}) IS NOT NULL' for factor in factors)} THEN 1 END"
     expression = row.column(column.name)
     if column.sql_type is SqlType.DOUBLE:
         return f"NULLIF({expression}, CAST('NaN' AS double precision))"

@@ -18,7 +18,7 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Table
+from planner.catalog.model import Column, Product, Table
 from planner.catalog.refresh import parse_refresh
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding, not_null
@@ -32,6 +32,7 @@ from planner.lower.unit_rows import answer, relation, unit_columns
 from planner.question.condition import ALWAYS
 from planner.question.model import Measure, Question, UnitRows
 from planner.question.plan import Rollup
+from planner.question.products import without_products
 
 _RELATION = "rolled"
 _TABLES = 32  # whose rollups are remembered as SQL, a few thousand characters each: what questions ask changes nothing
@@ -73,7 +74,7 @@ def _may_keep(question: Question) -> bool:
 def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:
     # in an order of columns that does not depend on how GROUP BY is typed
     columns = tuple(sorted(question.keys.columns, key=lambda column: column.name))
-    return replace(_rows_that_count(question.table, columns, row.dialect), sql="\n".join(lines))
+    return replace(_rows_that_count(without_products(question.table), columns, row.dialect), sql="\n".join(lines))
 
 
 @lru_cache(maxsize=_TABLES)
@@ -196,6 +197,11 @@ def _step(
 def _rolled_row(table: Table, dialect: Dialect) -> RowSql:
     """The rows that count as a table: what was derived is stored, and so are measures, clipped and rounded."""
     measures = {column: name for column, (name, _) in stored_measures(RowSql(table=table, dialect=dialect)).items()}
-    columns = tuple(replace(column, derivation=None, determined=table.determines(column)) for column in table.columns)
+    columns = tuple(
+        column
+        if isinstance(column.derivation, Product)
+        else replace(column, derivation=None, determined=table.determines(column))
+        for column in table.columns
+    )
     rolled = replace(table, relation=_RELATION, columns=columns)
     return RowSql(table=rolled, dialect=dialect, measures=MappingProxyType(measures))

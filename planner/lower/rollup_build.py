@@ -6,7 +6,7 @@ rounded.
 References: docs/decisions/0006-rollups.md.
 """
 
-from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.model import Column, Product, SqlType, Table
 from planner.lower.contribution_bounds import Bounding, not_null
 from planner.lower.dialects.grid import INT8
 from planner.lower.domain import restriction
@@ -76,7 +76,8 @@ def stored_measures(row: RowSql) -> dict[str, tuple[str, str]]:
     """Of each measure, the column that holds its clipped and rounded value, and that value as an integer."""
     found = {}
     for i, column in enumerate(row.table.columns):
-        if column.bounds is None or column.sql_type not in _NUMBERS or column.grid is None:
+        multiplied = isinstance(column.derivation, Product)  # computed of its factors, which are stored
+        if column.bounds is None or column.sql_type not in _NUMBERS or column.grid is None or multiplied:
             continue
         value = row_value(row, column)
         largest = max(abs(value.low), abs(value.high))

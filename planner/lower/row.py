@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
 
-from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table, Value
+from planner.catalog.model import Column, Derivation, Lookup, Product, SqlType, Table, Value
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect, ExactValues
@@ -58,8 +58,11 @@ class RowSql:
                 return self._stored_sql(column)
             case Lookup():
                 raise KeyholeError("KH900", f'column "{column.name}" is looked up and not stored')
-            case _:
-                return self._derived_sql(column, column.derivation)
+            case Product(columns=factors):  # read for whether it is NULL alone
+                present = " AND ".join(f"({self.column(factor)}) IS NOT NULL" for factor in dict.fromkeys(factors))
+                return f"CASE WHEN {present} THEN 1 END"
+            case Derivation() as derived:
+                return self._derived_sql(column, derived)
 
     def grouped_column(self, name: str) -> str:
         """The column where rows are grouped by it alone: stored text as it is, where its groups are those of the bytes.

@@ -5,12 +5,13 @@ from hashlib import sha256
 
 from mechanisms.formula import Cut, Formula
 from planner.catalog.listed_values import digest_texts
-from planner.catalog.model import Column, Lookup, SqlType, Table
+from planner.catalog.model import Column, Lookup, Product, SqlType, Table
 from planner.functionals.identity import functional_identity, summed_identity
 from planner.functionals.per_key_offsets import LIMIT
 from planner.lower.contribution_bounds import exceeds_groups
 from planner.question.condition_text import canonical
 from planner.question.model import Functional, Question, UnitRows
+from planner.question.products import without_products
 from planner.question.public_knowledge import knowledge
 
 FORMAT = "keyhole question 2"
@@ -128,7 +129,7 @@ def _table(table: Table) -> Iterator[str]:
     cap = f"{table.row_cap.rows} by {table.row_cap.unique}" if table.row_cap else ""
     yield f"table {table.name!r} {table.relation!r} unit {table.unit!r} seed {table.seed!r} refresh {table.refresh!r}"
     yield f"bounding groups={table.groups_per_unit} rows={table.rows_per_unit} cap={cap!r}"
-    for column in sorted(table.columns, key=lambda column: column.name):
+    for column in sorted(without_products(table).columns, key=lambda column: column.name):
         yield _column(column)
     for member in table.members:
         yield f"joined on the unit {member.columns!r}"
@@ -141,6 +142,8 @@ def _column(column: Column) -> str:
             source = ""
         case Lookup(column=base, source=pinned):
             source = f"looked up in {pinned!r} by {base!r}"
+        case Product(columns=factors):
+            source = f"product of {factors!r}"
         case derived:
             source = f"{derived.function}({derived.part!r}, {derived.column!r})"
     return (

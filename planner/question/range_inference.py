@@ -14,9 +14,10 @@ from fractions import Fraction
 from math import ceil, floor, isfinite
 from typing import TypeAlias
 
-from planner.catalog.model import Column, Lookup, SqlType, Table, Value
+from planner.catalog.model import Column, Lookup, Product, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Not, Within
+from planner.question.products import product_range, steps_of
 from planner.values.operators import OPPOSITE
 
 _EXACT = 2**48  # steps up to which rounding in double precision is off by less than half a step
@@ -31,6 +32,8 @@ def narrow_range(name: str, steps: tuple[int, int], *, among: Iterable[Condition
         steps: its range in all rows, in grid steps.
     """
     column = table.column(name)
+    if isinstance(column.derivation, Product):
+        return _narrow_product(column.derivation, steps, among=among, table=table)
     step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
     found = _interval(And(tuple(among)), column)
     if found in (None, _EVERYTHING) or step is None or column.bounds is None:
@@ -43,6 +46,23 @@ def narrow_range(name: str, steps: tuple[int, int], *, among: Iterable[Condition
         steps[0] if least is None else max(steps[0], _round_to_steps(least, step=Fraction(step), column=column)[0]),
         steps[1] if most is None else min(steps[1], _round_to_steps(most, step=Fraction(step), column=column)[1]),
     )
+
+
+def _narrow_product(
+    product: Product, steps: tuple[int, int], *, among: Iterable[Condition], table: Table
+) -> tuple[int, int]:
+    """The range of a product whose factors lie where the conditions leave them."""
+    factors = [table.column(name) for name in product.columns]
+    known = [steps_of(factor) for factor in factors]
+    conditions = tuple(among)
+    if any(one is None for one in known):
+        return steps
+    ranges = [
+        narrow_range(factor.name, (low, high), among=conditions, table=table)
+        for factor, (_, low, high) in zip(factors, filter(None, known), strict=True)
+    ]
+    low, high = product_range(ranges, product.columns)
+    return max(steps[0], min(low, steps[1])), min(steps[1], max(high, steps[0]))
 
 
 def _round_to_steps(value: Fraction, *, step: Fraction, column: Column) -> tuple[int, int]:

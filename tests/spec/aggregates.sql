@@ -139,7 +139,35 @@ SELECT country FROM sales GROUP BY country HAVING sum(quantity) FILTER (WHERE gi
 SELECT ward FROM visits GROUP BY ward HAVING sum(age / 2) > 40
 --> KH204 age
 SELECT ward FROM visits GROUP BY ward HAVING sum(age * cost) > 4000
---> KH204 age
+--> [ward 3] f0 > 8000 ~800; sum(age * cost) delta 1100000
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost * age) FILTER (WHERE insured AND age < 50 AND cost >= 100) > 4000
+--> [ward 3] f0 > 8000 ~800; sum(cost * age) FILTER (WHERE insured AND age < 50 AND cost >= 100) delta 490000
+SELECT country FROM sales GROUP BY country HAVING sum(amount * quantity) > 1000
+--> [country 4] f0 > 100000 ~10000; sum(amount * quantity) delta 500000000 in -500000000..500000000
+SELECT country FROM sales GROUP BY country HAVING sum(quantity * quantity) > 10000
+--> [country 4] f0 > 10000 ~1000; sum(quantity * quantity) delta 1000000 in 0..1000000
+SELECT country FROM sales GROUP BY country HAVING sum(amount * (100 - quantity) / 100) > 1000
+--> [country 4] f0 > 10000000 ~1000000; sum(amount * (100 - quantity) / 100) {+100 amount if NOT ("amount * quantity" IS NULL) -1 amount * quantity} delta 1000000000 in -1000000000..1000000000
+SELECT country FROM sales GROUP BY country HAVING sum(amount * 1.2) > 1000
+--> [country 4] f0 > 83333 ~8333; sum(amount * 1.2) delta 150000 in -100000..150000
+SELECT ward FROM visits GROUP BY ward HAVING avg(cost * age) < 100 AND count(age * cost) >= 50
+--> [ward 3] (f0 <= -1 ~1000 and f1 > 49 ~5); avg(cost * age) - 100 1x-200 delta 1099800; count(age * cost) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING avg(cost * age) <= 100
+--> KH206 avg(cost
+SELECT ward FROM visits GROUP BY ward HAVING sum(coalesce(cost * age, 0)) > 4000
+--> [ward 3] f0 > 8000 ~800; sum(coalesce(cost * age, 0)) delta 1100000
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost * cost * cost * cost) > 5
+--> KH204 sum(cost
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost * age * cost * age * cost) > 5
+--> KH204 cost
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost / age) > 5
+--> KH204 cost
+SELECT country FROM sales GROUP BY country HAVING sum(amount * weight) > 5
+--> KH203 sum(amount
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT cost * age) > 5
+--> KH209 count(DISTINCT
+SELECT ward FROM visits GROUP BY ward HAVING max(cost * age) > 5
+--> KH204 cost
 SELECT ward FROM visits GROUP BY ward HAVING sum(power(age, 2)) > 4000
 --> KH204 power(age,
 SELECT ward FROM visits GROUP BY ward HAVING sum(age % 2) > 40

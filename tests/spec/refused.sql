@@ -273,7 +273,7 @@ SELECT country FROM sales GROUP BY country HAVING percentile_cont(0.5) WITHIN GR
 --> KH206
 SELECT country FROM sales GROUP BY country HAVING sum(DISTINCT amount) > 5
 --> KH204
-SELECT country FROM sales GROUP BY country HAVING sum(amount * quantity) > 5
+SELECT country FROM sales GROUP BY country HAVING sum(amount / quantity) > 5
 --> KH204 amount
 SELECT country FROM sales GROUP BY country HAVING sum(quantity) / count(*) > 5
 --> KH204

@@ -43,6 +43,7 @@ PROSE = (
     "Add the same FILTER (WHERE x IS NOT NULL AND y IS NOT NULL) to both",
     "Ask for example count(*) FILTER (WHERE ...) >= m, sum(x) > t or avg(x) > t.",
     "Ask one question per grouping; UNION ALL may join them.",
+    "Ask the owner to declare coarser grids",
     "Ask the owner to expose",
     "Bind a value, or write the constant into the statement.",
     "Group by the key itself, and compute from it in the select list.",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.catalog.model import Column, Lookup, SqlType, Table
+from planner.catalog.model import Column, Derivation, Lookup, Product, SqlType, Table
 from planner.question.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
 from planner.question.model import Functional, Measure, Question, Term
 
@@ -100,15 +100,25 @@ def added(question: Question, term: Term, row: Row) -> int:
     if not term.power:
         return term.coefficient
     assert term.column is not None
-    column = question.table.column(term.column)
-    return term.coefficient * grid_steps(column, read(question.table, row, column.name))
+    factors = [question.table.column(name) for name in multiplied(question.table, term.column)]
+    return term.coefficient * math.prod(
+        grid_steps(column, read(question.table, row, column.name)) for column in factors
+    )
 
 
 def counts(question: Question, term: Term, row: Row) -> bool:
-    value = None if term.column is None else read(question.table, row, term.column)
-    if term.column is not None and (value is None or is_nan(value)):
+    values = [read(question.table, row, name) for name in multiplied(question.table, term.column)]
+    if any(value is None or is_nan(value) for value in values):
         return False
     return holds(question.table, question.where, row) is True and holds(question.table, term.condition, row) is True
+
+
+def multiplied(table: Table, column: str | None) -> tuple[str, ...]:
+    """The columns whose values a product is made of; any other column alone."""
+    if column is None:
+        return ()
+    derivation = table.column(column).derivation
+    return derivation.columns if isinstance(derivation, Product) else (column,)
 
 
 def grid_steps(column: Column, value: Any) -> int:
@@ -135,6 +145,7 @@ def read(table: Table, row: Row, name: str) -> Any:
         return row[name]
     if isinstance(derivation, Lookup):
         return dict(derivation.pairs).get(row[derivation.column])
+    assert isinstance(derivation, Derivation)
     value = row[derivation.column]
     if value is None:
         return None

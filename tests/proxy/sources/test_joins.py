@@ -117,6 +117,8 @@ AGGREGATES = (
     "sum(w.weight)",
     "sum(w.beds) FILTER (WHERE w.hospital = 'north' OR v.age < 30)",
     "sum(v.age) FILTER (WHERE w.hospital = 'south')",
+    "sum(v.age * w.beds)",
+    "sum(w.weight * (100 - v.age)) FILTER (WHERE w.open)",
 )
 
 

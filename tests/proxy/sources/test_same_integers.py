@@ -15,7 +15,18 @@ from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, 
 from planner.question.model import Accuracy, Measure, Question
 from tests.effort import cases, examples
 from tests.proxy.sources.oracle import Row, true_aggregates
-from tests.proxy.sources.worlds import UNITS, Engines, columns, counted_values, crowd, functional, questions, rows
+from tests.proxy.sources.worlds import (
+    PRODUCTS,
+    UNITS,
+    Engines,
+    columns,
+    counted_values,
+    crowd,
+    functional,
+    questions,
+    rows,
+    with_multiplied,
+)
 
 _GIVEN = examples(
     150,
@@ -57,7 +68,7 @@ def crowd_question(*, unit: tuple[str, ...], keys: tuple[str, ...], cap: int | N
     table = Table(
         name="visits",
         relation="visits",
-        columns=columns(),
+        columns=with_multiplied(columns()),
         unit=unit,
         groups_per_unit=groups,
         rows_per_unit=2 if cap is None else None,
@@ -73,7 +84,7 @@ def crowd_question(*, unit: tuple[str, ...], keys: tuple[str, ...], cap: int | N
     functionals += [functional(table, Measure.ROWS, name, ALWAYS) for name in ("cost", "amount", "person")]
     functionals += [
         functional(table, Measure.TOTAL, name, condition, threshold=threshold)
-        for name in ("age", "big", "amount", "long", "cost")
+        for name in ("age", "big", "amount", "long", "cost", *PRODUCTS)
         for condition in _CONDITIONS[:2]
         for threshold in (None, Fraction(7, 3))
     ]

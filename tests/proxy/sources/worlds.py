@@ -25,6 +25,7 @@ from planner.functionals.row_range import row_range
 from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within
 from planner.question.model import Accuracy, Functional, Measure, Question, Term
+from planner.question.products import product_column
 from proxy.sources.open import Source
 from tests.proxy.sources.oracle import Row
 
@@ -101,6 +102,16 @@ def columns(
     )
 
 
+MULTIPLIED = (("age", "amount"), ("big", "big"), ("amount", "long"), ("age", "cost", "long"))
+PRODUCTS = tuple(" * ".join(names) for names in MULTIPLIED)
+
+
+def with_multiplied(found: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The columns with some of their products: of every type, of a column with itself, and of three."""
+    by_name = {column.name: column for column in found}
+    return (*found, *(product_column([by_name[name] for name in names]) for names in MULTIPLIED))
+
+
 UNITS = (("person",), ("code",), ("person", "code"), ("person", "month"), ("born",), ("visited", "flag"))
 
 
@@ -120,7 +131,7 @@ def tables(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS)) 
     return Table(
         name="visits",
         relation="visits",
-        columns=tuple(replace(column, prunable=prunable) for column in made),
+        columns=with_multiplied(tuple(replace(column, prunable=prunable) for column in made)),
         unit=unit,
         groups_per_unit=draw(st.integers(1, 3)) if unit else 1,
         rows_per_unit=draw(st.integers(1, 3)) if unit and cap is None else None,
@@ -286,7 +297,7 @@ def terms() -> st.SearchStrategy[list[Term]]:
     filters = st.one_of(st.just(ALWAYS), conditions())
     counts = st.builds(Term, coefficients, st.sampled_from([None, "cost", "age", "person"]), filters, st.just(0))
     values = st.builds(
-        Term, coefficients, st.sampled_from(["age", "big", "amount", "long", "cost"]), filters, st.just(1)
+        Term, coefficients, st.sampled_from(["age", "big", "amount", "long", "cost", *PRODUCTS]), filters, st.just(1)
     )
     return st.lists(st.one_of(counts, values), min_size=1, max_size=3)
 
@@ -299,7 +310,7 @@ def counted_values(table: Table) -> list[str]:
 
 def functionals(table: Table, *, different: bool) -> st.SearchStrategy[Functional]:
     filters = st.one_of(st.just(ALWAYS), st.just(ALWAYS), conditions())
-    measured = st.sampled_from(["age", "big", "amount", "long", "cost"])
+    measured = st.sampled_from(["age", "big", "amount", "long", "cost", *PRODUCTS])
     values = st.builds(
         functional, st.just(table), st.just(Measure.VALUES), st.sampled_from(counted_values(table)), filters
     )

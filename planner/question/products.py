@@ -1,0 +1,101 @@
+"""Products of measures: what each row's clipped and rounded values give, multiplied as whole numbers of grid steps.
+
+A product is a column like any other to what adds it up, with a range, a grid and rows without a value, so that all that
+is proved of sums of columns holds for sums of products.
+
+Guarantee: a product of values of which each lies in its range lies in `product_range`.
+
+Proof: docs/proofs/joint_loss.md.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+
+from planner.catalog.model import Column, Product, SqlType, Table
+from planner.parser.lexer import readable
+from planner.values.decimals import terminating_decimal
+
+MOST_FACTORS = 4  # price, quantity, discount and tax; every further one multiplies the range, and so the noise
+_KINDS = (SqlType.DOUBLE, SqlType.NUMERIC, SqlType.INTEGER)  # the first that some factor has is the product's
+Range = tuple[int, int]
+
+
+def product_column(factors: Sequence[Column]) -> Column:
+    """The product of columns or of products, in the order of their names; bounds and grid where all have them."""
+    names = sorted(name for one in factors for name in _names(one))
+    kind = next((kind for kind in _KINDS if any(one.sql_type is kind for one in factors)), SqlType.OTHER)
+    if any(one.sql_type not in _KINDS for one in factors):
+        kind = SqlType.OTHER
+    wide = any(one.declared == "bigint" for one in factors)
+    made = Column(
+        name=" * ".join(map(readable, names)),
+        sql_type=kind,
+        declared=("bigint" if wide else "integer") if kind is SqlType.INTEGER else kind.value,
+        derivation=Product(tuple(names)),
+    )
+    sized = [steps_of(one) for one in factors]
+    if any(one is None for one in sized):
+        return made
+    step, ranges = Fraction(1), []
+    for size, low, high in filter(None, sized):
+        step *= size
+        ranges.append((low, high))
+    least, most = product_range(ranges, [one.name for one in factors])
+    return replace(made, bounds=(_exact(step * least), _exact(step * most)), grid=_exact(step))
+
+
+def _exact(value: Fraction) -> Decimal:
+    found = terminating_decimal(value)
+    assert found is not None, "grids are decimals, and so are their products"
+    return found
+
+
+def _names(column: Column) -> tuple[str, ...]:
+    return column.derivation.columns if isinstance(column.derivation, Product) else (column.name,)
+
+
+def steps_of(column: Column) -> tuple[Fraction, int, int] | None:
+    """A measure's grid, and its bounds in grid steps rounded outward; None without them."""
+    step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
+    if column.bounds is None or step is None:
+        return None
+    size = Fraction(step)
+    return size, floor(Fraction(column.bounds[0]) / size), ceil(Fraction(column.bounds[1]) / size)
+
+
+def product_range(ranges: Sequence[Range], names: Sequence[str]) -> Range:
+    """The least and the greatest product of numbers in the ranges; those of one name are one number.
+
+    >>> product_range([(-2, 3), (4, 5)], ["a", "b"])
+    (-10, 15)
+    >>> product_range([(-2, 3), (-2, 3)], ["a", "a"])
+    (0, 9)
+    """
+    found = (1, 1)
+    for name, power in Counter(names).items():
+        low, high = ranges[names.index(name)]
+        ends = [low**power, high**power, *([0] if low < 0 < high else [])]
+        corners = [one * end for one in found for end in (min(ends), max(ends))]
+        found = min(corners), max(corners)
+    return found
+
+
+def with_products(table: Table, columns: Iterable[Column | None]) -> Table:
+    """The table with those of the columns that are products and that it does not have."""
+    known = {column.name for column in table.columns}
+    more = {
+        one.name: one
+        for one in columns
+        if one is not None and isinstance(one.derivation, Product) and one.name not in known
+    }
+    return replace(table, columns=(*table.columns, *more.values())) if more else table
+
+
+def without_products(table: Table) -> Table:
+    """The table as the policy has it, whatever a question multiplies."""
+    kept = tuple(column for column in table.columns if not isinstance(column.derivation, Product))
+    return table if len(kept) == len(table.columns) else replace(table, columns=kept)

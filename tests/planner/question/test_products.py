@@ -1,0 +1,45 @@
+"""Products of measures: their range holds every product of numbers in the factors' ranges, and is reached."""
+
+from itertools import product
+from math import prod
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.question.products import product_column, product_range, steps_of, with_products, without_products
+from tests.effort import examples
+from tests.worlds.retail import VISITS
+
+_FACTORS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(-4, 4), st.integers(0, 4)), min_size=1, max_size=4
+).map(lambda drawn: [(name, low, low + width) for name, low, width in drawn])
+
+
+@examples(200)
+@given(_FACTORS)
+def test_the_range_is_that_of_all_products(drawn: list[tuple[str, int, int]]) -> None:
+    range_of = {name: (low, high) for name, low, high in drawn}
+    names = [name for name, _, _ in drawn]
+    values = product(*(range(low, high + 1) for low, high in range_of.values()))
+    reached = [prod(dict(zip(range_of, one, strict=True))[name] for name in names) for one in values]
+    assert product_range([range_of[name] for name in names], names) == (min(reached), max(reached))
+
+
+def test_a_product_is_the_same_in_any_order_and_nesting() -> None:
+    age, cost = VISITS.column("age"), VISITS.column("cost")
+    assert product_column([age, cost]) == product_column([cost, age])
+    assert product_column([product_column([cost, age]), cost]) == product_column([age, product_column([cost, cost])])
+
+
+def test_ranges_of_nested_products_cover_those_of_their_factors() -> None:
+    cost = VISITS.column("cost")
+    size, low, high = steps_of(product_column([cost, cost])) or (0, 0, 0)
+    assert (size, low, high) == ((steps_of(cost) or (0,))[0] ** 2, 0, 10_000**2)
+
+
+def test_a_table_with_products_is_the_policys_without_them() -> None:
+    made = product_column([VISITS.column("age"), VISITS.column("cost")])
+    more = with_products(VISITS, [made, None, made, VISITS.column("age")])
+    assert [column.name for column in more.columns][-1] == made.name
+    assert len(more.columns) == len(VISITS.columns) + 1
+    assert without_products(more) == VISITS
