@@ -1,5 +1,5 @@
 """The mechanisms of MIDE, ProBE and MiM and the sparse vector technique, on any formula, to compare with and to
-choose by name.
+choose by name; and a published bound, to compare with alone.
 
 May refuse: `Denied`, `Unachievable`.
 May import: `keyhole` and below.
