@@ -44,6 +44,20 @@ def shadow(embedded: EmbeddedShadow) -> ShadowAddress:
     return embedded.address
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")
+def test_where_memory_runs_out_sessions_are_killed_and_not_their_server(
+    running: Running, embedded: EmbeddedShadow
+) -> None:
+    def first_to_go(process: int | str) -> int:
+        return int(Path(f"/proc/{process}/oom_score_adj").read_text(encoding="ascii"))
+
+    server = (embedded.address.directory / "postmaster.pid").read_text(encoding="ascii").split()[0]
+    with RawClient(running.port):
+        (one,) = running.endpoint.sessions
+        assert first_to_go(one.relay.process) == 500
+    assert first_to_go(server) == first_to_go("self") < 500
+
+
 def test_where_the_system_kills_a_session_the_shadow_starts_anew(running: Running) -> None:
     """As it does when the machine's memory, or the service's, is used up."""
     with RawClient(running.port) as client:

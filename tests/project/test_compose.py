@@ -23,6 +23,7 @@ import yaml
 from planner.policy.sections import LimitsSection
 from proxy.cli.main import app as command
 from proxy.endpoint.server import STOP_GRACE_S
+from proxy.process.self_watch import HUNG_S
 from proxy.shadow.wheel import postgres_server
 from proxy.sources.open import ROLE_CONNECTIONS
 from tests.effort import PATIENCE_S
@@ -222,6 +223,14 @@ def test_whoever_stops_keyhole_waits_for_its_longest_question() -> None:
     unit = (ROOT / "deploy/systemd/keyhole.service").read_text(encoding="utf-8")
     (waits_s,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
     assert float(waits_s) > longest_s
+
+
+def test_what_ends_with_a_status_is_started_anew() -> None:
+    """Killed, hanging (SIGALRM), or without a shadow (1): `docs/operating.md`, "What hangs"."""
+    assert SERVICES["keyhole"]["restart"] == "unless-stopped"
+    unit = (ROOT / "deploy/systemd/keyhole.service").read_text(encoding="utf-8")
+    assert "\nRestart=on-failure\n" in unit
+    assert f"\nWatchdogSec={HUNG_S:.0f}\n" in unit
 
 
 def test_what_the_file_refers_to_is_there() -> None:
