@@ -27,7 +27,9 @@ ANALYZE :"copies".:"next";
 
 \if :{?version}
 BEGIN;
--- what is under way is waited for, and who comes meanwhile waits: for as long as a question may take
+-- What is under way is waited for, and who comes meanwhile waits behind this: less long than a question may take, whose
+-- asker would have paid for nothing. Where it is not had by then the copy before stays; run the script again.
+SET LOCAL lock_timeout = '5s';
 LOCK TABLE :"copies".:"name" IN ACCESS EXCLUSIVE MODE;
 DROP TABLE :"copies".:"name";
 ALTER TABLE :"copies".:"next" RENAME TO :"name";
