@@ -76,6 +76,10 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH307", "53400", "the mechanism stopped without an answer"),
     ("KH308", "42501", "the question waits for the owner's approval"),
     ("KH309", "53400", "not enough budget left for the table"),
+    ("KH310", "53400", "not enough budget left for a release"),
+    ("KH311", "22023", "a share to cut that noise would hide"),
+    ("KH312", "22023", "a column without a public end"),
+    ("KH313", "55006", "the same release is under way"),
     # KH4xx: session and settings
     ("KH401", "28P01", "authentication failed"),
     ("KH402", "22023", "an invalid keyhole setting"),

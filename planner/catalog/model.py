@@ -21,6 +21,9 @@ LONGEST_TEXT = 500
 """Characters of a text that conditions see where the owner and the type say nothing: a comment, not a document. Longer
 ones leave room for fewer patterns in a question."""
 
+RELEASED_BY = "(owner)"
+"""Whom the ledger names for a release that is no question; no analyst may be called so."""
+
 
 def _perhaps(name: str, known: list[str]) -> str | None:
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.6)

@@ -40,15 +40,15 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
             functional's declared sensitivity not cover what one privacy unit can change.
     """
     if question.per_unit is None:
-        rewritten, relations = _rewrite_rows(question, dialect), _list_relations(question.table)
+        rewritten, relations = _rewrite_rows(question, dialect), list_relations(question.table)
     else:
         rewritten = _rewrite_per_unit(question, question.per_unit, dialect)
-        relations = _list_relations(question.per_unit.table)
+        relations = list_relations(question.per_unit.table)
     rolled = None if rewritten.rollup is None else replace(rewritten.rollup, relations=relations)
     return replace(rewritten, rollup=rolled, relations=relations)
 
 
-def _list_relations(table: Table) -> tuple[ReadRelation, ...]:
+def list_relations(table: Table) -> tuple[ReadRelation, ...]:
     """The relations of the source that hold a table's rows, each with the stored columns that the policy exposes."""
     tables = [member.table for member in table.members] or [table]
     return tuple(

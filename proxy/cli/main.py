@@ -19,6 +19,7 @@ from accountant.store.private_files import OTHERS
 from mechanisms.registry import MECHANISMS
 from proxy.cli import ask, ledger, owner
 from proxy.cli import measure as left_out
+from proxy.cli.bounds import bounds
 from proxy.cli.check import check as check_policy
 from proxy.cli.check import refresh as declare_new_data
 from proxy.cli.common import (
@@ -233,7 +234,7 @@ def _register(section: str, *commands: Callable[..., None] | typer.Typer) -> Non
             app.command(rich_help_panel=section)(command)
 
 
-_register("Set up and serve", demo, init, check, refresh, owner.passwd, serve)
+_register("Set up and serve", demo, init, check, bounds, refresh, owner.passwd, serve)
 _register("Ask", ask.query, ask.explain, ask.plan, ask.simulate, budget)
 _register("Decide, as the data owner", owner.grant, owner.revoke, owner.grants, owner.approve, owner.window)
 _register("Look after it, as the data owner", owner.odometer, audit, ledger.app)

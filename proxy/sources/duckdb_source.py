@@ -5,7 +5,7 @@ extensions are installed or loaded, no statement changes the configuration.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from planner.catalog.relations import RelationIdentity
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
-from planner.question.plan import Rewritten
+from planner.question.plan import ReadRelation, Rewritten
 from planner.values.sql_literals import identifier, text
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups
@@ -31,7 +31,7 @@ from proxy.sources.duckdb_relations import (
     same_types,
 )
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
-from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
+from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
 from proxy.sources.refusals import duckdb_unopened, unreachable
 from proxy.sources.rollups import MOST_ROWS, Rollups
@@ -147,6 +147,19 @@ class DuckDBSource:
         return hide_failures(
             lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read_aggregates)
         )
+
+    def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
+        """What a statement counts. Raises KH501."""
+
+        def query() -> Counts:
+            with (
+                self._cursor() as cursor,
+                _interrupted(cursor.interrupt, timeout_ms=timeout_ms),
+                same_types(relations, cursor),
+            ):
+                return counts_in_order(cursor.execute(sql).fetchall())
+
+        return hide_failures(query)
 
     def rollups(self) -> Mapping[str, int]:
         """How many rollups there are, by state."""

@@ -1,6 +1,6 @@
 """PostgreSQL as a source: a small pool of read-only connections whose settings are never the analyst's."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -13,13 +13,13 @@ from planner.catalog.relations import RelationIdentity
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.policy.compile import SourceColumn
-from planner.question.plan import Rewritten
+from planner.question.plan import ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups
 from proxy.sources.connecting import OPENING_S, SourceConnection, given_up, not_reached, reach
 from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, identity_of, read_columns
 from proxy.sources.postgres_rollups import PostgresStore
-from proxy.sources.protocol import Row, TrueAggregates, hide_failures, hide_shape_failures
+from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import public_rows
 from proxy.sources.refusals import not_granted, unreachable
 from proxy.sources.rollups import MOST_ROWS, Rollups
@@ -241,6 +241,17 @@ class PostgresSource:
         return hide_failures(
             lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read_aggregates)
         )
+
+    def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
+        """What a statement counts. Raises KH501, at the latest as `aggregates` does."""
+
+        def query() -> Counts:
+            with self._timed(timeout_ms) as connection:
+                found = counts_in_order(_run(connection, sql))
+                check_locked_types(relations, connection)
+                return found
+
+        return hide_failures(query)
 
     @contextmanager
     def _timed(self, timeout_ms: int) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:

@@ -1,11 +1,11 @@
 """What a source is: schema, public rows, and the true aggregates of a rewritten question."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from mechanisms.formula import Integers
 from planner.catalog.key_space import KeySpace
@@ -14,7 +14,7 @@ from planner.catalog.relations import RelationIdentity
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
-from planner.question.plan import Rewritten
+from planner.question.plan import ReadRelation, Rewritten
 from proxy.sources.refusals import could_not_answer, no_such_relation
 
 Row = tuple[Value | None, ...]
@@ -29,6 +29,10 @@ class TrueAggregates:
 
     def __reduce__(self) -> str:
         raise TypeError("true aggregates stay in the process that asked for them")
+
+
+Counts: TypeAlias = tuple[tuple[int, ...], ...]
+"""How many units lie beyond each candidate, by statistic."""
 
 
 class Source(Protocol):
@@ -84,6 +88,13 @@ class Source(Protocol):
             KeyholeError: KH501, the same for every failure and for the timeout, with nothing of the engine in it.
         """
 
+    def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
+        """What a statement over these relations counts, for a release that is charged and no question.
+
+        Raises:
+            KeyholeError: KH501, as for `aggregates`.
+        """
+
     def rollups(self) -> Mapping[str, int]:
         """How many sets of rows are kept for later questions, by state; reads nothing."""
 
@@ -92,6 +103,12 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Release the connections."""
+
+
+def counts_in_order(rows: Iterable[Row]) -> Counts:
+    """The counts of rows (place, counts), by place."""
+    found: dict[Any, Any] = {row[0]: row[1] for row in rows}
+    return tuple(tuple(int(one) for one in found[place]) for place in sorted(found))
 
 
 def hide_failures(query: Callable[[], _Result]) -> _Result:

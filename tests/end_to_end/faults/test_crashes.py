@@ -31,7 +31,14 @@ def policy(source_url: str, ledger_url: str, tmp_path: Path) -> Path:
 @contextmanager
 def asking(policy: Path) -> Iterator[subprocess.Popen[str]]:
     """`keyhole query` in a process of its own, killed with SIGKILL when the block ends, whatever it then does."""
-    arguments = [sys.executable, "-c", COMMAND, "query", "--policy", str(policy), "--json", shop.BUSY]
+    with running(policy, "query", shop.BUSY) as process:
+        yield process
+
+
+@contextmanager
+def running(policy: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """A command in a process of its own, killed likewise."""
+    arguments = [sys.executable, "-c", COMMAND, *command, "--policy", str(policy), "--json"]
     with subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]
     ) as process:
@@ -172,3 +179,13 @@ def test_connections_that_the_source_dropped_are_not_an_outage(
         keys = pipeline.answer(service, pipeline.prepare(service, question), question).keys
         assert list(keys.keys) == shop.BUSY_STORES
         assert service.ledger.verify() == 2
+
+
+def test_a_release_that_is_killed_while_the_source_works_stays_spent(policy: Path, source_url: str) -> None:
+    asked = ["bounds", "sales", "--epsilon", "0.5", "--column", "quantity", "--yes", "--why", "a test"]
+    with locked(source_url, "sales") as lock, running(policy, *asked) as process:
+        lock.wait_for_somebody()
+        assert process.poll() is None
+    document = command("budget", policy)
+    assert most_spent(document, "sales") == 0.5
+    assert document["open_reservations"] == 1

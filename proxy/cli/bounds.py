@@ -1,0 +1,282 @@
+"""`keyhole bounds`: the owner's command for bounds that are found privately, and what it prints."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Annotated, Any
+
+import typer
+
+from planner.bind.question import ask
+from planner.catalog.model import Catalog, Grouping, Table
+from planner.errors import KeyholeError
+from planner.lower.unit_statistics import LOW_SIDES, BoundOf
+from planner.parser.lexer import quote_identifier
+from planner.plan import build as planning
+from planner.statements import settings
+from proxy.cli.common import DEFAULT_POLICY, Json, PolicyPath, print_json, reason, refusals, show_work
+from proxy.pipeline.claim import groups_of_one_unit
+from proxy.pipeline.messages import bare_question
+from proxy.release.bounds import BETA, BoundsAsked, BoundsRelease, FoundBound, FoundBounds, find_bounds, plan_bounds
+from proxy.release.charged import PaidRelease, check_affordable, find_release
+from proxy.service.service import Service
+
+_SURE = f"{float(100 * (1 - BETA / 2)):g} % sure"
+_TIMES = 20  # a tolerance of so many times a bound is what ordinary questions have: noise is a twentieth of it then
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsReport:
+    """What was found, what it means for the policy, and what it cost."""
+
+    planned: BoundsRelease
+    found: FoundBounds
+    released: PaidRelease
+    table: Table
+    catalog: Catalog
+
+    def lines(self) -> Iterator[str]:
+        """The report for a terminal; what can be pasted into the policy last."""
+        asked, found = self.planned.asked, self.found
+        paid = "told again, which costs nothing" if self.released.again else f"paid {float(asked.epsilon):g} epsilon"
+        yield f"Bounds of one ({self.table.unit_text}) in {self.table.name}: {paid}"
+        surely = " (counted with noise)" if found.counted else " (declared)"
+        yield f"  at least {found.units:,} units{surely}"
+        if found.cut is None:
+            yield "  these are too few for any bound at this epsilon: noise would outweigh them"
+            return
+        if found.cut > asked.cut:
+            yield f"  too few to cut {_percent(asked.cut)} only: each bound is for at most {100 * found.cut:.2g} %"
+        for one in found.bounds:
+            yield f"  {_sentence(one)}"
+        yield from self._trade()
+        yield ""
+        yield f"# found by keyhole bounds, {float(asked.epsilon):g} epsilon"
+        yield from self._snippet()
+
+    def document(self) -> dict[str, Any]:
+        """The report for a program."""
+        return {
+            "table": self.table.name,
+            "epsilon": float(self.planned.asked.epsilon),
+            "paid_before": self.released.again,
+            "version": self.released.version,
+            "units_at_least": self.found.units,
+            "units_counted": self.found.counted,
+            "cut": self.found.cut,
+            "bounds": [
+                {
+                    "of": one.of.value,
+                    "keys": list(one.keys),
+                    "column": one.column,
+                    "bound": _number(one.bound),
+                    "most_units_beyond": one.most_beyond,
+                    "largest_candidate": one.last,
+                }
+                for one in self.found.bounds
+            ],
+            "policy": "\n".join(self._snippet()),
+        }
+
+    def _of(self, of: BoundOf, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
+        return next((o.bound for o in self.found.bounds if (o.of, o.keys, o.column) == (of, keys, column)), None)
+
+    def _trade(self) -> Iterator[str]:
+        for keys in self.planned.asked.keys:
+            found = self._of(BoundOf.GROUPS, keys)
+            cost = None if found is None else self._cost(keys, max(1, int(found)))
+            if cost is not None:
+                yield f"  {', '.join(keys)}: {cost}"
+
+    def _cost(self, keys: tuple[str, ...], groups: int) -> str | None:
+        """What a question by these keys costs with the bound, by the planner's own figures."""
+        if len(self.table.unit) != 1:
+            return None
+        bounded = replace(self.table, groupings=(Grouping(keys, groups, None, ()),), groups_per_unit=groups)
+        others = tuple(bounded if one.name == bounded.name else one for one in self.catalog.tables)
+        catalog = replace(self.catalog, tables=others)
+        names = ", ".join(map(quote_identifier, keys))
+        unit = quote_identifier(self.table.unit[0])
+        relation = quote_identifier(bounded.name)
+        sql = f"SELECT {names} FROM {relation} GROUP BY {names} HAVING count(DISTINCT {unit}) > 1000"
+        try:
+            accuracy = settings.accuracy({"keyhole.tolerance": str(_TIMES)}, catalog.defaults)
+            today = datetime.now(UTC).date()
+            question = ask(
+                bare_question(sql, catalog), catalog, accuracy=accuracy, parameters={}, today=today, utc=True
+            )
+            plan = planning.plan(question, dialect=self.planned.release.counts.dialect)
+        except KeyholeError:
+            return None
+        counted = groups_of_one_unit(plan.question)
+        group, unit_cost = plan.worst_case_epsilon, counted * plan.worst_case_epsilon
+        told = f"a question with a tolerance of {_TIMES} units costs {group:.2g} a group, {unit_cost:.2g} a unit"
+        cap = self.catalog.budget.per_unit
+        fit = "" if cap is None else f"; {int(cap / unit_cost)} fit into a unit's budget of {cap:g}"
+        return f"{told}{fit}. Half as many groups would cost half."
+
+    def _snippet(self) -> Iterator[str]:
+        named = [(keys, list(self._entries(keys))) for keys in self.planned.asked.keys]
+        if any(entries for _, entries in named):
+            yield f"[tables.{_key(self.table.name)}.groupings]"
+            for keys, entries in named:
+                yield f"{_key(', '.join(keys))} = {{ {', '.join(entries)} }}"
+        for name in self.planned.asked.columns:
+            high = self._of(BoundOf.HIGHEST_VALUE, (), name)
+            if high is not None:
+                declared = self.table.column(name).bounds
+                low = self._of(BoundOf.LOWEST_VALUE, (), name)
+                yield f"[tables.{_key(self.table.name)}.columns.{_key(name)}]"
+                least = low if low is not None else declared[0] if declared is not None else Decimal(0)
+                yield f"bounds = [{_number(least)}, {_number(high)}]"
+
+    def _entries(self, keys: tuple[str, ...]) -> Iterator[str]:
+        for of, name in ((BoundOf.GROUPS, "max_groups"), (BoundOf.ROWS, "rows")):
+            found = self._of(of, keys)
+            if found is not None:
+                yield f"{name} = {max(1, int(found))}"
+        totals = []
+        for name in self.planned.asked.totals:
+            low, high = self._of(BoundOf.LOWEST_TOTAL, keys, name), self._of(BoundOf.HIGHEST_TOTAL, keys, name)
+            if low is not None or high is not None:
+                totals.append(f"{_key(name)} = [{_number(low or Decimal(0))}, {_number(high or Decimal(0))}]")
+        if totals:
+            yield f"per_unit = {{ {', '.join(totals)} }}"
+
+
+def _sentence(one: FoundBound) -> str:
+    number = f"{one.bound:,f}".rstrip("0").rstrip(".") if "." in f"{one.bound:f}" else f"{one.bound:,f}"
+    where = f"by {', '.join(one.keys)}: " if one.keys else ""
+    what = {
+        BoundOf.GROUPS: f"in at most {number} groups",
+        BoundOf.ROWS: f"at most {number} rows in one group",
+        BoundOf.HIGHEST_TOTAL: f"at most {number} of {one.column} in one group",
+        BoundOf.LOWEST_TOTAL: f"at least {number} of {one.column} in one group",
+        BoundOf.HIGHEST_VALUE: f"{one.column} at most {number}",
+        BoundOf.LOWEST_VALUE: f"{one.column} at least {number}",
+    }[one.of]
+    beyond = "below" if one.of in LOW_SIDES else "above"
+    last = "; it is the largest that is looked at" if one.last else ""
+    last += "; it may be larger than need be: few are above, and noise hides how few" if one.loose else ""
+    return f"{where}{what}; at most {one.most_beyond:,} units are {beyond} ({_SURE}){last}"
+
+
+def _number(value: Decimal) -> str:
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(100 * share):g} %"
+
+
+def _key(name: str) -> str:
+    """A key of TOML."""
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return name if bare else f'"{escaped}"'
+
+
+def bounds(
+    table: Annotated[str, typer.Argument(help="The private table.")],
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", help="What all bounds together may cost each unit, such as 0.5.")
+    ],
+    keys: Annotated[
+        list[str] | None, typer.Option("--keys", help="Grouping columns, such as store,week: a unit's groups and rows.")
+    ] = None,
+    total: Annotated[
+        list[str] | None, typer.Option("--total", help="A measure whose totals of a unit by these keys are bounded.")
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option("--column", help="A column with numbers whose values are bounded.")
+    ] = None,
+    cut: Annotated[str, typer.Option("--cut", help="The share of units that may lie beyond a bound.")] = "5%",
+    units: Annotated[
+        int | None,
+        typer.Option("--units", min=1, help="How many units there are at least, if public; else they are counted."),
+    ] = None,
+    most: Annotated[
+        list[str] | None, typer.Option("--most", help="COLUMN=NUMBER: how large its values can be, whoever's they are.")
+    ] = None,
+    policy: PolicyPath = DEFAULT_POLICY,
+    why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Pay and find them; without it the cost is shown.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Find bounds for the policy in the data, privately; charged."""
+    if yes and why is None:
+        raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
+    asked = BoundsAsked(
+        table=table,
+        keys=tuple(tuple(part.strip() for part in one.split(",")) for one in keys or ()),
+        totals=tuple(total or ()),
+        columns=tuple(column or ()),
+        epsilon=_parse_epsilon(epsilon),
+        cut=_parse_share(cut),
+        units=units,
+        most=dict(_parse_most(one) for one in most or ()),
+        why=reason(why) if why is not None else "",
+    )
+    if asked.totals and not asked.keys:
+        raise typer.BadParameter("totals are those of one group: name the grouping columns", param_hint="--keys")
+    with refusals(as_json=as_json), Service.open(policy) as service:
+        planned = plan_bounds(asked, service.catalog, service.source.dialect)
+        known = find_release(service, planned.release)
+        if known is None:
+            planned.check_reachable()
+            check_affordable(service, planned.release)
+        if known is None and not yes:
+            print(*_offer(planned), sep="\n")
+            return
+        with show_work("counting units"):
+            found, released = find_bounds(service, planned)
+        bounded = planned.release.table
+        report = BoundsReport(planned, found, released, bounded, service.catalog)
+        if as_json:
+            print_json(report.document())
+        else:
+            print(*report.lines(), sep="\n")
+
+
+def _offer(planned: BoundsRelease) -> Iterator[str]:
+    asked, count = planned.asked, len(planned.release.counts.statistics)
+    counted = "" if asked.units is not None else ", and the units are counted"
+    yield f"{count} bound{'s' if count > 1 else ''} would be found for {float(asked.epsilon):g} epsilon{counted}."
+    yield "That much is gone from the budget of every group and every unit of the table. Nothing was read or spent."
+    yield 'Add --yes --why "..." to pay and find them.'
+
+
+def _parse_epsilon(text: str) -> Fraction:
+    value = _decimal(text, "--epsilon")
+    if not 0 < value <= 1000:
+        raise typer.BadParameter("more than 0, at most 1000", param_hint="--epsilon")
+    return Fraction(value)
+
+
+def _parse_share(text: str) -> Fraction:
+    percent = text.strip().endswith("%")
+    value = Fraction(_decimal(text.strip().rstrip("% "), "--cut")) / (100 if percent else 1)
+    if not 0 < value < 1:
+        raise typer.BadParameter("a share such as 5%", param_hint="--cut")
+    return value
+
+
+def _parse_most(text: str) -> tuple[str, Decimal]:
+    name, _, number = text.rpartition("=")
+    value = _decimal(number, "--most")
+    if not name or value <= 0:
+        raise typer.BadParameter("COLUMN=NUMBER, more than 0", param_hint="--most")
+    return name, value
+
+
+def _decimal(text: str, hint: str) -> Decimal:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if not value.is_finite():
+        raise typer.BadParameter(f"{text} is not a number", param_hint=hint)
+    return value

@@ -1,0 +1,348 @@
+"""`keyhole bounds`: what one privacy unit may contribute, found from the data, privately, and charged.
+
+Each bound is a high quantile of one number that each unit has. It is found by one scan of counts of units, with noise
+(mechanisms/release/private_bounds.py); the scans of one release share its epsilon equally. Where nobody declares how
+many units there are, a part of the epsilon goes into counting them.
+
+References: docs/proofs/private_bounds.md.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, log, prod
+from typing import Any
+
+from mechanisms.noise.exact import check_rate
+from mechanisms.protocol import Noise, Unachievable
+from mechanisms.release.private_bounds import (
+    BoundScan,
+    above_threshold,
+    bound_candidates,
+    calibrate_scan,
+    least_cut,
+    least_epsilon,
+)
+from planner.catalog.model import Catalog, Column, SqlType, Table
+from planner.errors import KeyholeError
+from planner.lower.dialects.model import Dialect
+from planner.lower.unit_statistics import LOW_SIDES, BoundOf, UnitCounts, UnitStatistic
+from planner.values.sql_literals import integer_limit, numeric_modifier
+from proxy.release.charged import PaidRelease, Release, make_release
+from proxy.release.refusals import cut_out_of_reach, no_public_end, undrawable
+from proxy.service.service import Service
+from proxy.sources.protocol import Counts
+
+BETA = Fraction(1, 20)
+"""A bound's statement fails with at most this probability, a half of it on either side: one in forty cuts too much."""
+
+_COUNTING = Fraction(1, 10)  # of epsilon: the count is needed to within a few units, a scan to within dozens
+_COUNTING_FAILS = Fraction(1, 5)  # of beta
+_MOST_CUT = 0.5  # a bound that cuts more is none
+_MOST_ROWS = 1 << 20  # of one unit in one group: who has more is cut, and the noise grows with the logarithm alone
+_DOUBLE_STEPS = 1 << 20  # into which the public range of a double without a grid is cut
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsAsked:
+    """What the owner asks for; all of it is public.
+
+    Parameters:
+        keys: sets of grouping columns whose groups and rows of one unit are to be bounded.
+        totals: measures whose totals in groups of these keys are.
+        columns: columns whose values are.
+        cut: the share of units that may lie beyond a bound.
+        units: how many units there are at least, if that is public; None: they are counted, with noise.
+        most: by column, how large a value can be at most where its type does not say.
+    """
+
+    table: str
+    keys: tuple[tuple[str, ...], ...]
+    totals: tuple[str, ...]
+    columns: tuple[str, ...]
+    epsilon: Fraction
+    cut: Fraction
+    units: int | None
+    most: Mapping[str, Decimal]
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """How it was asked for, as the ledger keeps it."""
+        parts = [f"keyhole bounds {self.table} --epsilon {float(self.epsilon):g} --cut {float(100 * self.cut):g}%"]
+        parts += [f"--keys {','.join(keys)}" for keys in self.keys]
+        parts += [f"--total {name}" for name in self.totals]
+        parts += [f"--column {name}" for name in self.columns]
+        parts += [] if self.units is None else [f"--units {self.units}"]
+        return " ".join(parts) + (f" (why: {self.why})" if self.why else "")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBound:
+    """One bound as it was released, in the user's unit, and how many units lie beyond it at most, surely enough.
+
+    `loose` says that it may be far larger than it need be, `last` that it is the largest candidate.
+    """
+
+    of: BoundOf
+    keys: tuple[str, ...]
+    column: str | None
+    bound: Decimal
+    most_beyond: int
+    loose: bool
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBounds:
+    """What a release found.
+
+    `units` is how many there are at least, `counted` whether that was found with noise; `cut` the share beyond each
+    bound that the release ensures, which is more than was asked where there are too few units. None: there are too few
+    for any bound.
+    """
+
+    bounds: tuple[FoundBound, ...]
+    units: int
+    counted: bool
+    cut: float | None
+
+    def to_bytes(self) -> bytes:
+        """The form in which the ledger keeps it."""
+        bounds = [
+            {
+                "of": one.of.value,
+                "keys": list(one.keys),
+                "column": one.column,
+                "bound": str(one.bound),
+                "most_beyond": one.most_beyond,
+                "loose": one.loose,
+                "last": one.last,
+            }
+            for one in self.bounds
+        ]
+        document = {"bounds": bounds, "units": self.units, "counted": self.counted, "cut": self.cut}
+        return json.dumps(document, sort_keys=True).encode()
+
+    @staticmethod
+    def from_bytes(stored: bytes) -> "FoundBounds":
+        """The inverse."""
+        document: dict[str, Any] = json.loads(stored)
+        return FoundBounds(
+            bounds=tuple(
+                FoundBound(
+                    of=BoundOf(one["of"]),
+                    keys=tuple(one["keys"]),
+                    column=one["column"],
+                    bound=Decimal(one["bound"]),
+                    most_beyond=one["most_beyond"],
+                    loose=one["loose"],
+                    last=one["last"],
+                )
+                for one in document["bounds"]
+            ),
+            units=document["units"],
+            counted=document["counted"],
+            cut=document["cut"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsRelease:
+    """Planned bounds: what is read, and how it is decided."""
+
+    asked: BoundsAsked
+    release: Release
+
+    @property
+    def epsilon_per_scan(self) -> Fraction:
+        """What one bound costs."""
+        whole = self.asked.epsilon * (1 - (_COUNTING if self.asked.units is None else 0))
+        return whole / len(self.release.counts.statistics)
+
+    @property
+    def beta(self) -> Fraction:
+        """With which probability a bound's own statement may fail."""
+        return BETA * (1 - (_COUNTING_FAILS if self.asked.units is None else 0))
+
+    def decide(self, counts: Counts, noise: Noise) -> FoundBounds:
+        """From counts to bounds: the noise is drawn here, and only here."""
+        statistics = self.release.counts.statistics
+        units = self.asked.units
+        if units is None:
+            units = self._count_units(counts[len(statistics)][0], noise)
+        scans = [self._scan(one, units) for one in statistics]
+        found = []
+        for place, (statistic, scan) in enumerate(zip(statistics, scans, strict=True)):
+            if scan is None:
+                return FoundBounds((), units, self.asked.units is None, None)
+            index = above_threshold(scan, counts[place], noise=noise)
+            found.append(_found(statistic, scan, index))
+        cut = max(float(scan.cut) for scan in scans if scan is not None)
+        return FoundBounds(tuple(found), units, self.asked.units is None, cut)
+
+    def _count_units(self, true: int, noise: Noise) -> int:
+        """A number of units that is too large with probability beta / 5 at most."""
+        rate = self.asked.epsilon * _COUNTING
+        noisy = true + int(noise.discrete_laplace(rate=rate, size=1)[0])
+        return max(0, noisy - ceil(log(1 / (BETA * _COUNTING_FAILS)) / rate))
+
+    def _scan(self, statistic: UnitStatistic, units: int) -> BoundScan | None:
+        """The scan at the asked share to cut, or at the least that works well; None where none does."""
+        cut = self.asked.cut
+        candidates, epsilon, beta = statistic.candidates, self.epsilon_per_scan, self.beta
+        try:
+            return calibrate_scan(candidates, epsilon=epsilon, units=units, cut=cut, beta=beta)
+        except Unachievable:
+            pass
+        if not units:
+            return None
+        least = BoundScan(candidates, epsilon, units, cut, beta)
+        cut = (
+            Fraction(least.overshoot + least.undershoot + 2) / units
+        )  # the least that is tight, rounded to the safe side
+        return BoundScan(candidates, epsilon, units, cut, beta) if cut < _MOST_CUT else None
+
+    def check_reachable(self) -> None:
+        """Refuse a share to cut that noise would hide, where the number of units is declared. Raises KH311."""
+        units = self.asked.units
+        if units is None:
+            return
+        statistics, cut, beta = self.release.counts.statistics, self.asked.cut, self.beta
+        longest = max(statistics, key=lambda one: len(one.candidates)).candidates
+        epsilon = self.epsilon_per_scan
+        try:
+            calibrate_scan(longest, epsilon=epsilon, units=units, cut=cut, beta=beta)
+        except Unachievable:
+            raise cut_out_of_reach(
+                float(cut),
+                least_epsilon=len(statistics) * least_epsilon(longest, units=units, cut=cut, beta=beta),
+                least_cut=least_cut(longest, epsilon=epsilon, units=units, beta=beta),
+            ) from None
+
+
+def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> BoundsRelease:
+    """What finding these bounds reads and costs. Raises KH201, KH202, KH203, KH311 and KH312."""
+    table = catalog.table(asked.table)
+    if table is None:
+        known = ", ".join(one.name for one in catalog.tables)
+        raise KeyholeError("KH201", f'the policy has no private table "{asked.table}"', hint=f"There are: {known}.")
+    statistics = tuple(_statistics(table, asked))
+    if not statistics:
+        raise KeyholeError(
+            "KH202",
+            "nothing to bound",
+            hint="Name grouping columns with --keys, or columns with numbers with --column.",
+        )
+    counts = UnitCounts(table, dialect, statistics, count_units=asked.units is None)
+    terms = f"{asked.epsilon} {asked.cut} {asked.units}"
+    planned = BoundsRelease(asked, Release(counts, terms, asked.epsilon, asked.text, _promise(asked)))
+    try:
+        for rate in (planned.epsilon_per_scan / 2, asked.epsilon * _COUNTING):
+            check_rate(rate)
+    except Unachievable:
+        raise undrawable() from None
+    return planned
+
+
+def _promise(asked: BoundsAsked) -> str:
+    share = f"{float(100 * asked.cut):g} %"
+    return f"At most {share} of the privacy units lie beyond a bound, with probability {float(1 - BETA / 2):g}."
+
+
+def find_bounds(service: Service, planned: BoundsRelease) -> tuple[FoundBounds, PaidRelease]:
+    """Pay for the bounds and find them, or tell those that were found before. Raises KH310, KH313, KH501, KH502."""
+    released = make_release(service, planned.release, lambda counts: planned.decide(counts, service.noise).to_bytes())
+    return FoundBounds.from_bytes(released.body), released
+
+
+def _statistics(table: Table, asked: BoundsAsked) -> Iterator[UnitStatistic]:
+    if asked.keys and table.row_unit:
+        raise KeyholeError(
+            "KH202",
+            f'in "{table.name}" each row is a privacy unit, which is in one group and has one row',
+            hint="Bound the values of a column with --column.",
+        )
+    for keys in asked.keys:
+        yield from _of_keys(table, keys, asked)
+    for name in asked.columns:
+        yield from _of_values(table, table.column(name), asked)
+
+
+def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterator[UnitStatistic]:
+    columns = [table.column(name) for name in keys]
+    without = [one.name for one in columns if one.domain is None]
+    if without:
+        raise KeyholeError("KH202", f'"{without[0]}" of "{table.name}" has no public domain, so it is no key')
+    open_ = [len(one.domain or ()) for one in columns if not table.determines(one)]
+    one = Fraction(1)
+    if open_:
+        yield UnitStatistic(BoundOf.GROUPS, keys, None, one, bound_candidates(prod(open_)))
+    yield UnitStatistic(BoundOf.ROWS, keys, None, one, bound_candidates(_MOST_ROWS))
+    for name in asked.totals:
+        column = table.column(name)
+        if column.bounds is None:
+            raise KeyholeError(
+                "KH203",
+                f'"{name}" of "{table.name}" has no bounds, which its totals need first',
+                hint=f"Find them with --column {name}.",
+            )
+        step = _step(column)
+        for of, end in ((BoundOf.HIGHEST_TOTAL, column.bounds[1]), (BoundOf.LOWEST_TOTAL, -column.bounds[0])):
+            if end > 0:
+                steps = ceil(Fraction(end) / step)
+                yield UnitStatistic(of, keys, name, step, bound_candidates(steps * _MOST_ROWS))
+
+
+def _of_values(table: Table, column: Column, asked: BoundsAsked) -> Iterator[UnitStatistic]:
+    end = _public_end(table, column, asked.most.get(column.name))
+    step = _step(column, end=end)
+    candidates = bound_candidates(ceil(end / step))
+    yield UnitStatistic(BoundOf.HIGHEST_VALUE, (), column.name, step, candidates)
+    if column.bounds is None or column.bounds[0] < 0:
+        yield UnitStatistic(BoundOf.LOWEST_VALUE, (), column.name, step, candidates)
+
+
+def _public_end(table: Table, column: Column, declared: Decimal | None) -> Fraction:
+    """How large a value can be, by the owner's word or the type."""
+    if column.sql_type not in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE):
+        raise KeyholeError("KH203", f'"{column.name}" of "{table.name}" is not a number')
+    if declared is not None:
+        return Fraction(declared)
+    if column.sql_type is SqlType.INTEGER:
+        return Fraction(integer_limit(column.declared))
+    declared_digits = numeric_modifier(column.declared) if column.sql_type is SqlType.NUMERIC else None
+    if declared_digits is None:
+        raise no_public_end(table.name, column.name)
+    digits, places = declared_digits
+    return Fraction(10) ** (digits - places)
+
+
+def _step(column: Column, *, end: Fraction | None = None) -> Fraction:
+    """How finely candidates lie, in the user's unit: the declared grid, or the type's own."""
+    if column.grid is not None:
+        return Fraction(column.grid)
+    if column.sql_type is SqlType.INTEGER:
+        return Fraction(1)
+    digits = numeric_modifier(column.declared) if column.sql_type is SqlType.NUMERIC else None
+    if digits is not None:
+        return Fraction(1, 10 ** digits[1])
+    if end is None:
+        raise KeyholeError("KH203", f'"{column.name}" has no grid')
+    return end / _DOUBLE_STEPS
+
+
+def _found(statistic: UnitStatistic, scan: BoundScan, index: int) -> FoundBound:
+    steps = scan.candidates[index]
+    value = statistic.step * steps * (-1 if statistic.of in LOW_SIDES else 1)
+    return FoundBound(
+        of=statistic.of,
+        keys=statistic.keys,
+        column=statistic.column,
+        bound=Decimal(value.numerator) / Decimal(value.denominator),
+        most_beyond=scan.most_beyond,
+        loose=scan.tightness < 0,
+        last=index == len(scan.candidates) - 1,
+    )

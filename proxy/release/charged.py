@@ -1,0 +1,188 @@
+"""The way of a release that is no question: reserve, read counts, decide, commit; then it is told.
+
+    spec -> stored release -> reservation -> counts -> mechanism -> commit -> what is told
+
+Guarantee: data are touched in one line, and only after the whole cost is durably reserved; what fails after that stays
+spent; nothing is told before the commit. The same release on the same data version is told again from the ledger, free.
+It is charged to the whole table as one group, to nobody's own cap, under the name `RELEASED_BY`, which no analyst has.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from fractions import Fraction
+from hashlib import sha256
+from math import ceil
+
+from accountant.errors import BalanceScope, LedgerError, OverBudget
+from accountant.limits import Limits
+from accountant.model import NANO, ROW_UNIT, Cells, Charge, Family, Reservation, Spent, Wording, is_lasting
+from accountant.verbs.in_flight import Repeated
+from planner.catalog.model import RELEASED_BY, Analyst, Table
+from planner.errors import KeyholeError
+from planner.lower.unit_statistics import UnitCounts
+from proxy.pipeline.refusals import data_changed
+from proxy.release.refusals import over_budget, under_way
+from proxy.service.accounts import limits
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service
+from proxy.sources.protocol import Counts
+
+LONGEST_MS = 600_000
+"""How long a release may read: nobody waits for it but the owner, and a stopped one is paid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What is read and what it costs, all public.
+
+    Parameters:
+        terms: what decides beside the counts, as text: the same counts under other terms are another release.
+        epsilon: of one unit, all counts together.
+        text: how it was asked for, and why.
+        promise: what it guarantees, in a sentence.
+    """
+
+    counts: UnitCounts
+    terms: str
+    epsilon: Fraction
+    text: str
+    promise: str
+
+    @property
+    def identity(self) -> str:
+        """What the ledger knows it by."""
+        return sha256(f"release:{self.terms}:{self.counts.sql}".encode()).hexdigest()
+
+    @property
+    def table(self) -> Table:
+        """The table that is read."""
+        return self.counts.table
+
+
+@dataclass(frozen=True, slots=True)
+class PaidRelease:
+    """What was released; `again` where it was told before and cost nothing now."""
+
+    body: bytes
+    version: str
+    again: bool
+
+
+def make_release(service: Service, release: Release, decide: Callable[[Counts], bytes]) -> PaidRelease:
+    """Pay for a release, read its counts and decide, or tell what was released before.
+
+    Parameters:
+        decide: from the counts to what is released; the one step that may use the noise. It must not fail.
+
+    Raises:
+        KeyholeError: KH310 and KH313, nothing spent; KH501, which says whether what was reserved stays spent; KH502.
+    """
+    version = service.version(release.table)
+    charge = charge_of(release, version)
+    stored = find_release(service, release)
+    if stored is not None:
+        return stored
+    with ExitStack() as working:
+        working.enter_context(service.using())
+        working.enter_context(service.turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
+        _check_version(service, release, version, paid=False)
+        with _ledger():
+            reservation = service.ledger.reserve(
+                charge,
+                limits_on(service),
+                once_within=timedelta(milliseconds=LONGEST_MS),
+                wording=Wording(text=release.text, guarantee=release.promise, fnr=None, fpr=None),
+            )
+        working.enter_context(service.ledger.at_work(reservation))
+        counts = release.counts
+        found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
+        _check_version(service, release, version, paid=True)
+        body = decide(found)
+        _commit(service, reservation, body)
+    return PaidRelease(body, version, again=False)
+
+
+def find_release(service: Service, release: Release) -> PaidRelease | None:
+    """The same release on the data version of now, where it was paid for before. Raises KH502."""
+    version = service.version(release.table)
+    with _ledger():
+        found = service.ledger.find_answer(release.identity, version, analyst=RELEASED_BY)
+    return None if found is None else PaidRelease(found.answer, version, again=True)
+
+
+def check_affordable(service: Service, release: Release) -> None:
+    """Refuse what the balances do not cover now, spending nothing. Raises KH310, KH502."""
+    with _ledger():
+        short = service.ledger.find_shortage(charge_of(release, service.version(release.table)), limits_on(service))
+        if short is not None:
+            raise short
+
+
+def charge_of(release: Release, version: str) -> Charge:
+    """What the ledger is to pay: the whole table as one group, and the whole cost for a unit."""
+    root = release.table.ledger
+    amount = ceil(release.epsilon * NANO)
+    return Charge(
+        question=release.identity,
+        analyst=RELEASED_BY,
+        family=Family(
+            table=root.table,
+            unit=",".join(root.unit) or ROW_UNIT,
+            columns=(),
+            filter="",
+            version=version,
+            immutable=frozenset(),
+        ),
+        cells=Cells(()),
+        epsilon_nano=amount,
+        unit_epsilon_nano=amount if root.unit else 0,
+        shared=True,
+    )
+
+
+def limits_on(service: Service) -> Limits:
+    """The policy's caps: the owner needs nobody's approval, and one release may cost what all questions may."""
+    nobody = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
+    return replace(limits(service.catalog, nobody), approval_above_nano=None, per_query_nano=None)
+
+
+def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
+    charge = reservation.charge
+    with _ledger():
+        spent = Spent.uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
+        service.ledger.commit(reservation, spent, body)
+
+
+def _check_version(service: Service, release: Release, version: str, *, paid: bool) -> None:
+    if is_lasting(version) and version != service.version(release.table):
+        raise data_changed(paid=paid)
+
+
+@contextmanager
+def _ledger() -> Iterator[None]:
+    """The ledger's refusals in words."""
+    try:
+        yield
+    except OverBudget as over:
+        refusal: KeyholeError = over_budget(
+            _SCOPES[over.scope], needed=over.needed_nano / NANO, left=over.left_nano / NANO
+        )
+    except Repeated:
+        refusal = under_way(LONGEST_MS // 60_000)
+    except LedgerError:
+        refusal = ledger_unavailable()
+    else:
+        return
+    raise refusal
+
+
+_SCOPES = {
+    BalanceScope.PER_QUERY: "one question",
+    BalanceScope.PER_PREDICATE: "a group",
+    BalanceScope.ANALYST_PER_PREDICATE: "a group",
+    BalanceScope.PER_UNIT: "the privacy unit",
+    BalanceScope.ANALYST_PER_UNIT: "the privacy unit",
+    BalanceScope.PER_TABLE: "the table",
+}

@@ -1,0 +1,63 @@
+"""What a release is refused with, in words. All of them follow from what was asked, the policy and the ledger."""
+
+from decimal import ROUND_CEILING, Decimal
+
+from planner.errors import KeyholeError
+
+_MOST_CUT = 0.5  # a bound that cuts more is none
+
+
+def over_budget(scope: str, *, needed: float, left: float) -> KeyholeError:
+    """A release that a balance does not cover."""
+    return KeyholeError(
+        "KH310",
+        f"not enough budget of {scope} for the release (needs {needed:g}, left {left:g})",
+        detail="A release is charged to the whole table: to each group, and to each privacy unit. Nothing was spent.",
+        hint=f"Ask with --epsilon {left:g}, which would use all that is left." if left > 0 else "See keyhole grant.",
+    )
+
+
+def cut_out_of_reach(cut: float, *, least_epsilon: float, least_cut: float) -> KeyholeError:
+    """A share to cut that noise would hide."""
+    reachable = least_cut < _MOST_CUT
+    return KeyholeError(
+        "KH311",
+        f"{100 * cut:g} % of the units cannot be told from none at this epsilon",
+        detail="The bound would be found among so few units that noise outweighs them.",
+        hint=f"Ask with --epsilon {_up(least_epsilon)}"
+        + (f", or --cut {_up(100 * least_cut)}%." if reachable else "."),
+    )
+
+
+def undrawable() -> KeyholeError:
+    """An epsilon so small or so large that its noise lies outside the range of exact sampling."""
+    return KeyholeError(
+        "KH311",
+        "noise of this epsilon cannot be drawn exactly",
+        hint="Ask with an --epsilon between .000001 and 10; more would be no protection.",
+    )
+
+
+def _up(value: float) -> str:
+    """With two digits, rounded up, so that what is proposed suffices."""
+    step = Decimal(1).scaleb(Decimal(value).adjusted() - 1)
+    return f"{(Decimal(value) / step).to_integral_value(ROUND_CEILING) * step:f}"
+
+
+def no_public_end(table: str, column: str) -> KeyholeError:
+    """A column whose type has no end, so that there is no last candidate."""
+    return KeyholeError(
+        "KH312",
+        f'"{column}" of "{table}" may be as large as its type lets it be, which is without end',
+        hint=f"Say how large it can be at most, whoever the rows are of: --most {column}=1000000.",
+    )
+
+
+def under_way(minutes: int) -> KeyholeError:
+    """The same release is being made by another process, or by one that died."""
+    return KeyholeError(
+        "KH313",
+        "the same release is under way",
+        detail=f"It is paid. Another process makes it, or did and died, which would be known in {minutes} minutes.",
+        hint="Ask again then: it costs nothing if it was made.",
+    )
