@@ -266,8 +266,8 @@ def _parse_share(text: str) -> Fraction:
 
 def _parse_most(text: str) -> tuple[str, Decimal]:
     name, _, number = text.rpartition("=")
-    value = _decimal(number, "--most")
-    if not name or value <= 0:
+    value = _decimal(number, "--most") if name else Decimal(0)
+    if value <= 0:
         raise typer.BadParameter("COLUMN=NUMBER, more than 0", param_hint="--most")
     return name, value
 

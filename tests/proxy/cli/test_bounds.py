@@ -1,0 +1,64 @@
+"""`keyhole bounds` at the command line: what it says before it is paid, and after."""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.proxy.cli.conftest import Ran
+
+AGES = ("bounds", "visits", "--epsilon", "0.5", "--column", "age")
+
+
+@pytest.fixture
+def checked(policy: Path, run: Callable[..., Ran]) -> Path:
+    assert run("check").status == 0
+    return policy
+
+
+def test_without_yes_it_says_the_cost_and_spends_nothing(checked: Path, run: Callable[..., Ran]) -> None:
+    told = run(*AGES)
+    assert told.status == 0
+    assert told.out.startswith("1 bound would be found for 0.5 epsilon, and the units are counted.\n")
+    assert "Nothing was read or spent." in told.out
+    assert run("budget", "--json").document["families"] == []
+
+
+def test_with_yes_it_prints_a_piece_of_policy_and_again_for_nothing(checked: Path, run: Callable[..., Ran]) -> None:
+    paid = run(*AGES, "--yes", "--why", "a test", "--json").document
+    assert not paid["paid_before"]
+    (bound,) = tomllib.loads(paid["policy"])["tables"]["visits"]["columns"]["age"]["bounds"][1:]
+    assert [one["bound"] for one in paid["bounds"]] == [str(bound)]
+    again = run(*AGES)
+    assert again.out.startswith("Bounds of one (row) in visits: told again, which costs nothing\n")
+    assert paid["policy"] in again.out
+    (family,) = run("budget", "--json").document["families"]
+    assert family["spent_at_most"] == 0.5
+    assert "keyhole bounds visits --epsilon 0.5 --cut 5% --column age (why: a test)" in run("ledger", "list").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((*AGES, "--yes"), "say why"),
+        (("bounds", "visits", "--epsilon", "0", "--column", "age"), "more than 0"),
+        (("bounds", "visits", "--epsilon", "nan", "--column", "age"), "not a number"),
+        ((*AGES, "--cut", "100%"), "a share such as 5%"),
+        ((*AGES, "--most", "age"), "COLUMN=NUMBER"),
+        (("bounds", "visits", "--epsilon", "1", "--total", "age"), "name the grouping columns"),
+    ],
+)
+def test_what_is_called_wrongly_ends_with_two(
+    checked: Path, run: Callable[..., Ran], arguments: tuple[str, ...], told: str
+) -> None:
+    ran = run(*arguments)
+    assert ran.status == 2
+    assert told in " ".join(ran.err.split())
+
+
+def test_a_refusal_is_printed_as_psql_prints_it(checked: Path, run: Callable[..., Ran]) -> None:
+    refused = run("bounds", "visits", "--epsilon", "0.001", "--units", "100", "--column", "age")
+    assert refused.status == 1
+    assert refused.err.startswith("ERROR:  KH311: 5 % of the units cannot be told from none")
+    assert "HINT:  Ask with --epsilon" in refused.err
