@@ -350,6 +350,7 @@ def no_total(node: exp.Expr, table: Table) -> KeyholeError:
         f"{write_node(bare(node))[:80]} is not a total of one privacy unit",
         node,
         table,
-        detail="A total is count(*), count(x) or sum(x), each with FILTER. For max(x) > 5 ask count(*) FILTER "
-        "(WHERE x > 5) AS n and n > 0.",
+        detail="A total is count(*), count(x), sum(x) or count(DISTINCT x) of a declared column, each with FILTER. For "
+        "max(x) > 5 ask count(*) FILTER (WHERE x > 5) AS n and n > 0; to count days, have the owner declare a column "
+        "with their expression.",
     )

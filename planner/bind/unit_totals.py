@@ -1,10 +1,10 @@
 """What a subquery adds up per privacy unit and key: its totals as columns, and which rows they are of.
 
 A question over such a subquery is a question over a table in which one privacy unit has at most one row in each group.
-The totals are what a question about whole units would clip: counts to `rows_per_unit`, sums to `per_unit`; under a row
-cap they are those of the rows that count. So every aggregate, condition and threshold of the question around it works
-as for any table, one unit adds to each of its functionals at most one value, and conditions on totals that exclude each
-other are met by different units.
+The totals are what a question about whole units would clip: counts, of different values as well, to `rows_per_unit`,
+sums to `per_unit`; under a row cap they are those of the rows that count. So every aggregate, condition and threshold
+of the question around it works as for any table, one unit adds to each of its functionals at most one value, and
+conditions on totals that exclude each other are met by different units.
 
 References: docs/decisions/0008-per-unit.md.
 """
@@ -141,7 +141,7 @@ def _total(
         text=found.text,
         left=found.text,
         names=found.names,
-        measure=Measure.TOTAL,
+        measure=Measure.VALUES if found.measure is Measure.VALUES else Measure.TOTAL,
         parts=found.parts,
         operator=">",
         at=Fraction(0),
@@ -181,7 +181,7 @@ def _aggregate(node: exp.Expr, within: GroupScope, table: Table) -> Aggregate:
     if found is None or not single:
         raise no_total(node, table)
     ((aggregate, coefficient),) = found.summands
-    if coefficient != 1 or aggregate.per or aggregate.measure not in (Measure.ROWS, Measure.TOTAL):
+    if coefficient != 1 or aggregate.per or aggregate.measure is Measure.UNITS:
         raise no_total(node, table)
     if len(aggregate.values) > 1:
         raise no_total(node, table)

@@ -27,6 +27,7 @@ class BoundedScan:
     row: RowSql
     bounding: Bounding
     functionals: tuple[FunctionalSql, ...]
+    per_unit: bool = False  # whether each unit's totals are what is read, different values as well
 
     @property
     def relation(self) -> str:
@@ -152,7 +153,8 @@ class BoundedScan:
     @property
     def _summed(self) -> list[tuple[int, FunctionalSql]]:
         """Those that are totals of units, each with its place."""
-        return [(i, f) for i, f in enumerate(self.counted) if f.functional.measure is not Measure.VALUES]
+        apart = () if self.per_unit else (Measure.VALUES,)
+        return [(i, f) for i, f in enumerate(self.counted) if f.functional.measure not in apart]
 
     def _totals(self, rows: list[str]) -> list[str]:
         columns = self._group_columns()

@@ -117,7 +117,7 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
         per_unit=None,
     )
     needs = tuple(FunctionalSql.of(row, f, where=ALWAYS, among=inner.where) for f in inner.functionals)
-    bounded = BoundedScan(inner, row, Bounding(row, question.keys), needs)
+    bounded = BoundedScan(inner, row, Bounding(row, question.keys), needs, per_unit=True)
     steps = bounded.steps()
     kept = [*bounded.remaining_tests(), f"t{len(needs) - 1} IS NOT NULL"]
     source = [f"FROM {bounded.relation}", *where(kept, comment="of the public keys, with rows that count")]

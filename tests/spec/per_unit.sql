@@ -109,6 +109,18 @@ SELECT ward FROM (SELECT ward, patient_id, max(cost) AS top FROM stays GROUP BY 
 SELECT ward FROM (SELECT ward, patient_id, avg(cost) AS mean FROM stays GROUP BY 1, 2) v WHERE mean > 3 GROUP BY ward HAVING count(*) > 100
 --> KH110
 SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT age) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
+--> n = count(DISTINCT age) in 0..20; count(*) by 1
+SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT arrived::date) FILTER (WHERE insured) AS days FROM stays GROUP BY 1, 2) v GROUP BY ward HAVING count(*) FILTER (WHERE days >= 3) > 100 AND avg(days) > 2
+--> days = count(DISTINCT day) FILTER (WHERE insured) in 0..20; avg(days) - 2 by 18; count(*) FILTER (WHERE days >= 3) by 1
+SELECT ward FROM (SELECT ward, patient_id FROM stays GROUP BY 1, 2 HAVING count(DISTINCT day) >= 3) v GROUP BY ward HAVING count(*) > 100
+--> count(DISTINCT day) in 0..20; count(*) by 1
+SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT day) AS days FROM capped GROUP BY 1, 2) v GROUP BY ward HAVING sum(days) > 100
+--> days = count(DISTINCT day) in 0..4; sum(days) by 4
+SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT height) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
+--> KH110
+SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT patient_id) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
+--> KH110
+SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT date_trunc('month', arrived)) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
 --> KH110
 SELECT ward FROM (SELECT ward, patient_id, count(*) * 2 AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
 --> KH110
@@ -162,3 +174,14 @@ SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY ROL
 --> KH106
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n = ANY (ARRAY[1, 2]) AND n * 2 > 3 GROUP BY ward HAVING count(*) > 100
 --> n = count(*) in 0..20; count(*) by 1
+-- # retention: units in both of two periods
+SELECT ward FROM (SELECT ward, patient_id, count(*) FILTER (WHERE day < '2026-01-05') AS before, count(*) FILTER (WHERE day >= '2026-01-05') AS after FROM stays GROUP BY ward, patient_id) v WHERE before > 0 AND after > 0 GROUP BY ward HAVING count(*) > 100
+--> after = count(*) FILTER (WHERE day >= '2026-01-05') in 0..20; before = count(*) FILTER (WHERE day < '2026-01-05') in 0..20; count(*) by 1
+SELECT ward FROM (SELECT ward, patient_id, count(*) FILTER (WHERE day < '2026-01-05') AS before, count(*) FILTER (WHERE day >= '2026-01-05') AS after FROM stays GROUP BY ward, patient_id) v GROUP BY ward HAVING 100.0 * count(*) FILTER (WHERE before > 0 AND after > 0) / nullif(count(*) FILTER (WHERE before > 0), 0) > 30
+--> after = count(*) FILTER (WHERE day >= '2026-01-05') in 0..20; before = count(*) FILTER (WHERE day < '2026-01-05') in 0..20; 100 * count(*) FILTER (WHERE before > 0 AND after > 0) / count(*) FILTER (WHERE before > 0) - 30 by 7
+SELECT ward FROM (SELECT ward, patient_id, count(*) FILTER (WHERE day < '2026-01-05') AS before, count(*) FILTER (WHERE day >= '2026-01-05') AS after FROM stays GROUP BY ward, patient_id) v GROUP BY ward HAVING avg(CASE WHEN after > 0 THEN 1.0 ELSE 0 END) FILTER (WHERE before > 0) > 0.3
+--> after = count(*) FILTER (WHERE day >= '2026-01-05') in 0..20; before = count(*) FILTER (WHERE day < '2026-01-05') in 0..20; avg(CASE WHEN after > 0 THEN 1.0 ELSE 0 END) FILTER (WHERE before > 0) - 0.3 by 7
+SELECT ward FROM (SELECT ward, patient_id, count(*) FILTER (WHERE day < '2026-01-05') AS before, count(*) FILTER (WHERE day >= '2026-01-05') AS after FROM stays GROUP BY ward, patient_id) v GROUP BY ward HAVING count(*) FILTER (WHERE before > 0 AND after > 0) > 0.5 * count(*) FILTER (WHERE before > 0)
+--> KH304
+SELECT ward FROM (SELECT ward, patient_id FROM stays GROUP BY 1, 2 HAVING count(*) FILTER (WHERE day < '2026-01-05') > 0 AND count(*) FILTER (WHERE day >= '2026-01-05') > 0) v GROUP BY ward HAVING count(*) > 100
+--> count(*) FILTER (WHERE day < '2026-01-05') in 0..20; count(*) FILTER (WHERE day >= '2026-01-05') in 0..20; count(*) by 1

@@ -19,6 +19,8 @@ ANSWERED = [
      " EXCEPT SELECT x.ward FROM v x WHERE x.n = 1 GROUP BY x.ward HAVING count(*) > 750", ["B"]),
     ('SELECT "source"."w" FROM (SELECT w FROM (SELECT ward AS w, patient_id FROM visits WHERE cost > 50 GROUP BY 1, 2'
      ' HAVING sum(cost) < 200) v GROUP BY w HAVING count(*) > 300) "source" LIMIT 1001', ["A", "B"]),
+    ("SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT cost) AS prices FROM visits GROUP BY 1, 2) v"
+     " GROUP BY ward HAVING count(*) FILTER (WHERE prices = 1) > 300", ["A", "B"]),
     ("SELECT ward FROM (SELECT ward, patient_id, sum(cost * cost) AS s FROM visits GROUP BY ward, patient_id) v"
      " WHERE s > 9999 GROUP BY ward HAVING count(*) > 300", ["A", "B"]),
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -67,12 +68,36 @@ def _counted(where: Callable[[Row], bool]) -> Callable[[Table, list[Row]], Any]:
     return total
 
 
+def _differing(table: Table, found: list[Row]) -> Fraction:
+    days = {read(table, row, "day") for row in found} - {None}
+    return Fraction(len(days) if table.rows_per_unit is None else min(len(days), table.rows_per_unit))
+
+
+def _multiplied(table: Table, found: list[Row]) -> Fraction | None:
+    """The total of amount * big, clipped to the rows of a unit times the corners of their ranges, in steps."""
+    amount, big = table.column("amount"), table.column("big")
+    present = [row for row in found if row["amount"] is not None and row["big"] is not None]
+    assert amount.grid is not None
+    assert amount.bounds is not None
+    total = sum(grid_steps(amount, row["amount"]) * grid_steps(big, row["big"]) for row in present)
+    if table.rows_per_unit is not None:
+        low, high = (
+            floor(Fraction(amount.bounds[0]) / Fraction(amount.grid)),
+            ceil(Fraction(amount.bounds[1]) / Fraction(amount.grid)),
+        )
+        corners = [one * other for one in (low, high) for other in (-1000, 1_000_000)]
+        total = max(min(corners) * table.rows_per_unit, min(max(corners) * table.rows_per_unit, total))
+    return total * Fraction(amount.grid) if present else None
+
+
 TOTALS: dict[str, tuple[str, Callable[[Table, list[Row]], Any]]] = {
     "n": ("count(*)", _counted(lambda row: True)),
     "aged": ("count(age)", _counted(lambda row: row["age"] is not None)),
     "old": ("count(*) FILTER (WHERE age > 5)", _counted(lambda row: row["age"] is not None and row["age"] > 5)),
     "ages": ("sum(age)", _summed("age")),
     "spent": ("sum(amount)", _summed("amount")),
+    "days": ("count(DISTINCT day)", _differing),
+    "worth": ("sum(big * amount)", _multiplied),
     "paid": ("sum(cost) FILTER (WHERE flag)", _summed("cost", lambda row: row["flag"] is True)),
 }
 Condition = Callable[[Totals], bool | None]
@@ -114,6 +139,8 @@ CONDITIONS: dict[str, Condition] = {
     "paid IS NULL": lambda totals: totals["paid"] is None,
     "paid >= -0.5": _test("paid", lambda x: x >= Fraction("-0.5")),
     "old IN (1, 3) OR spent >= 0": _or(_test("old", lambda x: x in (1, 3)), _test("spent", lambda x: x >= 0)),
+    "days >= 2": _test("days", lambda x: x >= 2),
+    "worth > 10.5": _test("worth", lambda x: x > Fraction("10.5")),
     "aged = 0": _test("aged", lambda x: x == 0),
 }
 WHERES: dict[str, Callable[[Row], bool]] = {
@@ -135,6 +162,8 @@ AGGREGATES: dict[str, tuple[str, Callable[[Totals], Fraction]]] = {
     "sum(ages) FILTER (WHERE {}) > 10": ("if", _plain("ages")),
     "avg(n) > 1.5": ("", _plain("n", Fraction(3, 2))),
     "sum(spent) FILTER (WHERE {}) > 3": ("if", _plain("spent")),
+    "sum(days) > 3": ("", _plain("days")),
+    "sum(worth) > 3": ("", _plain("worth")),
     "count(paid) > 1": ("", lambda totals: Fraction(totals["paid"] is not None)),
     "sum(paid) > 1": ("", _plain("paid")),
 }
@@ -236,10 +265,12 @@ def test_the_integers_of_bounding_by_hand(
 
 _CROWD = crowd(seed=11, size=240)
 _EVERYTHING = (
-    "SELECT {1} FROM (SELECT {0}, count(*) AS n, sum(age) AS ages, sum(amount) AS spent, sum(cost) AS paid FROM visits"
+    "SELECT {1} FROM (SELECT {0}, count(*) AS n, sum(age) AS ages, sum(amount) AS spent, sum(cost) AS paid,"
+    " count(DISTINCT day) AS days FROM visits"
     " WHERE big > 0 GROUP BY {0} HAVING count(*) > 0) v WHERE ages IS NOT NULL GROUP BY {1}"
     " HAVING count(*) > 3 OR count(*) FILTER (WHERE n > 1) > 3 OR sum(n) > 3 OR sum(ages) > 30 OR avg(spent) > 1.5"
-    " OR sum(paid) FILTER (WHERE n < 3) > 3 OR 100.0 * count(*) FILTER (WHERE spent > 1) / count(*) > 20"
+    " OR sum(paid) FILTER (WHERE n < 3) > 3 OR sum(days) > 3"
+    " OR count(*) FILTER (WHERE days > 1) > 3 OR 100.0 * count(*) FILTER (WHERE spent > 1) / count(*) > 20"
 )
 
 
