@@ -17,10 +17,11 @@ from planner.extract.refusals import (
     shows_no_key,
     shows_sizes,
     threshold_in_subquery,
+    threshold_of_other_rows,
     unsupported_clause,
     unsupported_operator,
 )
-from planner.extract.suggest import set_operation, suggest_domain, suggest_question
+from planner.extract.suggest import set_operation, suggest_domain, suggest_question, with_public_total
 from planner.parser.tree import contains
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
 
@@ -95,6 +96,8 @@ def _refuse_subquery(place: QuestionReading, inner: exp.Query, key: str) -> Keyh
     """A subquery in a clause of the question: what it asks for, in another form where there is one."""
     if key == "having" and not contains(inner, exp.Table):
         return threshold_in_subquery(inner)
+    if key == "having":
+        return threshold_of_other_rows(inner, hint=with_public_total(place))
     refusal = reads_several(inner)
     if key != "where" or place.before or place.select.args.get("joins"):
         return refusal

@@ -151,6 +151,18 @@ def threshold_in_subquery(inner: exp.Query) -> KeyholeError:
     )
 
 
+def threshold_of_other_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
+    """KH107 for a threshold that a subquery would take from rows, as the share of a total."""
+    return KeyholeError(
+        "KH107",
+        "a threshold that a subquery takes from other rows",
+        detail="What all rows add up to is as private as what a group adds up to. Write a total that is publicly known "
+        "in the place of the subquery, such as last year's as it was published.",
+        hint=hint,
+        position=position(node),
+    )
+
+
 def question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
     """KH107 for `key IN (question)`; `together` is the same as one statement."""
     return KeyholeError(

@@ -163,6 +163,25 @@ def _own_threshold(select: exp.Select) -> str | None:
     return None
 
 
+PUBLIC_TOTAL = "1000000"  # in the place of a total that a hint cannot know: the analyst writes the one that is public
+
+
+def with_public_total(place: QuestionReading) -> str:
+    """The question with a number in the place of every subquery in its HAVING."""
+    tokens, end = place.tokens, place.clauses.end
+    first = place.clauses.mark("having")
+    at = place.clauses.select
+    written, start = [], tokens[at].start
+    while at < end - 1:
+        inside = first is not None and at > first
+        if inside and tokens[at].is_symbol("(") and tokens[at + 1].is_word("select", "with"):
+            written += [place.text[start : tokens[at].start], PUBLIC_TOTAL]
+            at = closing_index(tokens, at)
+            start = tokens[at].end
+        at += 1
+    return f"{place.before} {''.join(written)}{place.text[start : tokens[end - 1].end]};".strip()
+
+
 def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, tokens: tuple[Token, ...]) -> str | None:
     """The question with `key IN (question)` as INTERSECT and NOT IN as EXCEPT; None if it has neither."""
     if select.args.get("group") is None or select.args.get("having") is None:

@@ -90,3 +90,6 @@ SELECT true FROM sales HAVING count(*) > 1000
 --> [] f0 > 1000 ~100; count(*) delta 100 in 0..100
 SELECT 1 AS one FROM sales WHERE country = 'France' GROUP BY () HAVING avg(amount) > 20 ORDER BY 1
 --> [] where "country" = 'France' f0 > 0 ~10000; avg(amount) - 20 1x-2000 delta 300000 in -300000..144000
+-- # year on year
+SELECT country FROM sales GROUP BY country HAVING 1.0 * count(*) FILTER (WHERE month >= '2011-01-01') / nullif(count(*) FILTER (WHERE month < '2011-01-01'), 0) > 1.1 AND count(*) FILTER (WHERE month < '2011-01-01') >= 500
+--> [country 4] (f0 > 0 ~495 and f1 > 499 ~50); count(*) FILTER (WHERE month >= '2011-01-01') / count(*) FILTER (WHERE month < '2011-01-01') - 1.1 {+10 if "month" >= date '2011-01-01' -11 if "month" < date '2011-01-01'} delta 1100 in -1100..1000; count(*) FILTER (WHERE month < '2011-01-01') delta 100 in 0..100
