@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.experiments import taxi
 from benchmarks.experiments.figures import EXPERIMENTS, FIGURES
-from benchmarks.experiments.plots import draw
 from benchmarks.experiments.report import About, document
 from benchmarks.experiments.runs import Measured, measure
 from benchmarks.experiments.tables import write_csv
@@ -34,6 +33,8 @@ def run(*, runs: int, seed: int, progress: Progress) -> list[Measured]:
 
 def write(measured: Sequence[Measured], about: About, docs: Path) -> None:
     """The page, the images and one CSV file per experiment, below `docs`."""
+    from benchmarks.experiments.plots import draw  # here: runs that write nothing need no matplotlib
+
     directory = docs / "results"
     directory.mkdir(parents=True, exist_ok=True)
     for name in EXPERIMENTS:

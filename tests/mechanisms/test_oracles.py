@@ -16,15 +16,17 @@ What several values reveal together (joint_loss.py) is dp-accounting's compositi
 test; they sum to below 1e-6.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution, from_discrete_laplace_mechanism
 from scipy import stats
 
 import mechanisms
@@ -38,6 +40,9 @@ from mechanisms.published.ppwlm import Ppwlm
 from mechanisms.published.sparse_vector import sparse_vector
 from mechanisms.threshold.joint_loss import all_at_once, joint_loss, sets_at_once
 from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 FALSE_ALARM = 1e-8
 Floats = npt.NDArray[np.float64]
@@ -58,6 +63,9 @@ def test_every_file_that_draws_is_in_the_table() -> None:
 
 def accountant_of(rate: float, sensitivity: int = 1) -> PrivacyLossDistribution:
     """Rates and epsilons below are multiples of its grid, so that it rounds nothing."""
+    # here, since every process of the tests reads this file and few run this
+    from dp_accounting.pld.privacy_loss_distribution import from_discrete_laplace_mechanism
+
     return from_discrete_laplace_mechanism(rate, sensitivity, value_discretization_interval=GRID)
 
 

@@ -1,7 +1,8 @@
 """Short ways for tests to ask: from SQL text to a `Question` over the catalog made by hand."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
+from typing import Any
 
 from sqlglot import exp
 
@@ -58,3 +59,16 @@ def asked(
     (question,) = asking(sql, catalog).questions
     wanted = accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
     return ask(question, catalog, accuracy=wanted, parameters=parameters or {}, today=TODAY, utc=True)
+
+
+def all_hold(check: Callable[..., None], cases: Iterable[tuple[Any, ...]]) -> None:
+    """Check every case, then fail with all that failed: what is too much to be planned before tests are chosen."""
+    failures: list[Exception] = []
+    for case in cases:
+        try:
+            check(*case)
+        except Exception as error:
+            error.add_note(repr(case))
+            failures.append(error)
+    if failures:
+        raise ExceptionGroup(f"{check.__name__} does not hold", failures)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from dp_accounting.pld.common import DifferentialPrivacyParameters
-from dp_accounting.pld.privacy_loss_distribution import from_privacy_parameters, identity
 
 from accountant.balances.account import Account, KnownAccount
 from accountant.balances.cell_sums import Partition, Sums, SumsLess, partition_of
@@ -242,6 +240,10 @@ def test_balances_cover_what_google_s_library_composes_for_the_record_that_lost_
 
     Their tails are as fine as floating point is: the composed loss may come out a little below the sum.
     """
+    # here, since every process of the tests reads this file and few run this
+    from dp_accounting.pld.common import DifferentialPrivacyParameters
+    from dp_accounting.pld.privacy_loss_distribution import from_privacy_parameters, identity
+
     world = WORLDS[name]
     events, exact = paid(world, seed=21, questions=QUESTIONS, most_columns=4)
     place = np.unravel_index(int(exact.grid.argmax()), exact.grid.shape)

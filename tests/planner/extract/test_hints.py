@@ -2,9 +2,8 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from math import inf
-
-import pytest
 
 from mechanisms.formula import AllOf
 from planner.bind.question import ask
@@ -15,7 +14,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.statements.classify import PassThrough, SetKeyhole, Statement, classify
 from planner.statements.settings import accuracy
-from tests.planner.asked import TODAY
+from tests.planner.asked import TODAY, all_hold
 from tests.planner.spec import pairs
 from tests.worlds.retail import retail
 
@@ -89,12 +88,11 @@ def _refused(sql: str, settings: dict[str, str]) -> KeyholeError | None:
     return None
 
 
+@cache
 def _refusals() -> list[tuple[str, KeyholeError]]:
+    """Every refused statement with its refusal; found by the first test that asks, as not every process runs these."""
     statements = dict.fromkeys(sql for name in _FILES for sql, outcome in pairs(name) if outcome.startswith("KH"))
     return [(sql, error) for sql in statements if (error := _refused(sql, {})) is not None]
-
-
-_REFUSALS = _refusals()
 
 
 def _shown(hint: str) -> list[str]:
@@ -126,8 +124,11 @@ def _with_setting(shown: str, catalog: Catalog) -> dict[str, str]:
     return {statement.name: statement.value_text}
 
 
-@pytest.mark.parametrize(("sql", "error"), [(sql, error) for sql, error in _REFUSALS if _shown(error.hint or "")])
-def test_a_shown_statement_is_accepted_and_a_shown_setting_is_the_way_out(sql: str, error: KeyholeError) -> None:
+def test_a_shown_statement_is_accepted_and_a_shown_setting_is_the_way_out() -> None:
+    all_hold(_is_a_way_out, [(sql, error) for sql, error in _refusals() if _shown(error.hint or "")])
+
+
+def _is_a_way_out(sql: str, error: KeyholeError) -> None:
     """Settings leave no refusal of the refused statement but one that shows what to add, which is then accepted; those
     that are joined by "and" are set together. A SET that was itself refused is valid."""
     for way in re.split(r"(?:^|  )or  ", error.hint or ""):
@@ -158,17 +159,21 @@ def _with_guards(sql: str, settings: dict[str, str]) -> str:
     return sql
 
 
-_ADDED = [(sql, error) for sql, error in _REFUSALS if "Add: " in (error.hint or "")]
+def _added() -> list[tuple[str, KeyholeError]]:
+    return [(sql, error) for sql, error in _refusals() if "Add: " in (error.hint or "")]
 
 
-@pytest.mark.parametrize(("sql", "error"), _ADDED)
-def test_what_a_hint_says_to_add_guards_the_question_at_a_price_that_can_be_paid(sql: str, error: KeyholeError) -> None:
+def test_what_a_hint_says_to_add_guards_the_question_at_a_price_that_can_be_paid() -> None:
+    all_hold(_guards_at_a_price, _added())
+
+
+def _guards_at_a_price(sql: str, refusal: KeyholeError) -> None:
     """One hint after the other, until the question is accepted; it then fits one question's budget with some tolerance,
     unless it takes half of that without what was added.
     """
     settings: dict[str, str] = {}
-    added = 0
-    while error is not None:
+    added, error = 0, refusal
+    while True:
         assert error.code == "KH206"
         assert added < 4, sql
         setting, _, guard = (error.hint or "").partition("Add: AND ")
@@ -221,24 +226,30 @@ def _atoms(hint: str) -> list[str]:
     return atoms
 
 
-_WITH_ATOMS = [(sql, error) for sql, error in _REFUSALS if _atoms(error.hint or "")]
+def _with_atoms() -> list[tuple[str, KeyholeError]]:
+    return [(sql, error) for sql, error in _refusals() if _atoms(error.hint or "")]
 
 
-@pytest.mark.parametrize(("sql", "error"), _WITH_ATOMS)
-def test_a_shown_atom_is_accepted_on_the_same_table(sql: str, error: KeyholeError) -> None:
+def test_a_shown_atom_is_accepted_on_the_same_table() -> None:
+    all_hold(_is_accepted, _with_atoms())
+
+
+def _is_accepted(sql: str, error: KeyholeError) -> None:
     for atom in _atoms(error.hint or ""):
         again = _refused(_around(sql) + atom, {})
         assert again is None, (atom, again)
 
 
 _CONDITION = re.compile(r"(?:Write|Name the spellings:) (\w+ (?:LIKE '.*'|IN \(.*\)))\.$")
-_WITH_CONDITIONS = [
-    (sql, found[1]) for sql, error in _REFUSALS if (found := _CONDITION.match(error.hint or "")) is not None
-]
 
 
-@pytest.mark.parametrize(("sql", "condition"), _WITH_CONDITIONS)
-def test_a_shown_condition_is_accepted_and_in_the_words_of_the_refused_one(sql: str, condition: str) -> None:
+def test_a_shown_condition_is_accepted_and_in_the_words_of_the_refused_one() -> None:
+    shown = [(sql, found[1]) for sql, error in _refusals() if (found := _CONDITION.match(error.hint or "")) is not None]
+    assert len(shown) >= 2
+    all_hold(_keeps_the_words, shown)
+
+
+def _keeps_the_words(sql: str, condition: str) -> None:
     before, _, _ = _around(sql).partition(" GROUP BY ")
     assert _refused(f"{before} WHERE {condition} GROUP BY {before.split()[1]} HAVING count(*) > 40", {}) is None
     column, *constants = re.findall(r"\w+", condition.replace("LIKE", "").replace(" IN ", " "))
@@ -246,13 +257,9 @@ def test_a_shown_condition_is_accepted_and_in_the_words_of_the_refused_one(sql: 
     assert constants[0].lower() in sql.lower()
 
 
-def test_the_corpus_shows_conditions_in_its_own_words() -> None:
-    assert len(_WITH_CONDITIONS) >= 2
-
-
 def test_every_other_hint_is_known_to_be_prose() -> None:
-    shown = {id(error) for _, error in (*_ADDED, *_WITH_ATOMS)}
-    prose = {e.hint for _, e in _REFUSALS if e.hint and id(e) not in shown and not _shown(e.hint)}
+    shown = {id(error) for _, error in (*_added(), *_with_atoms())}
+    prose = {e.hint for _, e in _refusals() if e.hint and id(e) not in shown and not _shown(e.hint)}
     unknown = sorted(hint for hint in prose if not hint.startswith(PROSE))
     assert not unknown, unknown
     idle = [start for start in PROSE if not any(hint.startswith(start) for hint in prose)]
@@ -270,11 +277,11 @@ def test_a_private_table_outside_a_question_is_asked_about_by_a_key_that_the_tex
 
 def test_few_refusals_say_nothing_to_do() -> None:
     """Where the message alone says it: a constant of the wrong type, text that cannot be parsed."""
-    silent = {error.code for _, error in _REFUSALS if error.hint is None}
+    silent = {error.code for _, error in _refusals() if error.hint is None}
     assert silent <= {"KH100", "KH103", "KH201", "KH202", "KH204", "KH208", "KH212"}, silent
 
 
 def test_the_corpus_shows_hints_of_every_kind() -> None:
-    assert len(_ADDED) >= 12
-    assert len(_WITH_ATOMS) >= 12
-    assert sum(bool(_shown(error.hint or "")) for _, error in _REFUSALS) >= 25
+    assert len(_added()) >= 12
+    assert len(_with_atoms()) >= 12
+    assert sum(bool(_shown(error.hint or "")) for _, error in _refusals()) >= 25
