@@ -31,8 +31,8 @@ PYTEST  = $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --durations=15
 check: lint  ## lint, types, and the tests without servers, processes and sampling: between two thoughts
 	@$(PYTEST) -m 'not (installed or server or process or statistical)'
 
-test: lint-and-compile  ## every test, with real PostgreSQL and DuckDB, on fewer random cases than test-all; JOBS=3 at a time
-	@$(PYTEST)
+test: lint-and-compile  ## tests of everything, with real PostgreSQL and DuckDB, fewer than test-all; JOBS=3 at a time
+	@$(PYTEST) -m 'not (installed or long)'
 
 # Types are checked on one core while the tests are compiled on another; else each of JOBS would compile all of them.
 lint-and-compile: $(VENV)/.installed-test
@@ -47,10 +47,10 @@ test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size
 test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and other noise than ever before
 	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=anew
 
-test-all: lint-and-compile  ## every test at full size, as before a release
+test-all: lint-and-compile  ## every test, the long ones, too, at full size, as before a release
 	@$(PYTEST) --hypothesis-profile=thorough
 
-test-oldest:  ## the tests that need servers and processes, on the oldest Python there is, in a .venv of its own
+test-oldest:  ## the tests that need servers and processes, the long ones, too, on the oldest Python there is, in a .venv of its own
 	@$(MAKE) --no-print-directory VENV=.venv-oldest PYTHON=$(OLDEST) test-on-servers
 
 test-on-servers: $(VENV)/.installed-test

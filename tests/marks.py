@@ -1,6 +1,7 @@
-"""Which marks a test carries: found from its folder, its fixtures and what its module imports, never by hand.
+"""Which marks a test carries: found from its folder, its fixtures and what its module imports.
 
-`make check` runs what carries neither of `statistical`, `server` and `process`.
+`make check` runs what carries neither of `statistical`, `server` and `process`. `make test` leaves out `long`, which
+`make test-oldest` runs: those alone are named, in `tests/long_tests.py`.
 """
 
 import ast
@@ -9,6 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.long_tests import LONG
 
 _TESTS = Path(__file__).parent
 _STATISTICAL_FOLDERS = ("end_to_end/statistics", "mechanisms/audit", "mechanisms/published")
@@ -27,7 +30,7 @@ _SERVER_FOLDERS = (
 )
 _SERVER_FIXTURES = frozenset({"new_database", "postgres_url", "running", "server", "shadow", "shadow_address"})
 _SERVER_PARAMETERS = frozenset({"postgres", "postgresql"})
-_PROCESS_MODULES = ("subprocess", "multiprocessing")
+_PROCESS_NAMES = ("subprocess", "multiprocessing", "served")
 
 
 def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
@@ -36,9 +39,11 @@ def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
     found = {
         "statistical": _within(folder, _STATISTICAL_FOLDERS),
         "server": _within(folder, _SERVER_FOLDERS) or _on_a_server(item),
-        "process": _within(folder, _PROCESS_FOLDERS) or any(hasattr(item.module, name) for name in _PROCESS_MODULES),
+        "process": _within(folder, _PROCESS_FOLDERS) or any(hasattr(item.module, name) for name in _PROCESS_NAMES),
         "sized": also_sized and _is_sized(item),
     }
+    # what neither of them runs would be run by nothing
+    found["long"] = (found["server"] or found["process"]) and _is_long(item)
     return [name for name, holds in found.items() if holds]
 
 
@@ -50,6 +55,11 @@ def _on_a_server(item: pytest.Function) -> bool:
     given = item.callspec.params.values() if hasattr(item, "callspec") else ()
     texts = {one for one in given if isinstance(one, str)}
     return not (_SERVER_FIXTURES.isdisjoint(item.fixturenames) and _SERVER_PARAMETERS.isdisjoint(texts))
+
+
+def _is_long(item: pytest.Function) -> bool:
+    named = LONG.get(item.path.relative_to(_TESTS).as_posix(), ())
+    return any(item.name.startswith(name) if "[" in name else item.originalname == name for name in named)
 
 
 def _is_sized(item: pytest.Function) -> bool:
