@@ -16,14 +16,20 @@ from accountant.store.schema import migrate
 
 Form = tuple[tuple[Any, ...], ...]
 
-_NAMES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@' ORDER BY name"
 _TRIGGERS = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type NOT IN ('table', 'index') ORDER BY name"
-_FORM_OF_TABLE = (
-    'SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(:table) ORDER BY cid',
-    'SELECT name, "unique", origin, partial FROM pragma_index_list(:table) ORDER BY name',
-    'SELECT "table", "from", "to" FROM pragma_foreign_key_list(:table) ORDER BY id, seq',
-    "SELECT list.name, info.seqno, info.cid, info.desc, info.coll, info.key "
-    "FROM pragma_index_list(:table) AS list, pragma_index_xinfo(list.name) AS info ORDER BY list.name, info.seqno",
+_EACH_TABLE = """
+WITH tables AS (
+  SELECT name AS owner FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@'
+)
+"""
+_FORM_OF_TABLES = (
+    'SELECT owner, name, type, "notnull", dflt_value, pk, hidden '
+    "FROM tables, pragma_table_xinfo(owner) ORDER BY owner, cid",
+    'SELECT owner, name, "unique", origin, partial FROM tables, pragma_index_list(owner) ORDER BY owner, name',
+    'SELECT owner, "table", "from", "to" FROM tables, pragma_foreign_key_list(owner) ORDER BY owner, id, seq',
+    "SELECT owner, list.name, info.seqno, info.cid, info.desc, info.coll, info.key "
+    "FROM tables, pragma_index_list(owner) AS list, pragma_index_xinfo(list.name) AS info "
+    "ORDER BY owner, list.name, info.seqno",
 )
 _GUARDS = frozenset(
     {
@@ -128,7 +134,6 @@ def _expected_form() -> Form:
 def _form_of(connection: sa.Connection) -> Form:
     """Everything that the tables, indexes and triggers of an SQLite database mean."""
     found: list[Sequence[Any]] = [*connection.execute(sa.text(_TRIGGERS))]
-    for table in connection.scalars(sa.text(_NAMES)).all():
-        for asked in _FORM_OF_TABLE:
-            found += [(table, *row) for row in connection.execute(sa.text(asked), {"table": table})]
+    for asked in _FORM_OF_TABLES:
+        found += connection.execute(sa.text(_EACH_TABLE + asked))
     return tuple(map(tuple, found))
