@@ -10,7 +10,7 @@ from benchmarks.oracle.statements import statement
 from benchmarks.oracle.worlds import TABLES, Engines, engines, rows
 from tests.effort import rounds
 
-WORLDS = rounds(8, quick=2)
+WORLDS = rounds(8, quick=1)
 STATEMENTS = 120
 
 
@@ -21,7 +21,7 @@ def judges(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def test_integers_say_what_postgresql_says(judges: Engines) -> None:
-    """960 random statements on eight tables, a quarter at quick, for row units, clipped totals and capped rows.
+    """960 random statements on eight tables, an eighth at quick, for row units, clipped totals and capped rows.
 
     Without noise or tolerance, so a false alarm is impossible. `python -m benchmarks.oracle` runs tens of thousands.
     """

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import cases
 from tests.seeded_noise import SeededNoise
 from tests.worlds import shop
 from tests.worlds.house import House, opened, write_policy
@@ -28,8 +29,9 @@ def without_caps(policy: Path) -> Path:
     return policy
 
 
-@pytest.mark.parametrize("sql", [shop.BUSY, shop.WARDS])
-@pytest.mark.parametrize("mechanism", ["progressive", "ppwlm", "mim_progressive"])
+@pytest.mark.parametrize(
+    ("mechanism", "sql"), cases(["progressive", "ppwlm", "mim_progressive"], [shop.BUSY, shop.WARDS], quick=3)
+)
 def test_far_groups_cost_less_than_was_reserved(fresh: House, sql: str, mechanism: str) -> None:
     """On seeded noise. An early look has its own share of the errors however far a group is, so what is returned is
     left to the statistical tests; here it is the same for everybody, and so is its price."""

@@ -254,7 +254,7 @@ def test_every_mechanism_passes(name: str) -> None:
     broken below is found at full size in both.
     """
     alone = cost_of_a_draw(name) == 1
-    samples = rounds(30_000, quick=4_000 if alone else 1_500)
+    samples = rounds(30_000, quick=4_000 if alone else 750)
     reports = audit_all(samples=samples, noise=SeededNoise(28), mechanisms=[name])
     assert {report.subject.split(",")[0] for report in reports} == {name}
     assert [report.subject for report in reports if report.flagged] == []

@@ -78,7 +78,7 @@ def _tables(engines: Engines) -> int:
     return int(found[0])
 
 
-@examples(60, quick=12, phases=_PHASES, suppress_health_check=_SLOW)
+@examples(60, quick=6, phases=_PHASES, suppress_health_check=_SLOW)
 @given(question=questions(units=UNITS, different=False), found=rows(most=60))
 def test_a_rollup_gives_what_the_scan_gave(keeping: Engines, question: Question, found: list[Row]) -> None:
     """Asked again when the table is gone: the integers can come from the rollup alone."""
@@ -96,7 +96,7 @@ def test_a_rollup_gives_what_the_scan_gave(keeping: Engines, question: Question,
         )
 
 
-@examples(30, quick=12, phases=_PHASES, suppress_health_check=_SLOW)
+@examples(30, quick=6, phases=_PHASES, suppress_health_check=_SLOW)
 @given(
     world=asked(),
     table=tables(units=UNITS),

@@ -120,7 +120,7 @@ _KEYS = (("ward", "level"), ("ward", "month"), ("level",), ("born", "flag"), ())
 
 @pytest.mark.parametrize(
     ("unit", "cap", "groups", "keys"),
-    cases([()], [None], [1], _KEYS, quick=2) + cases(UNITS, [None, 2], [1, 3], _KEYS, quick=28),
+    cases([()], [None], [1], _KEYS, quick=2) + cases(UNITS, [None, 2], [1, 3], _KEYS, quick=16),
     ids=str,
 )
 def test_crowd(
