@@ -66,7 +66,6 @@ LONG: dict[str, tuple[str, ...]] = {
     "end_to_end/privacy/test_work_on_one_row.py": (
         "test_the_reported_attack_is_refused_before_data_are_touched[postgres",
     ),
-    "project/test_compose.py": ("test_the_sample_can_be_asked_as_the_file_says",),
     "proxy/process/test_generations.py": (
         "test_a_reload_that_a_worker_cannot_follow_changes_none",
         "test_it_is_told_to_end_while_a_question_of_before_runs",
