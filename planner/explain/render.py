@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from planner.catalog.model import Product
 from planner.explain.balances import QuestionBalance
 from planner.explain.guarantee import guarantee_sentence, shared_noise_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
@@ -33,14 +34,21 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     if per_unit is not None:
         yield from unit_rows_text(plan.question, per_unit)
         functionals = tuple(total.functional for total in per_unit.totals)
-    for name in dict.fromkeys(name for functional in functionals for name in functional.summed):
+    summed = [table.column(name) for name in dict.fromkeys(name for made in functionals for name in made.summed)]
+    products = {column.name: column.derivation.columns for column in summed if isinstance(column.derivation, Product)}
+    for name in dict.fromkeys(factor for one in summed for factor in products.get(one.name, (one.name,))):
         bounds = table.column(name).bounds
         if bounds:
             yield f"values of {name} are clipped to {plain(bounds[0])} .. {plain(bounds[1])}"
+    for name in products:
+        bounds = table.column(name).bounds
+        if bounds:
+            yield f"{name} is multiplied of these, and lies in {plain(bounds[0])} .. {plain(bounds[1])}"
     if table.row_unit:
         return
     within_reach = plan.question.keys.groups_within_reach(table)
-    groups = f"{table.groups_per_unit:,} group{'' if table.groups_per_unit == 1 else 's'}"
+    most = max(1, min(within_reach, table.groups_per_unit))
+    groups = f"{most:,} group{'' if most == 1 else 's'}"
     if within_reach > table.groups_per_unit:
         groups = f"{table.groups_per_unit:,} of {within_reach:,} groups, and its rows in others do not count"
     yield f"one ({table.unit_text}) is in at most {groups}; rows without {' or '.join(table.unit)} are left out"

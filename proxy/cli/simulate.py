@@ -284,8 +284,8 @@ def _lines(made: Simulation) -> Iterator[str]:
     keys, table = plan.question.keys, plan.question.table
     unit = "row" if table.row_unit else f"({table.unit_text})"
     yield (
-        f"Simulated: {keys.size:,} groups of {table.name} ({keys.listed}), {sizes.units:,} privacy units "
-        f"({table.unit_text}); no data, no source"
+        f"Simulated: {keys.size:,} group{'' if keys.size == 1 else 's'} of {table.name} ({keys.listed}), "
+        f"{sizes.units:,} privacy units ({table.unit_text}); no data, no source"
     )
     yield from formula_lines(plan)
     yield from cost_lines(plan)

@@ -27,7 +27,7 @@ from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
 from tests.effort import examples
-from tests.planner.asked import select
+from tests.planner.asked import asked, select
 from tests.seeded_noise import SeededNoise
 from tests.worlds.questions import ACCURACY, CAPPED, CLIPPED, ROWS, above, below, count, question, total, units
 
@@ -372,3 +372,13 @@ def test_parts_are_shown_where_no_row_changes_all_in_full() -> None:
     text = "\n".join(explain_text(made, left=None))
     assert "  No row changes all of them in full: the dearest of " in text
     assert "A + 0.06 B = " in text
+
+
+def test_a_whole_table_and_a_product_are_said_as_they_are() -> None:
+    made = plan(asked("SELECT true FROM sales HAVING sum(amount * quantity) > 1000"), dialect=DUCKDB)
+    lines = explain_text(made, left=None)
+    assert lines[0] == "Question over 1 group of sales (the whole table as one group), nothing is spent by EXPLAIN"
+    assert "  Bounding: values of amount are clipped to -500 .. 500" in lines
+    assert "  Bounding: values of quantity are clipped to -100 .. 100" in lines
+    assert "  Bounding: amount * quantity is multiplied of these, and lies in -50000 .. 50000" in lines
+    assert any(line.startswith("  Bounding: one (customer_id, month) is in at most 1 group;") for line in lines)
