@@ -86,6 +86,7 @@ def audit(
     *,
     samples: int,
     false_alarm: float = FALSE_ALARM,
+    delta: float = 0.0,
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
     """Look for a violation of the subject's claimed losses.
@@ -96,6 +97,7 @@ def audit(
     Parameters:
         pairs: at least one.
         samples: draws from each database of each pair, half for choosing events and half for measuring them; >= 2.
+        delta: the probability that the claims leave out: they are that `P(E) <= exp(e) P'(E) + delta`.
         progress: called with each pair's description before it is drawn.
 
     Raises:
@@ -111,7 +113,7 @@ def audit(
         if progress is not None:
             progress(f"{subject}: {pair.description}")
         learned, fresh = zip(_draw_halves(pair.first, half), _draw_halves(pair.second, half), strict=True)
-        lower = bounds(learned, fresh, error=error)
+        lower = bounds(learned, fresh, error=error, delta=delta)
         found += [(bound, claimed, pair.description) for bound, claimed in lower]
     bound, claimed, description = max(found, key=lambda event: (max(0.0, event[0] - event[1]), event[0]))
     return AuditReport(

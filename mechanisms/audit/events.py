@@ -42,13 +42,18 @@ class _Event:
 
 
 def bounds(
-    learned: tuple[Transcripts, Transcripts], fresh: tuple[Transcripts, Transcripts], *, error: float
+    learned: tuple[Transcripts, Transcripts],
+    fresh: tuple[Transcripts, Transcripts],
+    *,
+    error: float,
+    delta: float = 0.0,
 ) -> list[tuple[float, float]]:
     """Lower bounds of epsilon with the claims they are to be compared with, both directions.
 
     Parameters:
         learned, fresh: draws from two neighbouring databases, for choosing events and for measuring them; all as many.
         error: the failure probability of each Clopper-Pearson bound.
+        delta: the probability that the claims leave out.
     """
     half = len(fresh[0].claimed)
     codes = _number_transcripts(
@@ -60,17 +65,20 @@ def bounds(
     counts = [np.bincount(code, minlength=claims.size) for code in codes]
     found: list[tuple[float, float]] = []
     for ours, theirs in ((0, 1), (1, 0)):
-        events = _choose_events(counts[ours], counts[theirs], claims, error=error)
+        events = _choose_events(counts[ours], counts[theirs], claims, error=error, delta=delta)
         hits, rival_hits = (
             np.array([counts[2 + side][event.members].sum() for event in events]) for side in (ours, theirs)
         )
-        lower = epsilon_from_below(hits, rival_hits, samples=half, error=error)
+        lower = epsilon_from_below(hits, rival_hits, samples=half, error=error, delta=delta)
         found += zip(lower.tolist(), (event.claimed for event in events), strict=True)
     return found
 
 
-def epsilon_from_below(hits: Integers, rival_hits: Integers, *, samples: int, error: float) -> Epsilons:
-    """`ln(P(E) / P'(E))` at least, with probability `1 - 2 error`, from each event's counts; never below zero.
+def epsilon_from_below(
+    hits: Integers, rival_hits: Integers, *, samples: int, error: float, delta: float = 0.0
+) -> Epsilons:
+    """`ln((P(E) - delta) / P'(E))` at least, with probability `1 - 2 error`, from each event's counts; never below
+    zero.
 
     Parameters:
         hits, rival_hits: how many of `samples` draws from either database fell into the event; of one shape.
@@ -80,10 +88,10 @@ def epsilon_from_below(hits: Integers, rival_hits: Integers, *, samples: int, er
     some, most = hits > 0, rival_hits < samples
     lower[some] = special.betaincinv(hits[some], samples - hits[some] + 1, error)
     upper[most] = special.betainccinv(rival_hits[most] + 1, samples - rival_hits[most], error)
-    return np.log(np.maximum(1.0, lower / upper))
+    return np.log(np.maximum(1.0, (lower - delta) / upper))
 
 
-def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error: float) -> list[_Event]:
+def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error: float, delta: float) -> list[_Event]:
     """The most promising events for our database, among the best transcripts that claim so much at most."""
     samples = int(counts.sum())
     order = np.lexsort((-counts, -(counts + 0.5) / (rival + 0.5)))
@@ -94,7 +102,8 @@ def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error
         inside = order[claims[order] <= claim]
         hits, rivals = np.cumsum(counts[inside]), np.cumsum(rival[inside])
         candidates = np.unique(np.searchsorted(hits, hits[-1] * np.geomspace(1e-4, 1.0, _CUTS)))
-        lower = epsilon_from_below(hits[candidates], rivals[candidates], samples=samples, error=error)
+        tried = hits[candidates], rivals[candidates]
+        lower = epsilon_from_below(*tried, samples=samples, error=error, delta=delta)
         best = int(np.argmax(lower))
         event = _Event(members=inside[: candidates[best] + 1], claimed=float(claim))
         # by the part of the claim that it proves: differences would prefer what claims and proves nothing

@@ -11,6 +11,7 @@ import numpy as np
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
 from mechanisms.audit.bound_scans import audit_scan, audited_scan
 from mechanisms.audit.events import Transcripts
+from mechanisms.audit.many_groups import DELTA, GROUPS, MOST_EPSILON_OF_A_GROUP, audit_many_groups
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.audit.worst_cases import (
     DEPTHS,
@@ -31,6 +32,10 @@ _RUN_KEYS = 3  # the one that moves and two for data-dependent choices to turn o
 _CROWD = 6  # keys that one unit is in: five that move together and one against them
 _NEARLY, _UNCERTAIN = 2, 0.3  # keys of a deniable question that are likely returned on uncertain values, in their bands
 _FAR_FALSE, _FAR = 40, 8.0  # keys for each literal that are false beyond doubt, and by how many bands: among them few
+
+_COST_OF_MANY_GROUPS = 2  # draws of a group that one of all of them stands for: few are enough to say something
+_ASKED_IN_MANY_GROUPS = ("one condition", "coarse units")  # one value a group, and one in coarse steps; sums add up
+_ON_PATHS = ((False, False), (True, False), (False, True))  # by itself, continued, in many groups
 
 # draws of single keys that one draw of a whole question stands for: what it takes, and less where much is needed
 _COST_OF_A_QUESTION = 16
@@ -55,7 +60,8 @@ _KEYS_INDEPENDENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlannedAudit:
-    """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise.
+    """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise,
+    `many_groups` of a unit that is in many of them, against what its balance counts with a delta.
 
     The one of `SCAN` is of a release and asks no question.
     """
@@ -63,11 +69,13 @@ class PlannedAudit:
     mechanism: str
     question: str
     continued: bool = False
+    many_groups: bool = False
 
     @property
     def subject(self) -> str:
         """What its report is called."""
-        return f"{self.mechanism}, {self.question}{', continued' * self.continued}"
+        told = f"{self.mechanism}, {self.question}{', continued' * self.continued}"
+        return f"{told}, a unit in {GROUPS} groups, delta {DELTA:g}" if self.many_groups else told
 
     @property
     def effort(self) -> int:
@@ -84,9 +92,13 @@ class PlannedAudit:
         mechanism, task = MECHANISMS[self.mechanism], audit_tasks()[self.question]
         most = _MOST_EPSILON_OF_KEYS if _decides_keys_alone(self.mechanism) else _MOST_EPSILON_OF_QUESTIONS
         audit_one = audit_reuse if self.continued else audit_mechanism
+        if self.many_groups:
+            most = MOST_EPSILON_OF_A_GROUP
+            samples = max(2, samples // _COST_OF_MANY_GROUPS)
+            audit_one = audit_many_groups
         try:
             task = widen_tolerances(mechanism, task, most_epsilon=most)
-            if self.continued:
+            if self.continued or self.many_groups:
                 task = replace(task, blocks=frozenset())
             return audit_one(mechanism, task, samples=samples, noise=noise, subject=self.subject, progress=progress)
         except Unachievable:
@@ -101,13 +113,15 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     """Every mechanism, those registered if none are named, on five questions: one condition, coarse units, two
     conditions joined by AND and by OR, and one whose rows move sums by parts of their sensitivities or, where filters
     are disjoint, not at all. Where a mechanism leaves noise paths, each question also together with a later one that
-    continues them. If none are named, the scan for a private bound as well."""
+    continues them, and two of them with all of their noise drawn at once for a unit in many groups. If none are named,
+    the scan for a private bound as well."""
     named = tuple(mechanisms)
     questions = tuple(
-        PlannedAudit(mechanism=name, question=question, continued=continued)
+        PlannedAudit(mechanism=name, question=question, continued=continued, many_groups=many_groups)
         for name in named or MECHANISMS
         for question in audit_tasks()
-        for continued in ((False, True) if name in CONTINUABLE else (False,))
+        for continued, many_groups in (_ON_PATHS if name in CONTINUABLE else _ON_PATHS[:1])
+        if not many_groups or question in _ASKED_IN_MANY_GROUPS
     )
     return questions if named else (*questions, SCAN)
 

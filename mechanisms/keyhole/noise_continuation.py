@@ -25,7 +25,7 @@ from mechanisms.formula import Integers, cuts
 from mechanisms.keyhole.contract import OneShotKind, exact_epsilon, keep_contract
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive, empty_groups, two_sided
-from mechanisms.keyhole.run_looks import decide_on_known, decide_on_paths, unread
+from mechanisms.keyhole.run_looks import decide_anew, decide_on_known, decide_on_paths, unread
 from mechanisms.protocol import (
     Calibration,
     DecisionTask,
@@ -166,6 +166,23 @@ def carry_on(
         keep_paths=keep_paths,
         noise=noise,
     )
+
+
+def decide_in_full(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+    """Decide every key on fresh noise of which all is revealed at once, up to the finest rate of every functional.
+
+    Guarantee: the answer has the law of the mechanism's own `decide`, since a look that is not needed decides nothing;
+    every key's loss is the worst case. The noise depends on no earlier value of the run, so that its Rényi divergence
+    is that of its finest values.
+
+    Raises:
+        ValueError: a mechanism that leaves no noise paths.
+
+    References: docs/proofs/renyi.md.
+    """
+    if calibration.mechanism not in CONTINUABLE:
+        raise ValueError("only noise on paths can be drawn in full")
+    return decide_anew(calibration, aggregates, everything=True, keep_paths=True, noise=noise)
 
 
 def _on_path(

@@ -15,6 +15,7 @@ from scipy import stats
 
 from mechanisms.audit.auditor import LEAST_PROVED, AuditReport, Neighbours, Release, audit, claim_always
 from mechanisms.audit.events import Transcripts, epsilon_from_below
+from mechanisms.audit.many_groups import GROUPS, audit_many_groups
 from mechanisms.audit.subjects import (
     SCAN,
     audit_all,
@@ -28,13 +29,14 @@ from mechanisms.formula import Booleans, Cut, Integers
 from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continue_on
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.noise.gradual_release import release_chain
-from mechanisms.protocol import Mechanism
+from mechanisms.protocol import Calibration, Mechanism
 from mechanisms.published.dppwlm import Dppwlm
 from mechanisms.published.probe import PHASES_RESERVED
 from mechanisms.published.sparse_vector import SparseVector, sparse_vector
 from mechanisms.published.tslm import Tslm
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import sets_at_once
+from mechanisms.threshold.renyi import divergence
 from tests.effort import is_quick, rounds
 from tests.mechanisms.audit.broken import (
     VARIANTS,
@@ -262,6 +264,22 @@ def test_every_mechanism_passes(name: str) -> None:
         assert [report.subject for report in reports if not report.conclusive] == []
 
 
+def expected_loss(calibration: Calibration) -> float:
+    """What a unit in many groups loses in the mean: the curve at its lowest orders, and nothing for the delta."""
+    return GROUPS * float(divergence(rate=calibration.tests[0].rate, moved=Fraction(1), order=2)) / 2
+
+
+@pytest.mark.parametrize("claim", [None, expected_loss])
+def test_a_unit_in_many_groups_loses_what_its_curve_says_and_not_the_mean(
+    claim: Callable[[Calibration], float] | None,
+) -> None:
+    """10,000 draws of 40 groups. False alarm 1e-6; the mean is half of what is lost at so large a delta."""
+    task = widen_tolerances(Keyhole(), audit_tasks()["one condition"], most_epsilon=0.3)
+    report = audit_many_groups(Keyhole(), task, samples=10_000, noise=SeededNoise(31), claim=claim)
+    assert report.conclusive
+    assert report.flagged == (claim is not None)
+
+
 def test_what_cannot_fail_is_not_conclusive() -> None:
     """Four draws, half of them to choose events, refute no claim; two thousand refute a small one. False alarm 1e-6."""
     task = audit_tasks()["one condition"]
@@ -300,6 +318,7 @@ def test_questions_are_planned_for_every_mechanism() -> None:
     assert {audit.mechanism for audit in planned[:-1]} == set(MECHANISMS)
     assert {audit.question for audit in planned[:-1]} == set(audit_tasks())
     assert {audit.mechanism for audit in planned if audit.continued} == set(CONTINUABLE)
+    assert {audit.mechanism for audit in planned if audit.many_groups} == set(CONTINUABLE)
     assert all(audit.effort > 0 for audit in planned)
     assert plan_audits(["svt"]) == tuple(audit for audit in planned if audit.mechanism == "svt")
 

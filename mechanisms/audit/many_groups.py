@@ -1,0 +1,81 @@
+"""One privacy unit in many groups of one question, whose noise is drawn in full: the audit of its (epsilon, delta).
+
+What is seen is what tells most: for each functional, the sum over the groups of how much nearer the finest values lie
+to one database than to the other. Proofs: docs/proofs/renyi.md, docs/proofs/audit.md.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
+from mechanisms.audit.events import Transcripts
+from mechanisms.audit.worst_cases import MIDDLE, Values, critical_neighbours
+from mechanisms.formula import Integers
+from mechanisms.keyhole.noise_continuation import decide_in_full
+from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise
+from mechanisms.threshold.renyi import conversion, curve
+
+GROUPS = 40  # of one unit: so many that the pure sum is far above what any audit can prove
+DELTA = 0.05  # so large that what exceeds it is drawn often enough; the claim is one for every delta
+MOST_EPSILON_OF_A_GROUP = 0.3  # with more of a group a unit's claim is beyond what so few draws can refute
+
+_KEYS_AT_ONCE = 1 << 21  # bounds memory
+
+
+def claim_by_curve(calibration: Calibration, *, groups: int, delta: float) -> float:
+    """What the balance of a unit would count for one such question alone, with a delta."""
+    by_curve = map(sum, zip(curve(calibration, groups=groups), conversion(delta), strict=True))
+    return min(groups * calibration.worst_case_epsilon, min(by_curve) / 1e9)
+
+
+def audit_many_groups(
+    mechanism: Mechanism,
+    task: DecisionTask,
+    *,
+    samples: int,
+    noise: Noise,
+    claim: Callable[[Calibration], float] | None = None,
+    subject: str = "",
+    progress: Callable[[str], None] | None = None,
+) -> AuditReport:
+    """Audit a question about `GROUPS` groups that one unit is in, with `DELTA`. Parameters as for `audit_mechanism`.
+
+    Parameters:
+        claim: what is claimed for a unit; what `claim_by_curve` says, if not given.
+
+    Raises:
+        Unachievable: the mechanism cannot calibrate the task.
+    """
+    calibration = mechanism.calibrate(task)
+    epsilon = claim_by_curve(calibration, groups=GROUPS, delta=DELTA) if claim is None else claim(calibration)
+    pairs = [
+        Neighbours(
+            description=f"{GROUPS} groups of values {before} and {after}",
+            first=_question(calibration, before, (before, after), epsilon, noise),
+            second=_question(calibration, after, (before, after), epsilon, noise),
+        )
+        for before, after in critical_neighbours(task, depths=MIDDLE)
+    ]
+    return audit(subject or mechanism.name, pairs, samples=samples, delta=DELTA, progress=progress)
+
+
+def _question(
+    calibration: Calibration, values: Values, neighbours: tuple[Values, Values], epsilon: float, noise: Noise
+) -> Release:
+    def draw(samples: int) -> Integers:
+        aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples * GROUPS, axis=1)
+        paths = decide_in_full(calibration, aggregates, noise=noise).paths
+        told = [
+            (np.abs(path.values[-1] - second) - np.abs(path.values[-1] - first)).reshape(samples, GROUPS).sum(axis=1)
+            for path, first, second in zip(paths, *neighbours, strict=True)
+            if path is not None
+        ]
+        return np.column_stack(told)
+
+    def release(samples: int) -> Transcripts:
+        part = max(1, _KEYS_AT_ONCE // GROUPS)
+        seen = np.concatenate([draw(min(part, samples - start)) for start in range(0, samples, part)])
+        return Transcripts(seen=seen, claimed=np.full(samples, epsilon))
+
+    return release

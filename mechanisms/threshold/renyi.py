@@ -1,0 +1,157 @@
+"""Rényi divergences of discrete Laplace noise: what one privacy unit can reveal through many noisy values at once.
+
+Guarantee: `curve` of a calibration bounds, at every order of `ORDERS`, the Rényi divergence in either direction between
+everything that a question reveals of one key with and without one unit, when each value is drawn once, at its finest
+rate; divergences of keys and of questions chosen in turn add up, and `conversion` makes an (epsilon, delta) bound of
+their sum. Proof: docs/proofs/renyi.md.
+
+| here | in the proof |
+|---|---|
+| rate | r |
+| moved | Delta, by how much one unit changes the value |
+| order | a |
+
+References: Mironov 2017 (Rényi differential privacy); Canonne, Kamath, Steinke 2020, proposition 12; Feldman and Zrnic
+2021, theorem 4.5.
+"""
+
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+from mechanisms.protocol import Calibration
+
+ORDERS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 40, 80)
+"""The public grid of orders, fixed before any question. Those between cost a tenth of epsilon at most; more of them
+would take more of delta."""
+
+Curve: TypeAlias = tuple[int, ...]
+"""By order, a divergence in 1e-9, rounded up."""
+
+NO_CURVE: Curve = (0,) * len(ORDERS)
+
+_DIGITS = 60  # of logarithms: the least rates, 4e-15, leave thirty of them
+_EXACT = Context(prec=_DIGITS)
+_ROUNDED = Decimal("1e-30")  # far more than what is lost to rounding, far less than 1e-9
+
+
+def divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decimal:
+    """The Rényi divergence between discrete Laplace noise of a rate and the same moved, in nats.
+
+    Guarantee: exact to thirty digits for whole `moved`; between them its convex extension. Never above `rate * moved`.
+
+    Parameters:
+        rate: of the noise `P(K = j) ~ exp(-rate |j|)`, per unit of the value; at least that of
+            `mechanisms.noise.exact`, or 0 for a value that is not revealed at all.
+        moved: by how much, at least 0.
+        order: at least 2.
+
+    The pure loss is one; at order two the divergence is less:
+
+    >>> round(divergence(rate=Fraction(1, 100), moved=Fraction(100), order=2), 4)
+    Decimal('0.6191')
+    """
+    if rate == 0 or moved == 0:
+        return Decimal(0)
+    with localcontext(_EXACT):
+        pure = _decimal(rate) * _decimal(moved)
+        q = (-_decimal(rate)).exp()
+        between = (-(2 * order - 1) * _decimal(rate)).exp()
+        front = (1 - q) / (1 + q)
+        up = front * (1 / (1 - q) + between / (1 - between))
+        down = front * (1 / (1 - q) - 1 / (1 - between))
+        # exp((order - 1) * pure) is taken out, so that no exponential is large
+        power = (up + down * (-(2 * order - 1) * pure).exp()).ln() + (order - 1) * pure
+        return min(max(power / (order - 1), Decimal(0)), pure)
+
+
+def most_divergence(*, epsilon: Decimal, order: int) -> Decimal:
+    """The largest Rényi divergence of anything whose pure loss is `epsilon`: that of randomised response.
+
+    >>> round(most_divergence(epsilon=Decimal(1), order=2), 4)
+    Decimal('0.7353')
+    """
+    if epsilon <= 0:
+        return Decimal(0)
+    with localcontext(_EXACT):
+        low = (-(2 * order - 1) * epsilon).exp()
+        power = (1 + low).ln() - (1 + (-epsilon).exp()).ln() + (order - 1) * epsilon
+        return min(power / (order - 1), epsilon)
+
+
+def curve(calibration: Calibration, *, groups: int) -> Curve:
+    """What a question reveals of one privacy unit, by order, where all of its noise is drawn at the finest rates.
+
+    Guarantee: for one noisy value per functional and key at the rates of the calibration's tests, with all coarser
+    values on its path, and one unit in `groups` keys: `groups` times the pointwise maximum over the exposures of the
+    sum of the values' divergences; never more than the pure loss.
+
+    Parameters:
+        calibration: of a mechanism that reads one noise path per functional and key, and no other noise.
+    """
+    task, tests = calibration.task, calibration.tests
+    parts = [
+        tuple(
+            (test.rate, part * sensitivity if test.block == 1 else Fraction(part > 0))
+            for part, test, sensitivity in zip(exposure, tests, task.sensitivities, strict=True)
+            if test.rate and part
+        )
+        for exposure in task.exposures
+    ]
+    with localcontext(_EXACT):
+        pure = Decimal(calibration.worst_case_epsilon)
+        return tuple(
+            to_nano(groups * min(pure, max((_sum(values, order) for values in parts), default=Decimal(0))))
+            for order in ORDERS
+        )
+
+
+@lru_cache(maxsize=256)
+def most_curve(epsilon_nano: int, *, groups: int) -> Curve:
+    """The largest curve of any question with a pure loss of a group of `epsilon_nano`, one unit in `groups` of them."""
+    with localcontext(_EXACT):
+        epsilon = Decimal(epsilon_nano).scaleb(-9)
+        return tuple(to_nano(groups * most_divergence(epsilon=epsilon, order=order)) for order in ORDERS)
+
+
+@lru_cache(maxsize=64)
+def conversion(delta: float) -> Curve:
+    """What is added to a sum of divergences, by order, for an epsilon that holds with `delta`, in 1e-9.
+
+    Guarantee: at every order with its own equal part of `delta`, so that the order may be chosen afterwards.
+    """
+    with localcontext(_EXACT):
+        part = Decimal(delta) / len(ORDERS)
+        return tuple(
+            to_nano((Decimal(order - 1) / order).ln() - (part.ln() + Decimal(order).ln()) / (order - 1))
+            for order in ORDERS
+        )
+
+
+@lru_cache(maxsize=64)
+def surely(delta: float) -> Curve:
+    """The same for a bound on the outcome's own loss, in one direction, that fails with probability `delta` at most."""
+    with localcontext(_EXACT):
+        part = Decimal(delta) / len(ORDERS)
+        return tuple(to_nano(-part.ln() / (order - 1)) for order in ORDERS)
+
+
+def to_nano(nats: Decimal) -> int:
+    """In 1e-9, rounded up."""
+    with localcontext(_EXACT):
+        return int(((nats + _ROUNDED) * 10**9).to_integral_value(ROUND_CEILING)) if nats > 0 else 0
+
+
+@lru_cache(maxsize=4096)
+def _one(rate: Fraction, moved: Fraction, order: int) -> Decimal:
+    return divergence(rate=rate, moved=moved, order=order)
+
+
+def _sum(values: tuple[tuple[Fraction, Fraction], ...], order: int) -> Decimal:
+    with localcontext(_EXACT):
+        return sum((_one(rate, moved, order) for rate, moved in values), start=Decimal(0))
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
