@@ -122,6 +122,9 @@ class Ledger:
         charge, `NotApproved`, and `LedgerMisuse` for a charge that is not shared (those are for `charge_reader` and
         `charge_reading`); all of them write nothing. `LedgerUnavailable` when it is unknown whether it was written (if
         it was, it stands as spent).
+
+        A charge with a Rényi curve is made by it where that leaves a unit more room, else without: the reservation's
+        own charge says which. By it all noise is to be drawn at its finest rates, and the worst case be committed.
         """
         if not charge.shared:
             raise LedgerMisuse("only what was released before can be charged to its reader alone")
@@ -374,7 +377,7 @@ class Ledger:
         wording: Wording | None,
     ) -> Reservation:
         """Reserve the charge, if every balance covers it and its owner lets it be asked."""
-        check_fits(balances, charge, limits, knowledge=self._knowledge)
+        charge = check_fits(balances, charge, limits, knowledge=self._knowledge)
         check_approved(balances, charge, limits)
         reservation = Reservation(uuid.uuid4().hex, charge, self._clock())
         if attempt is not None:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from accountant.errors import BalanceScope
 from accountant.model import Amounts, Charge
+from accountant.unit_balance import UnitRoom
+from mechanisms.threshold.renyi import Curve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +15,9 @@ class Limits:
     `per_table_nano` caps the sum over all questions on one table of what each can cost: one whole unit, or (for unit
     "row") any one key; `own_per_table_nano` has the tables with a cap of their own instead. A question whose worst
     case per key is above `approval_above_nano` needs the owner's approval.
+
+    With a `delta` the balances of a unit, everybody's and an analyst's own, may count Rényi divergences: their caps
+    then hold but for that probability. None: they are sums.
 
     `apart`: analysts are accounted for one by one, as caps of their own need; then what the shared balances have left
     for one of them counts the others' questions at their worst case, so that it tells nothing of their outcomes.
@@ -25,6 +30,7 @@ class Limits:
     analyst_per_unit_nano: int | None
     apart: bool
     per_table_nano: int | None = None
+    delta: float | None = None
     approval_above_nano: int | None = None
     own_per_table_nano: tuple[tuple[str, int], ...] = ()
 
@@ -47,11 +53,23 @@ class BalanceRoom:
 
 @dataclass(frozen=True, slots=True)
 class BalanceLeft:
-    """What is left of one balance, of the key that has least left where it is kept per key, and the cap in force."""
+    """What is left of one balance, of the key that has least left where it is kept per key, and the cap in force.
+
+    `unit` is there for balances of a whole unit.
+    """
 
     scope: BalanceScope
     left_nano: int
     cap_nano: int
+    unit: UnitRoom | None = None
+
+    def count_more(self, needed_nano: int, curve: Curve | None) -> int | None:
+        """How many more questions fit that each need so much; None for no end."""
+        if needed_nano == 0:
+            return None
+        if self.unit is not None:
+            return self.unit.count_more(needed_nano, curve)
+        return max(0, self.left_nano // needed_nano)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +77,14 @@ class Headroom:
     """What the balances still admit: of the analyst's own amounts and the cap per question, and of the shared ones.
 
     `balances` has each balance with a cap by itself; the cap per question is none, as nothing is ever spent of it.
+    `by_curve`: the charge that was asked about would be charged to units by its Rényi curve, which leaves more room.
     """
 
     own: BalanceRoom
     shared: BalanceRoom
     apart: bool
     balances: tuple[BalanceLeft, ...]
+    by_curve: bool = False
 
     @property
     def plain(self) -> BalanceRoom:
@@ -85,4 +105,33 @@ class Headroom:
     def admits(self, charge: Charge) -> bool:
         """Whether a charge over the same keys fits."""
         everybody = charge.known_amounts if self.apart else charge.shared_amounts
+        if charge.renyi is not None and self._admits_curve(charge, charge.renyi):
+            return True
         return self.own.admits(charge.own_amounts) and (not charge.shared or self.shared.admits(everybody))
+
+    def largest_of_group(self, groups: int, *, by_curve: bool) -> int:
+        """The largest epsilon per key of a question that continues nothing, of which one unit bears that of `groups`.
+
+        `by_curve`: its noise may be charged in Rényi divergences. Then it is what fits whatever its noise is, and a
+        little more may fit than that.
+        """
+        unit = self.unit_epsilon_nano
+        pure = self.epsilon_nano if unit is None else min(self.epsilon_nano, unit // groups)
+        if not by_curve or not any(one.unit is not None for one in self.balances):
+            return pure
+        most = [self.epsilon_nano]
+        for one in self.balances:
+            if one.unit is not None:
+                most.append(one.unit.largest_by_curve(groups))
+            elif one.scope is BalanceScope.PER_TABLE:
+                most.append(one.left_nano // groups)
+        return max(pure, min(most))
+
+    def _admits_curve(self, charge: Charge, curve: Curve) -> bool:
+        needed = charge.own_amounts
+        return needed.epsilon_nano <= self.epsilon_nano and all(
+            (needed.table_nano if one.unit is None else one.unit.needed_nano(needed.unit_epsilon_nano, curve))
+            <= one.left_nano
+            for one in self.balances
+            if one.unit is not None or one.scope is BalanceScope.PER_TABLE
+        )

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accountant.errors import LedgerMisuse
+from mechanisms.threshold.renyi import ORDERS, Curve
 
 NanoArray = npt.NDArray[np.int64]
 
@@ -176,7 +177,9 @@ class Charge:
     "row", else at least `epsilon_nano`). Both are what the question tells its analyst, whoever paid for parts of it
     before. `shared` is false only for what was released before (a stored answer, values of noise paths) and is read
     now: it counts for that analyst's own balances alone. `continuing` is there for questions that continue noise
-    paths: what these cost everybody is less.
+    paths: what these cost everybody is less. `renyi` is the curve of Rényi divergences of one whole unit, for a
+    question whose noise may be drawn at its finest rates at once; in a reservation it says that this is what is done:
+    the unit's balance counts the curve, nothing is refunded, and the paths are never continued.
     """
 
     question: str
@@ -187,6 +190,7 @@ class Charge:
     unit_epsilon_nano: int
     shared: bool
     continuing: Continuing | None = None
+    renyi: Curve | None = None
 
     def __post_init__(self) -> None:
         if tuple(name for name, _ in self.cells.columns) != self.family.columns:
@@ -200,6 +204,16 @@ class Charge:
                 raise LedgerMisuse("what is read from noise paths alone does not continue them")
             if any(path.version != self.family.version for path in self.continuing.paths):
                 raise LedgerMisuse("a noise path is continued on its own data version")
+        if self.renyi is not None:
+            self._check_renyi(self.renyi)
+
+    def _check_renyi(self, curve: Curve) -> None:
+        if not self.shared or self.continuing is not None:
+            raise LedgerMisuse("Rényi divergences are of noise that is drawn anew, all at once")
+        if self.family.unit == ROW_UNIT:
+            raise LedgerMisuse("rows have no balance per unit beside the key's")
+        if len(curve) != len(ORDERS) or not all(0 <= nano <= self.unit_epsilon_nano for nano in curve):
+            raise LedgerMisuse("a curve has a divergence for each order, none above the pure loss")
 
     @property
     def own_amounts(self) -> Amounts:
@@ -299,6 +313,10 @@ class Spent:
         for loss in (self, self.fresh):
             if loss is not None and loss.keys is not None and len(loss.keys) != 8 * charge.cells.size:
                 raise LedgerMisuse("losses per key do not match the number of keys")
+        if charge.renyi is not None and self != Spent.uniform(
+            charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano
+        ):
+            raise LedgerMisuse("what is charged in Rényi divergences is spent in full")
         self._check_within(charge.own_amounts, charge)
         self.to_everybody(charge)._check_within(charge.shared_amounts, charge)
 
@@ -353,7 +371,7 @@ class StoredAnswer:
 
         It is the worst case, so that a refusal tells nothing of the outcome.
         """
-        return replace(self.charge, analyst=analyst, shared=False, continuing=None)
+        return replace(self.charge, analyst=analyst, shared=False, continuing=None, renyi=None)
 
 
 def _check_unit(unit: str, amounts: Amounts) -> None:

@@ -21,22 +21,25 @@ from accountant.balances.other_versions import Elsewhere
 from accountant.balances.overlap import spent_on
 from accountant.balances.variable_elimination import EXACT_GRID
 from accountant.model import LIVE, ROW_UNIT, Cells, Charge, Family, NanoArray, Spent, is_lasting
+from accountant.unit_balance import NO_UNIT_LOSS, UnitLoss
 
 
 @dataclass(frozen=True, slots=True)
 class AccountChange:
     """What is added to an account for one charge: to each key, to the unit's balance, and to the table's.
 
-    `lasting` is what the keys come to where the charge's data version is over (`lasting_amounts`).
+    `lasting` is what the keys come to where the charge's data version is over (`lasting_amounts`). `curves` is how many
+    more questions of the charge's Rényi curve there are, if it has one.
     """
 
     amounts: NanoArray | int
     lasting: NanoArray | int
     unit_nano: int
     table_nano: int
+    curves: int = 0
 
     @staticmethod
-    def difference(charge: Charge, *, before: Spent, after: Spent) -> "AccountChange":
+    def difference(charge: Charge, *, before: Spent, after: Spent, curves: int = 0) -> "AccountChange":
         """The difference of two losses of the charge's keys."""
         first, then = before.amounts(charge.cells), after.amounts(charge.cells)
         return AccountChange(
@@ -44,6 +47,7 @@ class AccountChange:
             lasting=lasting_amounts(charge.family, then) - lasting_amounts(charge.family, first),
             unit_nano=after.unit_epsilon_nano - before.unit_epsilon_nano,
             table_nano=after.most.table_nano - before.most.table_nano,
+            curves=curves,
         )
 
     @property
@@ -52,7 +56,7 @@ class AccountChange:
         return bool(np.any(self.amounts)) or self.unit_nano < 0
 
     def __neg__(self) -> "AccountChange":
-        return AccountChange(-self.amounts, -self.lasting, -self.unit_nano, -self.table_nano)
+        return AccountChange(-self.amounts, -self.lasting, -self.unit_nano, -self.table_nano, -self.curves)
 
 
 @dataclass(slots=True)
@@ -68,7 +72,7 @@ class Account:
     """
 
     tables: dict[str, dict[Partition, CellSums]] = field(default_factory=dict)
-    unit_nano: int = 0
+    unit: UnitLoss = NO_UNIT_LOSS
     table_nano: dict[str, int] = field(default_factory=dict)
     families: dict[Family, CellSums] | None = None
     changes: dict[str, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
@@ -82,7 +86,7 @@ class Account:
                 for table, partitions in self.tables.items()
                 if table in tables
             },
-            unit_nano=self.unit_nano,
+            unit=self.unit,
             table_nano={table: spent for table, spent in self.table_nano.items() if table in tables},
             changes={table: dict(known) for table, known in self.changes.items() if table in tables},
         )
@@ -103,7 +107,9 @@ class Account:
                 self.families[family] = CellSums(dimensions=len(keys))
             self.families[family].add(keys, change.amounts)
         if charge.family.unit != ROW_UNIT:
-            self.unit_nano += change.unit_nano
+            self.unit = self.unit.plus(change.unit_nano, None)
+            if change.curves and charge.renyi is not None:
+                self.unit = self.unit.as_curves(charge.unit_epsilon_nano, charge.renyi, times=change.curves)
         self.table_nano[table] = self.table_nano.get(table, 0) + change.table_nano
 
     def spent_on(
@@ -166,9 +172,9 @@ class KnownAccount:
     refunds: Account
 
     @property
-    def unit_nano(self) -> int:
-        """The unit's balance."""
-        return self.worst.unit_nano - self.refunds.unit_nano
+    def unit(self) -> UnitLoss:
+        """What a unit has lost. Nothing is refunded of what is charged by curve."""
+        return self.worst.unit.plus(-self.refunds.unit.pure_nano, None)
 
     def spent_on(self, family: Family, cells: Cells, *, knowledge: Knowledge = nothing_known) -> NanoArray:
         """An upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""

@@ -8,6 +8,9 @@ are compared before one of them refuses, so a refusal does the same work whichev
 References: docs/proofs/accounting.md, theorems 1 and 6.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from accountant.balances.account import Account, KnownAccount
@@ -18,18 +21,21 @@ from accountant.balances.grants import in_force
 from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, too_many_cells
 from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
 from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, NanoArray
+from accountant.unit_balance import UnitRoom, leaves_more
 
 
-def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> None:
-    """Return when the charge fits. `knowledge` is what is publicly known of the tables' columns.
+def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Charge:
+    """The charge as it is to be made, when it fits: by its Rényi curve where that leaves a unit more room, else without
+    one. `knowledge` is what is publicly known of the tables' columns.
 
     Raises `OverBudget` for the first balance, in the order of `BalanceScope`, that has less left than the charge needs,
     `LedgerMisuse` when the charge cannot be accounted for at all, and `NotApproved`.
     """
     check_accountable(balances, charge, limits)
-    by_scope = _left_by_scope(balances, charge, limits, knowledge)
-    for scope, left in [(scope, left) for scope, left in by_scope if left is not None]:
-        needed = _amount_needed(scope, charge, limits)
+    left_of = _left_of(balances, charge, limits, knowledge)
+    charge = left_of.best_form(charge, limits)
+    for scope, left in left_of.by_scope.items():
+        needed = left_of.need(scope, charge, limits)
         short = int(np.count_nonzero(left < needed))
         if short:
             total = charge.cells.size
@@ -41,6 +47,13 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge:
                 total_keys=total,
                 short=left.reshape(-1) < needed if left.size == total else None,
             )
+    return charge
+
+
+def choose_form(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Charge:
+    """The charge as `check_fits` returns it, whether or not it fits. Raises `LedgerMisuse` as that does."""
+    check_accountable(balances, charge, limits)
+    return charge if charge.renyi is None else _left_of(balances, charge, limits, knowledge).best_form(charge, limits)
 
 
 def find_shortage(
@@ -64,11 +77,8 @@ def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:
 def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Headroom:
     """The largest charges over the same keys that `check_fits` would let pass, whatever the charge's own amounts."""
     check_accountable(balances, charge, limits)
-    least = {
-        scope: int(left.min())
-        for scope, left in _left_by_scope(balances, charge, limits, knowledge)
-        if left is not None
-    }
+    left_of = _left_of(balances, charge, limits, knowledge)
+    least = {scope: int(left.min()) for scope, left in left_of.by_scope.items()}
     per_unit_scopes = _UNIT_SCOPES if charge.family.unit == ROW_UNIT else (*_UNIT_SCOPES, BalanceScope.PER_TABLE)
 
     def room(scopes: tuple[BalanceScope, ...]) -> BalanceRoom:
@@ -78,11 +88,17 @@ def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: 
 
     caps = _caps_by_scope(in_force(limits, balances.grants.values(), table=charge.family.table, analyst=charge.analyst))
     kept = tuple(
-        BalanceLeft(scope, left, cap)
+        BalanceLeft(scope, left, cap, left_of.units.get(scope))
         for scope, left in least.items()
         if scope is not BalanceScope.PER_QUERY and (cap := caps[scope]) is not None
     )
-    return Headroom(own=room(_OWN_SCOPES), shared=room(_SHARED_SCOPES), apart=limits.apart, balances=kept)
+    return Headroom(
+        own=room(_OWN_SCOPES),
+        shared=room(_SHARED_SCOPES),
+        apart=limits.apart,
+        balances=kept,
+        by_curve=left_of.best_form(charge, limits).renyi is not None,
+    )
 
 
 _UNIT_SCOPES = (BalanceScope.PER_UNIT, BalanceScope.ANALYST_PER_UNIT)
@@ -110,10 +126,35 @@ def _amount_needed(scope: BalanceScope, charge: Charge, limits: Limits) -> int:
     return amounts.unit_epsilon_nano if scope in _UNIT_SCOPES else amounts.epsilon_nano
 
 
-def _left_by_scope(
-    balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge
-) -> list[tuple[BalanceScope, NanoArray | None]]:
-    """What is left in each balance: per key, or one number for all keys; None where no cap applies.
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What is left in each balance with a cap: per key, or one number for all keys; and of units what makes it up."""
+
+    by_scope: Mapping[BalanceScope, NanoArray]
+    units: Mapping[BalanceScope, UnitRoom]
+
+    def need(self, scope: BalanceScope, charge: Charge, limits: Limits) -> int:
+        """What a charge takes of a balance."""
+        amount = _amount_needed(scope, charge, limits)
+        return self.units[scope].needed_nano(amount, charge.renyi) if scope in self.units else amount
+
+    def best_form(self, charge: Charge, limits: Limits) -> Charge:
+        """The charge with its curve where that leaves more room, else without. It follows from what the asking analyst
+        may know of the balances."""
+        if charge.renyi is None:
+            return charge
+        rooms = [(room, _amount_needed(scope, charge, limits)) for scope, room in self.units.items()]
+        ends = []
+        for scope, left in self.by_scope.items():
+            amount = _amount_needed(scope, charge, limits)
+            if amount and scope is not BalanceScope.PER_QUERY and scope not in self.units:
+                ends.append(int(left.min()) // amount)
+        at_most = max(0, min(ends)) if ends else None
+        return charge if leaves_more(rooms, charge, at_most=at_most) else replace(charge, renyi=None)
+
+
+def _left_of(balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge) -> _Left:
+    """What is left in each balance to which a cap applies, in the order of `BalanceScope`.
 
     Where analysts are accounted for one by one, refunds of the asker's that this very charge withdraws count no longer:
     they may have been spent elsewhere since.
@@ -128,16 +169,29 @@ def _left_by_scope(
     keys_left = _keys_left(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
     if keys_left is not None and again.tables:
         keys_left = keys_left - again.spent_on(charge.family, charge.cells)
-    of_unit = everybody.unit_nano + again.unit_nano
+    of_unit = everybody.unit.plus(again.unit.pure_nano, None)
+    units = {
+        scope: UnitRoom(loss, cap, caps.delta)
+        for scope, loss, cap in (
+            (BalanceScope.PER_UNIT, of_unit, caps.per_unit_nano if shared else None),
+            (BalanceScope.ANALYST_PER_UNIT, own.unit, caps.analyst_per_unit_nano),
+        )
+        if has_unit and cap is not None
+    }
     of_table = everybody.spent_on_table(table) + again.spent_on_table(table)
-    return [
-        (BalanceScope.PER_QUERY, _flat(caps.per_query_nano)),
-        (BalanceScope.PER_PREDICATE, keys_left),
-        (BalanceScope.PER_UNIT, _flat(caps.per_unit_nano if shared and has_unit else None, of_unit)),
-        (BalanceScope.PER_TABLE, _flat(caps.per_table_nano if shared else None, of_table)),
-        (BalanceScope.ANALYST_PER_PREDICATE, _keys_left(own, charge, caps.analyst_per_predicate_nano, knowledge)),
-        (BalanceScope.ANALYST_PER_UNIT, _flat(caps.analyst_per_unit_nano if has_unit else None, own.unit_nano)),
-    ]
+    found = {
+        BalanceScope.PER_QUERY: _flat(caps.per_query_nano),
+        BalanceScope.PER_PREDICATE: keys_left,
+        BalanceScope.PER_UNIT: _unit_left(units.get(BalanceScope.PER_UNIT)),
+        BalanceScope.PER_TABLE: _flat(caps.per_table_nano if shared else None, of_table),
+        BalanceScope.ANALYST_PER_PREDICATE: _keys_left(own, charge, caps.analyst_per_predicate_nano, knowledge),
+        BalanceScope.ANALYST_PER_UNIT: _unit_left(units.get(BalanceScope.ANALYST_PER_UNIT)),
+    }
+    return _Left({scope: left for scope, left in found.items() if left is not None}, units)
+
+
+def _unit_left(room: UnitRoom | None) -> NanoArray | None:
+    return None if room is None else _flat(room.left_nano)
 
 
 def _flat(limit_nano: int | None, spent_nano: int = 0) -> NanoArray | None:

@@ -122,12 +122,12 @@ class Balances:
                 self._refund(refund, back=False)
 
     def _add_worst_case(self, charge: Charge) -> None:
-        self._own(charge, before=NOTHING_SPENT, after=_worst(charge.own_amounts))
+        self._own(charge, before=NOTHING_SPENT, after=_worst(charge.own_amounts), curves=1)
         if charge.shared:
-            shared = AccountChange.difference(charge, before=NOTHING_SPENT, after=_worst(charge.shared_amounts))
-            self.shared.add(charge, shared)
-            known = AccountChange.difference(charge, before=NOTHING_SPENT, after=_worst(charge.known_amounts))
-            self.worst.add(charge, known)
+            shared = _worst(charge.shared_amounts)
+            self.shared.add(charge, AccountChange.difference(charge, before=NOTHING_SPENT, after=shared, curves=1))
+            known = _worst(charge.known_amounts)
+            self.worst.add(charge, AccountChange.difference(charge, before=NOTHING_SPENT, after=known, curves=1))
 
     def _commit(self, event: Committed) -> None:
         spent = event.spent
@@ -150,15 +150,12 @@ class Balances:
 
     def _release(self, reservation: str) -> None:
         charge = self._close(reservation)
-        self._own(charge, before=_worst(charge.own_amounts), after=NOTHING_SPENT)
+        self._own(charge, before=_worst(charge.own_amounts), after=NOTHING_SPENT, curves=-1)
         if charge.shared:
-            self.shared.add(
-                charge,
-                AccountChange.difference(charge, before=_worst(charge.shared_amounts), after=NOTHING_SPENT),
-            )
-            self.worst.add(
-                charge, AccountChange.difference(charge, before=_worst(charge.known_amounts), after=NOTHING_SPENT)
-            )
+            shared = _worst(charge.shared_amounts)
+            self.shared.add(charge, AccountChange.difference(charge, before=shared, after=NOTHING_SPENT, curves=-1))
+            known = _worst(charge.known_amounts)
+            self.worst.add(charge, AccountChange.difference(charge, before=known, after=NOTHING_SPENT, curves=-1))
         if charge.continuing is not None:
             for refund in self.paths.give_back(charge.continuing.paths, reservation):
                 self._refund(refund, back=True)
@@ -202,10 +199,10 @@ class Balances:
     def _refunds_of(self, analyst: str) -> Account:
         return self.refunds.setdefault(analyst, Account())
 
-    def _own(self, charge: Charge, *, before: Spent, after: Spent) -> AccountChange:
+    def _own(self, charge: Charge, *, before: Spent, after: Spent, curves: int = 0) -> AccountChange:
         if charge.analyst not in self.analysts:
             self.analysts[charge.analyst] = self._new_account()
-        change = AccountChange.difference(charge, before=before, after=after)
+        change = AccountChange.difference(charge, before=before, after=after, curves=curves)
         self.analysts[charge.analyst].add(charge, change)
         return change
 

@@ -20,7 +20,9 @@ PathKey = tuple[str, str]
 class Head:
     """The newest state of one path: the reservation that committed it, and the one that continues it now.
 
-    `origin` is the question that drew its noise, as long as that question's refund stands.
+    `origin` is the question that drew its noise, as long as that question's refund stands. What was charged in Rényi
+    divergences is taken for good by the question that drew it: all of it was revealed at once, and a refinement's
+    divergence, given what was seen, is not bounded by the difference of two curves.
     """
 
     table: str
@@ -125,12 +127,16 @@ class Paths:
         continued = () if charge.continuing is None else charge.continuing.paths
         counts = {state.identity: head.questions for state in continued if (head := self._head(state)) is not None}
         self.leave(continued)
-        origin = reservation if charge.continuing is None else None
+        origin = reservation if charge.continuing is None and charge.renyi is None else None
         identities = tuple(identities)
         for identity in identities:
             self._forget(identity, version)
             self.heads[identity, version] = Head(
-                table=charge.family.table, state=reservation, questions=counts.get(identity, 0) + 1, origin=origin
+                table=charge.family.table,
+                state=reservation,
+                questions=counts.get(identity, 0) + 1,
+                origin=origin,
+                taken_by=None if charge.renyi is None else reservation,
             )
         if identities and origin is not None:
             self.refunds[origin] = Refund.of(charge, spent, heads=len(identities))

@@ -3,6 +3,8 @@
 Guarantee: charges that fit one after the other here are granted by the ledger in that order, whatever the questions
 answer, as long as nobody else asks and no data version or policy changes. Each is kept at its worst case, of which the
 ledger gives back what an answer did not cost; and everything is checked and folded by the very code of the ledger.
+With a `delta` in the limits that is what to expect, and no guarantee: which questions are charged by their Rényi curve
+follows from what is left, and what was given back may change it.
 References: docs/proofs/accounting.md, theorem 9.
 """
 
@@ -11,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from accountant.balances.dependencies import Knowledge, nothing_known
-from accountant.balances.filter import check_accountable, find_shortage, what_fits
+from accountant.balances.filter import choose_form, find_shortage, what_fits
 from accountant.balances.fold import Balances
 from accountant.errors import OverBudget
 from accountant.events.events import Committed, Reserved
@@ -41,8 +43,8 @@ class Rehearsal:
 
     @property
     def unit_nano(self) -> int:
-        """What one unit has lost."""
-        return self._balances.shared.unit_nano
+        """What one unit has lost, as a plain sum."""
+        return self._balances.shared.unit.pure_nano
 
     def find_shortage(self, charge: Charge, limits: Limits) -> OverBudget | None:
         """The first balance that does not cover a charge now; None where it fits. Raises `LedgerMisuse`."""
@@ -51,6 +53,10 @@ class Rehearsal:
     def left_for(self, charge: Charge, limits: Limits) -> Headroom:
         """What would still fit over the charge's keys."""
         return what_fits(self._balances, charge, limits, knowledge=self.knowledge)
+
+    def choose_form(self, charge: Charge, limits: Limits) -> Charge:
+        """The charge as it would be made now: by its Rényi curve where that leaves a unit more room, else without."""
+        return choose_form(self._balances, charge, limits, knowledge=self.knowledge)
 
     def is_approved(self, question: str) -> bool:
         """Whether the owner approved the question of this fingerprint."""
@@ -73,7 +79,7 @@ class Rehearsal:
             fresh: what it costs everybody, where it continues paths (None: all that it reserves).
             leaving: identities of the paths that it leaves. `reading`: the states that it was answered from.
         """
-        check_accountable(self._balances, charge, limits)
+        charge = self.choose_form(charge, limits)
         self.names += 1
         name = f"rehearsed {self.names}"
         worst = _uniform(charge.own_amounts) if own is None else own

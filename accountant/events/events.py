@@ -38,8 +38,8 @@ from accountant.events.payloads import (
 from accountant.model import Charge, PathState, Spent, Wording
 
 # what events may be written as: every version that was ever written is read for good
-PAYLOAD_VERSIONS = (1, 2, 3)
-NEWEST_VERSIONS = {"Reserved": 3}  # of the others 2
+PAYLOAD_VERSIONS = (1, 2, 3, 4)
+NEWEST_VERSIONS = {"Reserved": 4}  # of the others 2
 GENESIS = "0" * 64
 
 

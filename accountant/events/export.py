@@ -17,7 +17,8 @@ class Exported:
 
     `about` is the reservation, grant, window, question or pruning; `keys` the number of keys charged; the amounts of a
     Reserved are its worst case, of a Committed its loss: `epsilon_nano` the largest of a key and `unit_epsilon_nano`
-    of a unit, and `shared_...` what of it was news to everybody together. `text` is the question's, as far as the
+    of a unit, and `shared_...` what of it was news to everybody together. `renyi_nano` has the Rényi divergences of a
+    unit, by order, where its balance counts these. `text` is the question's, as far as the
     policy let it be kept, `guarantee`, `fnr` and `fpr` what its answer promises.
     """
 
@@ -38,6 +39,7 @@ class Exported:
     unit_epsilon_nano: int | None = None
     shared_epsilon_nano: int | None = None
     shared_unit_epsilon_nano: int | None = None
+    renyi_nano: str | None = None
     reads: str | None = None
     paths: int | None = None
     text: str | None = None
@@ -73,6 +75,7 @@ def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
                     "unit_epsilon_nano": charge.unit_epsilon_nano,
                     "shared_epsilon_nano": charge.shared_amounts.epsilon_nano,
                     "shared_unit_epsilon_nano": charge.shared_amounts.unit_epsilon_nano,
+                    "renyi_nano": None if charge.renyi is None else " ".join(map(str, charge.renyi)),
                     "paths": 0 if charge.continuing is None else len(charge.continuing.paths),
                 }
                 if wording is not None:

@@ -19,6 +19,7 @@ from accountant.limits import Limits
 from accountant.model import Cells, Family, Reservation
 from accountant.store.deadline import Deadline
 from accountant.store.journal import Journal
+from accountant.unit_balance import UnitLoss
 
 # for whoever waits while another thread reads the whole log for the first report: millions of events
 _FIRST_REPORT_MS = 600_000
@@ -71,6 +72,7 @@ class TableBalance:
 class BudgetReport:
     """Balances at one moment, of the window opened at `window_since` (None: the first), or of all `windows`.
 
+    `unit_spent_nano` is the unit's balance, for the limits' `delta` where they have one, and `unit` what makes it up.
     `unit_cap_nano` and `unit_left_nano` are None without a cap; `open` still counts at its worst case. Caps count
     grants; those on a key and on a unit are, in one analyst's report, the analyst's own where these are lower.
     """
@@ -79,6 +81,7 @@ class BudgetReport:
     tables: tuple[TableBalance, ...]
     analysts: tuple[AnalystBalance, ...]
     unit_spent_nano: int
+    unit: UnitLoss
     unit_cap_nano: int | None
     unit_left_nano: int | None
     open: tuple[Reservation, ...]
@@ -121,11 +124,12 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
         families=tuple(_family_balances(balances, account, limits, knowledge, analyst=analyst)),
         tables=tuple(_table_balances(balances, account, limits, analyst=analyst)),
         analysts=tuple(
-            AnalystBalance(name, questions[name], _most_spent(own, knowledge), own.unit_nano)
+            AnalystBalance(name, questions[name], _most_spent(own, knowledge), own.unit.nano(limits.delta))
             for name, own in sorted(balances.analysts.items())
             if analyst in (None, name)
         ),
-        unit_spent_nano=account.unit_nano,
+        unit_spent_nano=account.unit.nano(limits.delta),
+        unit=account.unit,
         unit_cap_nano=_unit_cap(balances, limits, analyst=analyst),
         unit_left_nano=_unit_left(balances, limits, analyst=analyst),
         open=tuple(item for item in balances.open.values() if analyst in (None, item.charge.analyst)),
@@ -237,7 +241,7 @@ def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> in
     caps = in_force(limits, balances.grants.values(), table=None, analyst=analyst)
     left = []
     if caps.per_unit_nano is not None:
-        left.append(caps.per_unit_nano - _everybody(balances, limits, analyst=analyst).unit_nano)
+        left.append(caps.per_unit_nano - _everybody(balances, limits, analyst=analyst).unit.nano(limits.delta))
     if analyst is not None and caps.analyst_per_unit_nano is not None:
-        left.append(caps.analyst_per_unit_nano - balances.account(analyst).unit_nano)
+        left.append(caps.analyst_per_unit_nano - balances.account(analyst).unit.nano(limits.delta))
     return max(0, min(left)) if left else None

@@ -20,9 +20,10 @@ from accountant.events.digests import Domain, canonical
 from accountant.events.owner_events import Grant
 from accountant.events.payloads import charge_of, charge_payload, grant_of, grant_payload
 from accountant.model import Charge, NanoArray, Reservation, Spent
+from accountant.unit_balance import UnitLoss
 
 # one more whenever what is written changes: older ones are not read, the log is folded instead
-SNAPSHOT_FORMAT = 3
+SNAPSHOT_FORMAT = 4
 
 Json = dict[str, Any]
 
@@ -91,7 +92,9 @@ class _SnapshotWriter:
                 ]
                 for table, partitions in account.tables.items()
             ],
-            "unit_nano": account.unit_nano,
+            "unit_nano": account.unit.pure_nano,
+            "unit_in_curve_nano": account.unit.in_curve_nano,
+            "unit_curve": list(account.unit.curve),
             "table_nano": list(account.table_nano.items()),
         }
 
@@ -160,7 +163,8 @@ class _SnapshotReader:
         return balances
 
     def account(self, document: Json) -> Account:
-        account = Account(unit_nano=document["unit_nano"], table_nano=dict(document["table_nano"]))
+        unit = UnitLoss(document["unit_nano"], document["unit_in_curve_nano"], tuple(document["unit_curve"]))
+        account = Account(unit=unit, table_nano=dict(document["table_nano"]))
         for table, partitions in document["tables"]:
             account.tables[table] = {
                 tuple(CellAxis(*label) for label in partition): self.sums(axes, blob)

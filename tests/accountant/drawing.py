@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from accountant.model import Amounts, Charge, Continuing, Spent
+from mechanisms.threshold.renyi import ORDERS
 from tests.accountant.model_ledger import ModelLedger
 
 
@@ -28,6 +29,8 @@ def losses(data: st.DataObject, charge: Charge, most: int) -> Spent:
 
 def a_loss(data: st.DataObject, charge: Charge) -> Spent:
     """A loss that the charge, as it was reserved, covers."""
+    if charge.renyi is not None:
+        return Spent.uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
     spent = losses(data, charge, charge.epsilon_nano)
     if charge.continuing is None:
         return spent
@@ -53,3 +56,11 @@ def following(data: st.DataObject, model: ModelLedger, asked: Charge, identities
         for news in data.draw(st.tuples(st.integers(0, most), st.integers(0, most)))
     )
     return replace(asked, continuing=Continuing(tuple(states), shared=shared, known=known))
+
+
+def with_curve(data: st.DataObject, asked: Charge) -> Charge:
+    """The question with a unit in three keys and a curve by which it may be charged: cheap, or as dear as a sum."""
+    unit_epsilon_nano = 3 * asked.epsilon_nano
+    share = data.draw(st.sampled_from([0, 1, 4, 10]))
+    curve = tuple(unit_epsilon_nano * min(10, share + order) // 10 for order in range(len(ORDERS)))
+    return replace(asked, unit_epsilon_nano=unit_epsilon_nano, renyi=curve)

@@ -5,11 +5,22 @@ from dataclasses import dataclass, field, replace
 from accountant.errors import BalanceScope
 from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
 from accountant.model import MOST_NANO_PER_CHARGE, Amounts, Charge, PathState, Reservation, Spent, is_lasting
+from accountant.unit_balance import UnitLoss, UnitRoom
+from mechanisms.threshold.renyi import NO_CURVE, Curve
 from tests.accountant.balances.test_overlap import exact_loss
 from tests.accountant.examples import limits
 
 OWN_CAP = 150
 CAPS = limits(200, per_unit=500, per_query=90, per_table=700, analyst_per_predicate=OWN_CAP, analyst_per_unit=400)
+
+DELTA = 1e-9
+SMALL = tuple(range(80, 20, -5))
+"""What a delta adds by order, in the place of numbers that are far above these caps."""
+
+
+def small_conversion(delta: float) -> Curve:
+    assert delta == DELTA
+    return SMALL
 
 
 def uniform(amounts: Amounts) -> Spent:
@@ -78,18 +89,37 @@ class ModelLedger:
                 for name, item in self.paid.items()
                 if item.charge.shared and item.window == self.window
             ]
+        rooms = {BalanceScope.ANALYST_PER_UNIT: UnitRoom(loss_of_unit(own), 400, self.caps.delta)}
         left = {
             BalanceScope.ANALYST_PER_PREDICATE: (own_cap_nano - int(exact_loss(asked, own).max()), own_cap_nano),
-            BalanceScope.ANALYST_PER_UNIT: (400 - sum(spent.unit_epsilon_nano for _, spent in own), 400),
+            BalanceScope.ANALYST_PER_UNIT: (400 - self.balance(own), 400),
         }
         if asked.shared:
             cap = 200 + sum(self.grants.values())
             left[BalanceScope.PER_PREDICATE] = (cap - int(exact_loss(asked, shared).max()), cap)
-            left[BalanceScope.PER_UNIT] = (500 - sum(spent.unit_epsilon_nano for _, spent in shared), 500)
+            left[BalanceScope.PER_UNIT] = (500 - self.balance(shared), 500)
+            rooms[BalanceScope.PER_UNIT] = UnitRoom(loss_of_unit(shared), 500, self.caps.delta)
             left[BalanceScope.PER_TABLE] = (700 - sum(spent.most.table_nano for _, spent in shared), 700)
         if self.unit == "row":
             left = {scope: amounts for scope, amounts in left.items() if not scope.endswith("per_unit")}
-        return _headroom(left, row=self.unit == "row", apart=self.caps.apart)
+        return _headroom(left, rooms, row=self.unit == "row", apart=self.caps.apart)
+
+    def balance(self, paid: list[tuple[Charge, Spent]]) -> int:
+        """A unit's balance: all in pure terms, or the curves at the best order and the rest in pure terms."""
+        pure = sum(spent.unit_epsilon_nano for _, spent in paid)
+        curves = [item.renyi for item, _ in paid if item.renyi is not None]
+        if self.caps.delta is None or not curves:
+            return pure
+        rest = sum(spent.unit_epsilon_nano for item, spent in paid if item.renyi is None)
+        sums = [sum(at) for at in zip(*curves, strict=True)]
+        return min(pure, rest + min(int(known + added) for known, added in zip(sums, SMALL, strict=True)))
+
+    def check_within_caps(self, analyst: str) -> None:
+        """No unit has lost more than its caps, whatever was refunded."""
+        paid = self.in_window()
+        own = [(item.charge, item.own) for item in paid if item.charge.analyst == analyst]
+        assert self.balance([(item.charge, item.shared) for item in paid if item.charge.shared]) <= 500
+        assert self.balance(own) <= 400
 
     def withdrawn_by(self, asked: Charge) -> set[str]:
         """The asker's own questions whose refunds count no longer once their paths are continued."""
@@ -131,8 +161,9 @@ class ModelLedger:
         self._leave(charge)
         for name in () if identity in self.ended else names:
             self._forget(name, version)
-            origin = identity if charge.continuing is None else None
-            self.heads[name, version] = Head(PathState(name, version, identity), origin)
+            origin = identity if charge.continuing is None and charge.renyi is None else None
+            taken = None if charge.renyi is None else identity
+            self.heads[name, version] = Head(PathState(name, version, identity), origin, taken)
         if answer is not None:
             self._store(identity, answer)
         self._recount()
@@ -214,7 +245,18 @@ class ModelLedger:
             self.withdrawn.add(head.origin)
 
 
-def _headroom(left: dict[BalanceScope, tuple[int, int]], *, row: bool, apart: bool) -> Headroom:
+def loss_of_unit(paid: list[tuple[Charge, Spent]]) -> UnitLoss:
+    curves = [item.renyi for item, _ in paid if item.renyi is not None]
+    return UnitLoss(
+        sum(spent.unit_epsilon_nano for _, spent in paid),
+        sum(spent.unit_epsilon_nano for item, spent in paid if item.renyi is not None),
+        tuple(map(sum, zip(*curves, strict=True))) if curves else NO_CURVE,
+    )
+
+
+def _headroom(
+    left: dict[BalanceScope, tuple[int, int]], rooms: dict[BalanceScope, UnitRoom], *, row: bool, apart: bool
+) -> Headroom:
     """What is left of each balance, by its scope, and its cap, put together; one question may cost 90."""
     amounts = {scope: amount for scope, (amount, _) in left.items()}
     table = amounts.get(BalanceScope.PER_TABLE)
@@ -229,5 +271,5 @@ def _headroom(left: dict[BalanceScope, tuple[int, int]], *, row: bool, apart: bo
             min((one for one in units if one is not None), default=None),
         ),
         apart=apart,
-        balances=tuple(BalanceLeft(scope, *left[scope]) for scope in BalanceScope if scope in left),
+        balances=tuple(BalanceLeft(scope, *left[scope], rooms.get(scope)) for scope in BalanceScope if scope in left),
     )

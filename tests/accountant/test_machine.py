@@ -17,6 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from accountant import unit_balance
 from accountant.errors import BalanceScope, LedgerMisuse, OverBudget, PathTaken
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
@@ -24,9 +25,9 @@ from accountant.limits import Headroom
 from accountant.model import Amounts, Charge, Continuing, PathState, Reservation
 from tests.accountant.balances.test_overlap import ALL_VERSIONS, IMMUTABLE, questions
 from tests.accountant.conftest import now
-from tests.accountant.drawing import a_loss, following, sized, uniform
+from tests.accountant.drawing import a_loss, following, sized, uniform, with_curve
 from tests.accountant.examples import cells, charge
-from tests.accountant.model_ledger import CAPS, NOTHING, OWN_CAP, ModelLedger
+from tests.accountant.model_ledger import CAPS, DELTA, NOTHING, OWN_CAP, ModelLedger, small_conversion
 from tests.effort import examples, rounds
 
 IDENTITIES = ("f", "g")
@@ -51,9 +52,11 @@ class LedgerMachine(RuleBasedStateMachine):
         self.numbers = count()
         self.steps = 0
 
-    @initialize(unit=st.sampled_from(["row", "customer_id"]), apart=st.booleans())
-    def start(self, unit: str, apart: bool) -> None:
-        self.model = ModelLedger(unit, replace(CAPS, apart=apart))
+    @initialize(
+        unit=st.sampled_from(["row", "customer_id"]), apart=st.booleans(), delta=st.sampled_from([None, DELTA, DELTA])
+    )
+    def start(self, unit: str, apart: bool, delta: float | None) -> None:
+        self.model = ModelLedger(unit, replace(CAPS, apart=apart, delta=delta))
 
     @property
     def ledgers(self) -> list[Ledger]:
@@ -63,8 +66,10 @@ class LedgerMachine(RuleBasedStateMachine):
             self.opened = [Ledger.open(self.url, clock=now, snapshot_every=2) for _ in range(2)]
         return self.opened
 
-    def try_to_reserve(self, asked: Charge, which: int) -> Reservation | None:
+    def try_to_reserve(self, data: st.DataObject, asked: Charge, which: int) -> Reservation | None:
         states = [] if asked.continuing is None else list(asked.continuing.paths)
+        if self.model.caps.delta is not None and self.model.unit != "row" and not states:
+            asked = with_curve(data, asked)
         left = self.ledgers[1 - which].left_for(asked, self.model.caps)
         self.check_left(asked, left)
         taken = self.model.is_taken(states)
@@ -79,7 +84,10 @@ class LedgerMachine(RuleBasedStateMachine):
             return None
         assert not taken
         assert left.admits(asked)
+        charged = reservation.charge
+        assert charged == (asked if left.by_curve else replace(asked, renyi=None))
         self.model.reserve(reservation)
+        self.model.check_within_caps(asked.analyst)
         return reservation
 
     def check_left(self, asked: Charge, left: Headroom) -> None:
@@ -93,7 +101,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert all(replace(there, left_nano=one.left_nano) == one for one, there in told)
             assert all(one.left_nano <= there.left_nano for one, there in told)
             left = replace(left, balances=exact.balances)
-        assert left == exact
+        assert replace(left, by_curve=False) == exact
 
     def do_commit(self, data: st.DataObject, reservation: Reservation, which: int, names: frozenset[str]) -> None:
         spent = a_loss(data, reservation.charge)
@@ -109,11 +117,11 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(data=st.data(), which=WHICH, identities=ANY)
     def reserve(self, data: st.DataObject, which: int, identities: frozenset[str]) -> None:
         asked = following(data, self.model, data.draw(questions(self.model.unit)), identities, 100)
-        self.try_to_reserve(asked, which)
+        self.try_to_reserve(data, asked, which)
 
     @rule(data=st.data(), which=WHICH, names=SOME)
     def leave_path(self, data: st.DataObject, which: int, names: frozenset[str]) -> None:
-        reservation = self.try_to_reserve(sized(data.draw(questions(self.model.unit)), 20), which)
+        reservation = self.try_to_reserve(data, sized(data.draw(questions(self.model.unit)), 20), which)
         if reservation is not None:
             self.do_commit(data, reservation, which, names)
 
@@ -128,7 +136,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if heads:
             identity, version = data.draw(st.sampled_from(heads))
             asked = sized(data.draw(questions(self.model.unit, versions=(version,))), 30)
-            self.try_to_reserve(following(data, self.model, asked, frozenset(identity), 30), which)
+            self.try_to_reserve(data, following(data, self.model, asked, frozenset(identity), 30), which)
 
     @precondition(lambda self: self.model.gone)
     @rule(data=st.data(), which=WHICH)
@@ -243,7 +251,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if stored is None or expected is None:
             return
         original = self.model.paid[expected]
-        asked = replace(original.charge, analyst=analyst, shared=False, continuing=None)
+        asked = replace(original.charge, analyst=analyst, shared=False, continuing=None, renyi=None)
         assert (stored.answer, stored.charge_of_reading(analyst)) == (self.model.answers[expected], asked)
         assert stored.held == ((analyst, version) in self.model.held)
         caps = replace(self.model.caps, analyst_per_predicate_nano=own_cap)
@@ -307,11 +315,11 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def check_report(self) -> None:
         paid = self.model.in_window()
-        report = self.ledgers[0].balances(CAPS)
+        report = self.ledgers[0].balances(self.model.caps)
         for analyst in ANALYSTS:
             everything = charge(1, keys=cells(), unit=self.model.unit, immutable=IMMUTABLE, analyst=analyst)
             assert self.ledgers[1].left_for(everything, self.model.caps) == self.model.left(everything, OWN_CAP)
-        assert report.unit_spent_nano == sum(item.shared.unit_epsilon_nano for item in paid)
+        assert report.unit_spent_nano == self.model.balance([(item.charge, item.shared) for item in paid])
         assert {table.table: table.spent_nano for table in report.tables}.get("sales", 0) == sum(
             item.shared.most.table_nano for item in paid
         )
@@ -338,7 +346,10 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(("backend", "histories"), [("sqlite", 50), ("postgresql", rounds(8, quick=3))])
-def test_any_interleaving(backend: str, histories: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_any_interleaving(
+    backend: str, histories: int, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unit_balance, "conversion", small_conversion)
     names = iter(range(10**6))
 
     def new_file() -> str:

@@ -1,0 +1,135 @@
+"""The balance of one privacy unit: a sum of pure losses, part of which may count as Rényi divergences instead.
+
+Guarantee: with a `delta`, as long as a reservation is granted only where `nano` of everything reserved is at most the
+cap, all that was drawn is (cap, delta)-differentially private for one whole unit; without one, cap-DP.
+
+Proof: docs/proofs/renyi.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accountant.model import MOST_CAP_NANO, Charge
+from mechanisms.threshold.renyi import NO_CURVE, Curve, conversion, most_curve, surely
+
+# how finely what fits is searched for: 1e-4 epsilon of a group, less than one is told; ten exponentials an order
+_STEP_NANO = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class UnitLoss:
+    """What one unit has lost, in 1e-9.
+
+    `pure_nano` is the sum of all losses in pure terms; `in_curve_nano` how much of it is of questions that were charged
+    by curve, and `curve` the sum of theirs.
+    """
+
+    pure_nano: int
+    in_curve_nano: int = 0
+    curve: Curve = NO_CURVE
+
+    def plus(self, nano: int, curve: Curve | None) -> "UnitLoss":
+        """The loss after one more question of a pure loss `nano`, charged by curve or (None) by that."""
+        more = UnitLoss(self.pure_nano + nano, self.in_curve_nano, self.curve)
+        return more if curve is None else more.as_curves(nano, curve, times=1)
+
+    def as_curves(self, nano: int, curve: Curve, *, times: int) -> "UnitLoss":
+        """The same pure sum, of which so many more questions of a pure loss `nano` are charged by curve."""
+        return UnitLoss(
+            self.pure_nano,
+            self.in_curve_nano + times * nano,
+            tuple(known + times * more for known, more in zip(self.curve, curve, strict=True)),
+        )
+
+    def nano(self, delta: float | None) -> int:
+        """The balance: the pure sum, or, where that is less, the pure rest and the curve's epsilon for `delta`.
+
+        >>> UnitLoss(7, 5).nano(None)
+        7
+        """
+        return self._least(None if delta is None else conversion(delta))
+
+    def nano_surely(self, delta: float | None) -> int:
+        """By how much the logarithm of anybody's odds can have changed, up or down, but for a probability `delta`."""
+        return self._least(None if delta is None else surely(delta / 2))
+
+    def count_more(self, nano: int, curve: Curve | None, *, cap_nano: int, delta: float | None) -> int:
+        """How many questions like this fit below a cap, one after the other."""
+        counts = [_fit(cap_nano - self.pure_nano, nano)]
+        if delta is not None and (curve is not None or self.in_curve_nano):
+            rest = cap_nano - (self.pure_nano - self.in_curve_nano)
+            each = (nano,) * len(self.curve) if curve is None else curve
+            counts += [
+                _fit(rest - known - added, more)
+                for known, added, more in zip(self.curve, conversion(delta), each, strict=True)
+            ]
+        return max(counts)
+
+    def _least(self, added: Curve | None) -> int:
+        if added is None or not self.in_curve_nano:
+            return self.pure_nano
+        rest = self.pure_nano - self.in_curve_nano
+        return min(self.pure_nano, *(rest + known + more for known, more in zip(self.curve, added, strict=True)))
+
+
+def _fit(left: int, each: int) -> int:
+    if left < 0:
+        return 0
+    return left // each if each else MOST_CAP_NANO
+
+
+NO_UNIT_LOSS = UnitLoss(0)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRoom:
+    """A unit's loss below a cap."""
+
+    loss: UnitLoss
+    cap_nano: int
+    delta: float | None
+
+    @property
+    def left_nano(self) -> int:
+        """What is left of the cap; below zero where it was lowered."""
+        return self.cap_nano - self.loss.nano(self.delta)
+
+    def needed_nano(self, charge_nano: int, curve: Curve | None) -> int:
+        """By how much the balance rises with a question."""
+        return self.loss.plus(charge_nano, curve).nano(self.delta) - self.loss.nano(self.delta)
+
+    def count_more(self, charge_nano: int, curve: Curve | None) -> int:
+        """How many more questions like this fit."""
+        return self.loss.count_more(charge_nano, curve, cap_nano=self.cap_nano, delta=self.delta)
+
+    def largest_by_curve(self, groups: int) -> int:
+        """The largest loss of a group, in 1e-9, such that a question of which one unit bears that of `groups` fits by
+        its curve, whatever its noise is; 0 without a delta."""
+        if self.delta is None or self.left_nano <= 0:
+            return 0
+        low, high = 0, self.cap_nano // _STEP_NANO + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            nano = middle * _STEP_NANO
+            if self.needed_nano(groups * nano, most_curve(nano, groups=groups)) <= self.left_nano:
+                low = middle
+            else:
+                high = middle
+        return low * _STEP_NANO
+
+
+def leaves_more(rooms: Sequence[tuple[UnitRoom, int]], charge: Charge, *, at_most: int | None) -> bool:
+    """Whether charging a question by its curve leaves more room than charging it by its pure loss: whether more
+    questions like it would fit, as far as no other balance ends before (`at_most` by these, None: no end).
+
+    Where as many fit, its pure loss is charged: that may turn out less, and its noise can be refined.
+
+    Parameters:
+        rooms: each balance of a unit with a cap, and what the question costs it in pure terms.
+    """
+    if charge.renyi is None or not rooms or any(room.delta is None for room, _ in rooms):
+        return False
+    ends = [] if at_most is None else [at_most]
+    pure = min([room.count_more(nano, None) for room, nano in rooms] + ends)
+    by_curve = min([room.count_more(nano, charge.renyi) for room, nano in rooms] + ends)
+    return by_curve > pure

@@ -1,0 +1,107 @@
+"""The filter of a unit's balance against every strategy of an adversary in a small world."""
+
+import math
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant import unit_balance
+from accountant.unit_balance import UnitLoss, UnitRoom
+from mechanisms.threshold.renyi import NO_CURVE, ORDERS, Curve, conversion, most_curve
+
+NANO = 10**9
+DELTA = 0.05
+CURVES = st.lists(st.integers(0, 50), min_size=len(ORDERS), max_size=len(ORDERS)).map(tuple)
+
+
+def most_excess(kinds: tuple[tuple[int, Curve | None], ...], *, cap: float, steps: int) -> float:
+    """The largest excess of P(E) over exp(cap) P'(E), whatever is chosen in turn among randomised responses of these
+    pure losses, each charged by that or by its curve, as long as the filter admits it."""
+
+    @cache
+    def room(asked: tuple[int, ...]) -> UnitRoom:
+        loss = UnitLoss(0)
+        for kind, count in zip(kinds, asked, strict=True):
+            for _ in range(count):
+                loss = loss.plus(*kind)
+        return UnitRoom(loss, round(cap * NANO), DELTA)
+
+    @cache
+    def admitted(asked: tuple[int, ...]) -> tuple[int, ...]:
+        here = room(asked)
+        return tuple(place for place, kind in enumerate(kinds) if here.needed_nano(*kind) <= here.left_nano)
+
+    @cache
+    def most(asked: tuple[int, ...], lost: int) -> float:
+        best = max(0.0, 1.0 - math.exp(cap - lost / NANO))
+        for place in admitted(asked) if sum(asked) < steps else ():
+            nano = kinds[place][0]
+            chance = 1 / (1 + math.exp(-nano / NANO))
+            now = tuple(count + (other == place) for other, count in enumerate(asked))
+            best = max(best, chance * most(now, lost + nano) + (1 - chance) * most(now, lost - nano))
+        return best
+
+    return most((0,) * len(kinds), 0)
+
+
+SOME = 300_000_000
+KINDS = ((SOME, None), (SOME, most_curve(SOME, groups=1)))
+
+
+def test_no_strategy_tells_more_than_the_cap_but_for_delta() -> None:
+    assert 0 < most_excess(KINDS, cap=4.0, steps=22) <= DELTA
+
+
+def test_a_filter_without_what_delta_adds_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check above can fail."""
+    monkeypatch.setattr(unit_balance, "conversion", lambda delta: NO_CURVE)
+    assert most_excess(KINDS, cap=4.0, steps=46) > DELTA
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.none() | CURVES), max_size=6), st.none() | CURVES, st.integers(1, 50))
+def test_as_many_fit_as_can_be_charged_one_after_the_other(
+    asked: list[tuple[int, Curve | None]], form: Curve | None, nano: int
+) -> None:
+    added = conversion(1e-5)
+    cap = min(added) + 300
+    loss = UnitLoss(0)
+    for earlier in asked:
+        loss = loss.plus(*earlier)
+    room = UnitRoom(loss, cap, 1e-5)
+    # all of them together, since by curve the first may need more than the balance has for one alone
+    count = room.count_more(nano, form)
+    for more, fits in ((count, True), (count + 1, False)):
+        together = UnitLoss(
+            loss.pure_nano + more * nano,
+            loss.in_curve_nano + (0 if form is None else more * nano),
+            loss.curve if form is None else tuple(a + more * b for a, b in zip(loss.curve, form, strict=True)),
+        )
+        if more:
+            assert (together.nano(1e-5) <= cap) is fits
+
+
+def test_without_a_delta_a_balance_is_the_plain_sum() -> None:
+    loss = UnitLoss(0).plus(7, (1,) * len(ORDERS)).plus(5, None)
+    assert (loss.nano(None), loss.nano_surely(None)) == (12, 12)
+    room = UnitRoom(loss, 20, None)
+    assert (room.left_nano, room.count_more(4, (1,) * len(ORDERS)), room.largest_by_curve(3)) == (8, 2, 0)
+
+
+def test_a_smaller_delta_leaves_less_and_none_least() -> None:
+    dear = tuple(2 * NANO // 100 * order for order in ORDERS)
+    loss = UnitLoss(0)
+    for _ in range(10):
+        loss = loss.plus(2 * NANO, dear)
+    left = [UnitRoom(loss, 8 * NANO, delta).left_nano for delta in (1e-5, 1e-9, 1e-20, None)]
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == -12 * NANO
+
+
+def test_what_fits_by_curve_fits_whatever_its_noise() -> None:
+    room = UnitRoom(UnitLoss(NANO), 8 * NANO, 1e-9)
+    found = room.largest_by_curve(52)
+    assert room.needed_nano(52 * found, most_curve(found, groups=52)) <= room.left_nano
+    beyond = found + 200_000
+    assert room.needed_nano(52 * beyond, most_curve(beyond, groups=52)) > room.left_nano
