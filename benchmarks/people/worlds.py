@@ -18,13 +18,15 @@ from proxy.cli.presets import Purpose, Unit, preset
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One owner's data, policy and the questions that an ordinary analyst asks."""
+    """One owner's data, policy and the questions that an ordinary analyst asks. `many_groups`: the owner takes what the
+    preset offers where units are in many groups."""
 
     name: str
     fill: Callable[[Path], object]
     unit: Unit
     policy: str
     questions: tuple[str, ...]
+    many_groups: bool = False
 
     @property
     def database(self) -> str:
@@ -36,10 +38,13 @@ class World:
         """The policy: the preset's budgets and accuracy, the rest as the owner filled it in."""
         chosen = preset(self.unit, Purpose.DASHBOARD)
         unit = "" if self.unit is Unit.ROW else f"epsilon_per_unit = {chosen.per_unit}\n"
+        many = chosen.many if self.many_groups else None
+        delta = "" if many is None else f"delta = {many.delta:g}\n"
+        per_query = chosen.per_query if many is None else many.per_query
         return (
             f'[accuracy]\ntolerance = "{chosen.tolerance}%"\n\n[budget]\n'
             f"epsilon_per_predicate = {chosen.per_predicate}\n{unit}"
-            f"epsilon_per_query = {chosen.per_query}\n{self.policy}"
+            f"epsilon_per_query = {per_query}\n{delta}{self.policy}"
         )
 
 
@@ -309,5 +314,6 @@ WORLDS = (
                 "coupon | count(DISTINCT household) > {1000}",
             ),
         ),
+        many_groups=True,
     ),
 )

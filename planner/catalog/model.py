@@ -311,7 +311,7 @@ class Budget:
     """Caps over all analysts, in epsilon. `per_unit` is None only when every table's unit is the row.
 
     A question whose worst case per group is above `approval_above` needs the owner's approval. `tables` have caps of
-    their own.
+    their own. With a `delta` caps on a unit hold but for that probability, and more questions fit into them.
     """
 
     per_predicate: float
@@ -320,6 +320,7 @@ class Budget:
     per_table: float | None = None
     approval_above: float | None = None
     tables: tuple[TableCaps, ...] = ()
+    delta: float | None = None
 
     def approval_above_for(self, tables: Iterable[str]) -> float | None:
         """The least worst case per group above which a question about these tables waits; None: it never does."""

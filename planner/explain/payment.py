@@ -26,6 +26,32 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitForm:
+    """How a privacy unit's balance would count the question, where the policy has a `delta`.
+
+    `by_curve`: in Rényi divergences; else as a plain sum, of which `pure_further` such questions fit.
+    """
+
+    delta: float
+    by_curve: bool
+    pure_further: int
+
+    @property
+    def sentence(self) -> str:
+        """For EXPLAIN."""
+        if not self.by_curve:
+            return (
+                "one unit is charged a plain sum, since no more such questions would fit in Rényi divergences; what "
+                "it costs less in the end comes back."
+            )
+        return (
+            "one unit is charged in Rényi divergences, since more such questions fit so (as a plain sum "
+            f"{self.pure_further:,}). Its cap then holds but for a delta of {self.delta:g}; all noise is drawn at "
+            "once, every group is charged in full, and nothing comes back."
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Payment:
     """What a question costs at most, in epsilon, and what the balances of those who pay have left.
 
@@ -34,8 +60,8 @@ class Payment:
     questions; since most groups lose less than the worst case, more may fit in the end.
 
     `group` is the most that one group loses; `unit` the most that one privacy unit (`unit_text`) loses, which is that
-    of `groups` groups (None: each row is a unit by itself). `left` has one balance at most of each payer, the tightest.
-    `further` is None for what costs nothing.
+    of `groups` groups (None: each row is a unit by itself); what its balance counts of that, `unit_form` says (None:
+    all of it). `left` has one balance at most of each payer, the tightest. `further` is None for what costs nothing.
     """
 
     group: float
@@ -44,6 +70,7 @@ class Payment:
     unit_text: str
     left: tuple[Left, ...]
     further: int | None
+    unit_form: UnitForm | None = None
 
     @property
     def cost(self) -> str:
@@ -52,7 +79,8 @@ class Payment:
         if self.unit is None:
             return cost
         within = f" in {self.groups} groups" if self.groups > 1 else ""
-        return f"{cost}, {_epsilon(self.unit)} for one ({self.unit_text}){within}"
+        by_itself = " by itself" if self.unit_form is not None and self.unit_form.by_curve else ""
+        return f"{cost}, {_epsilon(self.unit)} for one ({self.unit_text}){within}{by_itself}"
 
     @property
     def balance(self) -> str:
@@ -101,6 +129,7 @@ class Payment:
             "groups_of_one_unit": None if self.unit is None else self.groups,
             "left": [{"of": one.of.value, "epsilon": one.epsilon, "cap": one.cap} for one in self.left],
             "further_questions": self.further,
+            "unit_delta": None if self.unit_form is None or not self.unit_form.by_curve else self.unit_form.delta,
         }
 
 

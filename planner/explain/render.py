@@ -96,6 +96,8 @@ def _left_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
     else:
         if left.payment is not None:
             yield f"  Cost: {left.payment.before()}"
+            if left.payment.unit_form is not None:
+                yield f"  Unit: {left.payment.unit_form.sentence}"
         yield f"  Left for these groups: {at_least(left.epsilon)}{verdict}"
         if left.noise is not None:
             yield f"  Reuse: {shared_noise_sentence(left.noise)}"

@@ -150,6 +150,7 @@ def _budget(policy: Policy) -> Budget:
         per_query=budget.epsilon_per_query,
         per_table=budget.epsilon_per_table,
         approval_above=budget.approval_above_epsilon,
+        delta=budget.delta,
         tables=tuple(
             TableCaps(name, per_table=table.epsilon_per_table, approval_above=table.approval_above_epsilon)
             for name, table in policy.private_tables.items()

@@ -71,6 +71,7 @@ Number: TypeAlias = Annotated[Decimal, BeforeValidator(_number)]
 Pair: TypeAlias = Annotated[tuple[Decimal, Decimal], BeforeValidator(_pair)]
 Rate: TypeAlias = Annotated[float, BeforeValidator(_real), Field(gt=0, lt=0.5)]
 Epsilon: TypeAlias = Annotated[float, BeforeValidator(_real), Field(gt=0, le=1000)]
+Delta: TypeAlias = Annotated[float, BeforeValidator(_real), Field(ge=1e-30, le=1e-5)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=2**31)]
 Port: TypeAlias = Annotated[int, Field(ge=0, le=65535)]
 Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_tuple)]
@@ -139,6 +140,7 @@ class BudgetSection(Section):
     epsilon_per_unit: Epsilon | None = None
     epsilon_per_table: Epsilon | None = None
     approval_above_epsilon: Epsilon | None = None
+    delta: Delta | None = None
 
 
 class LimitsSection(Section):

@@ -49,6 +49,12 @@ tolerance = "%d%%"   # of each threshold: twice as much costs half
 [budget]
 """
 
+_MANY = """\
+# A person in many groups of an answer, such as weeks? Then several times as many questions fit with
+# %-27s # the cap on a person holds but for one chance in a billion
+# and epsilon_per_query at most %g: dearer questions gain nothing by it.
+"""
+
 _TAIL = """
 # [analysts.somebody]
 # password = "SCRAM-SHA-256$..."   # from keyhole passwd
@@ -91,7 +97,8 @@ def _head(url: str, unit: Unit, purpose: Purpose) -> str:
         caps.append(("epsilon_per_unit", chosen.per_unit, f"all answers together: {_rise(chosen.per_unit)}"))
     caps.append(("epsilon_per_query", chosen.per_query, f"one question, for a group: {_rise(chosen.per_query)}"))
     lines = "".join(f"{f'{key} = {epsilon}':29} # {comment}\n" for key, epsilon, comment in caps)
-    return _HEAD % (_quote(url), chosen.tolerance, unit, told) + lines + _TAIL
+    many = "" if chosen.many is None else _MANY % (f"delta = {chosen.many.delta:g}", chosen.many.per_query)
+    return _HEAD % (_quote(url), chosen.tolerance, unit, told) + lines + many + _TAIL
 
 
 def _rise(epsilon: float) -> str:

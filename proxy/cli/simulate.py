@@ -13,6 +13,7 @@ from typing import Any
 from accountant.balances.grants import in_force
 from accountant.limits import Limits
 from accountant.model import NANO
+from accountant.unit_balance import UnitLoss, UnitRoom
 from planner.bind.question import ask
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
@@ -30,7 +31,7 @@ from planner.policy.file import Policy
 from planner.policy.simulated_catalog import StoodIn, stand_in_catalog
 from planner.question.plan import Plan
 from planner.statements import settings
-from proxy.pipeline.claim import groups_of_one_unit, groups_that_add_up
+from proxy.pipeline.claim import groups_of_one_unit, groups_that_add_up, worst_curve
 from proxy.pipeline.levers import find_offers
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.accounts import limits, nano
@@ -259,7 +260,11 @@ def _caps_of_one(caps: Limits, own: int | None) -> Iterator[tuple[str, int]]:
 
 
 def _most(caps: Limits, own: int | None, adding: int, plan: Plan, questions: int) -> int:
-    shared = min(cap for _, cap in _caps(caps, adding, plan)) // questions
+    by_scope = {scope: cap // questions for scope, cap in _caps(caps, adding, plan)}
+    if caps.delta is not None and caps.per_unit_nano is not None and worst_curve(plan) is not None:
+        by_curve = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta).largest_by_curve(adding * questions)
+        by_scope["epsilon_per_unit"] = max(by_scope["epsilon_per_unit"], by_curve)
+    shared = min(by_scope.values())
     return min([shared, *(cap for _, cap in _caps_of_one(caps, own))])
 
 
@@ -270,8 +275,14 @@ def _count_fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tu
     scope, least = min(_caps_of_one(caps, own), key=lambda cap: cap[1], default=("", cost))
     if cost > least:
         return 0, scope
-    scope, least = min(_caps(caps, adding, plan), key=lambda cap: cap[1])
-    return least // cost, scope
+    counts = {scope: least // cost for scope, least in _caps(caps, adding, plan)}
+    if caps.delta is not None and caps.per_unit_nano is not None and "epsilon_per_unit" in counts:
+        room = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta)
+        by_curve = room.count_more(adding * cost, worst_curve(plan))
+        # by curve only where more fit so, whatever cap ends first
+        counts["epsilon_per_unit"] = max(counts["epsilon_per_unit"], by_curve)
+    scope = min(counts, key=lambda one: counts[one])
+    return counts[scope], scope
 
 
 def _units_per_group(made: Simulation) -> float:

@@ -23,6 +23,9 @@ _SCOPES = {
     BalanceScope.ANALYST_PER_PREDICATE: "your own cap for a group",
     BalanceScope.ANALYST_PER_UNIT: "your own cap for a unit",
 }
+WITH_DELTA = (
+    "The policy has a delta: what fits is what to expect, since how a unit is charged follows from what is left then."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +48,8 @@ class PlanReport:
         yield from _table(planned, planned.wished, {}, self._tolerance)
         yield from _sum_lines(planned.wished, most_nano=planned.most_nano)
         yield from self._factor_lines()
+        if self.service.catalog.budget.delta is not None:
+            yield WITH_DELTA
         if planned.split is not None:
             yield ""
             yield "The best split that was found, to be set before each question:"
@@ -81,6 +86,7 @@ class PlanReport:
             "questions": _questions(planned, planned.wished, {}, self._tolerance),
             "together": _together(planned.wished),
             "fit": sum(quote.fits for quote in planned.wished.quotes),
+            "sure": self.service.catalog.budget.delta is None,
             "max_epsilon": None if planned.most_nano is None else planned.most_nano / NANO,
             "factor": None if planned.factor is None else float(planned.factor),
             "split": None

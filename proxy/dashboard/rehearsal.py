@@ -6,7 +6,8 @@ follows from its plan, since rates and reservations are public, whatever the noi
 
 Guarantee: questions that fit here, asked in this order, are answered as long as nobody else asks, the owner approves
 those that wait for that, and policy and data version stay; each is charged to its analyst exactly what is said, at its
-worst, and everybody at most that (docs/proofs/accounting.md, theorem 9).
+worst, and everybody at most that (docs/proofs/accounting.md, theorem 9). Where the policy has a `delta` that is what to
+expect, since what one unit is charged by follows from what is left when a question comes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -225,8 +226,9 @@ class _Run:
                 return quote
         quote = self._quote(claim, claim.charge, Decided.ANEW, everybody=claim.charge.own_amounts)
         if quote.fits:
-            paths = _leave_paths(claim.plan, None, low, low)
-            self._pay(claim.charge, claim.limits, quote, paths=paths, version=claim.version)
+            in_full = self.balances.choose_form(claim.charge, claim.limits).renyi is not None
+            paths = _leave_paths(claim.plan, None, low, low, in_full=in_full)
+            self._pay(claim.charge, claim.limits, quote, paths=paths, version=claim.version, taken=in_full)
         return quote
 
     def _continue(self, claim: Claim, memory: Memory, on_paths: OnPaths, low: Memory) -> Quote:
@@ -246,7 +248,7 @@ class _Run:
                 if claim.charge.family.unit == ROW_UNIT and _has_table_cap(claim.limits)
                 else Amounts(fresh.epsilon_nano, most.unit_epsilon_nano)
             )
-            paths = _leave_paths(on_paths.claim.plan, (on_paths, charged), low, high)
+            paths = _leave_paths(on_paths.claim.plan, (on_paths, charged), low, high, in_full=False)
             self._pay(charge, claim.limits, quote, fresh=at_most, paths=paths, version=claim.version)
         return quote
 
@@ -283,6 +285,7 @@ class _Run:
         paths: Mapping[str, tuple[KeyPath, KeyPath] | None] | None = None,
         version: str = "",
         reading: tuple[PathState, ...] = (),
+        taken: bool = False,
     ) -> None:
         left = paths or {}
         leaving = [name for name, path in left.items() if path is not None]
@@ -297,7 +300,7 @@ class _Run:
             self.paths[name, version] = (
                 None
                 if path is None
-                else _LeftPath(StoredPath(name, state, b"", taken=False, questions=questions), *path)
+                else _LeftPath(StoredPath(name, state, b"", taken=taken, questions=questions), *path)
             )
 
     def _memory(self, memory: Memory, version: str, *, lowest: bool) -> Memory:
@@ -348,17 +351,18 @@ def _alone(charge: Charge, everybody: Amounts) -> Charge:
         unit_epsilon_nano=everybody.unit_epsilon_nano,
         shared=True,
         continuing=None,
+        renyi=None,
     )
 
 
 def _leave_paths(
-    plan: Plan, on_paths: tuple[OnPaths, OnPaths] | None, low: Memory, high: Memory
+    plan: Plan, on_paths: tuple[OnPaths, OnPaths] | None, low: Memory, high: Memory, *, in_full: bool
 ) -> Mapping[str, tuple[KeyPath, KeyPath] | None]:
     """The paths that a run of `plan` leaves, by name, as they are at least and as they were charged; None for one that
     is too large to be kept and was continued, which is gone then. As `noise_reuse.left_paths` does, without a run."""
     left: dict[str, tuple[KeyPath, KeyPath] | None] = {}
     used = {cut.functional for cut in cuts(plan.question.formula)}
-    all_told = plan.calibration.mechanism == Keyhole.name
+    all_told = in_full or plan.calibration.mechanism == Keyhole.name
     size = plan.question.keys.size
     for functional, name in enumerate(low.names):
         test = plan.calibration.tests[functional]
@@ -376,7 +380,7 @@ def _leave_paths(
             values = np.broadcast_to(np.int64(0), (len(rates), size))
             mine = None if on_paths is None else on_paths[0 if lowest else 1]
             run = NoisePath(rates=rates, values=values, reached=reached)
-            after = reuse.path_after(plan, mine, functional, run, memory.stored.get(name))
+            after = reuse.path_after(plan, mine, functional, run, memory.stored.get(name), in_full=in_full)
             if after is not None:
                 grown.append(after)
         if not grown:

@@ -52,7 +52,8 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     room = _room(service, claim)
     stored = _find_stored(service, claim)
     rooms: dict[tuple[PathState, ...], Headroom] = {}
-    least = _least(room, plan)
+    admitted = room.admits(claim.charge)
+    least = max(_least(room, claim), claim.charge.epsilon_nano if admitted else 0)
     epsilon = max(least, 0) / NANO
     wanted = settings.reuse(claim.asked.settings)
     memory = reuse.recall_paths(service, claim)
@@ -61,7 +62,12 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         """The noise that the question would share with earlier ones, and whether it fits so."""
         other = replace(plan, question=question, calibration=calibration)
         amounts = worst_amounts(other)
-        charge = replace(claim.charge, epsilon_nano=amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
+        charge = replace(
+            claim.charge,
+            epsilon_nano=amounts.epsilon_nano,
+            unit_epsilon_nano=amounts.unit_epsilon_nano,
+            renyi=None,
+        )
         found = reuse.on_earlier_noise(
             replace(claim, plan=other, charge=charge), reuse.recall_for(memory, other, service), wanted=wanted
         )
@@ -80,7 +86,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         return found is not None and found.fits
 
     noise = on_paths(plan.question, plan.calibration)
-    fits = claim.charge.epsilon_nano <= least or (noise is not None and noise.fits)
+    fits = admitted or (noise is not None and noise.fits)
     if stored is not None:
         fits = stored.fits
     advice = _Advice() if fits else _advise(service, claim, Target(epsilon, plan.worst_case_epsilon, otherwise))
@@ -91,7 +97,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         hint=advice.hint,
         short_groups=advice.short_groups,
         noise=noise,
-        payment=payment_of(plan, claim.charge, room.balances, most_nano=claim.limits.per_query_nano)
+        payment=payment_of(plan, claim.charge, room, most_nano=claim.limits.per_query_nano)
         if plan.question.functionals
         else None,
         stored=stored,
@@ -109,7 +115,7 @@ def _find_stored(service: Service, claim: Claim) -> Stored | None:
         own = service.ledger.left_for(reading, claim.limits)
     except LedgerError:
         raise ledger_unavailable() from None
-    payment = payment_of(claim.plan, reading, own.balances, most_nano=claim.limits.per_query_nano)
+    payment = payment_of(claim.plan, reading, own, most_nano=claim.limits.per_query_nano)
     return Stored(payment=payment, fits=own.admits(reading))
 
 
@@ -120,10 +126,9 @@ def _room(service: Service, claim: Claim) -> Headroom:
         raise ledger_unavailable() from None
 
 
-def _least(room: Headroom, plan: Plan) -> int:
+def _least(room: Headroom, claim: Claim) -> int:
     """The largest worst case of a group, in 1e-9 epsilon, that a headroom admits."""
-    unit = room.unit_epsilon_nano
-    return room.epsilon_nano if unit is None else min(room.epsilon_nano, unit // groups_that_add_up(plan))
+    return room.largest_of_group(groups_that_add_up(claim.plan), by_curve=claim.charge.renyi is not None)
 
 
 def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
@@ -137,7 +142,7 @@ def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
         *find_offers(asked, catalog, plan, target),
     )
     lasting = replace(claim, limits=replace(claim.limits, per_query_nano=None))
-    ways = [*_in_words(asked, service, offers, target, left=_least(_room(service, lasting), plan) / NANO)]
+    ways = [*_in_words(asked, service, offers, target, left=_least(_room(service, lasting), lasting) / NANO)]
     raised = raise_guard(asked, catalog, plan, target)
     if raised is not None:
         ways.append(raised)

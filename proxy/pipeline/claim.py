@@ -16,7 +16,9 @@ import numpy as np
 from accountant.limits import Limits
 from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent, is_lasting
 from mechanisms.formula import Booleans
+from mechanisms.keyhole.noise_continuation import CONTINUABLE
 from mechanisms.protocol import Epsilons, Outcome
+from mechanisms.threshold.renyi import Curve, curve
 from planner.catalog.key_space import as_text
 from planner.catalog.listed_values import list_texts
 from planner.catalog.model import Catalog, Column, Lookup, Table, Value
@@ -62,6 +64,7 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
         immutable=frozenset(label for label, _ in cells.columns if label in unchanging),
     )
     worst = worst_amounts(plan)
+    allowed = _limits_on(question.table, catalog, asked.analyst)
     if worst.epsilon_nano > MOST_NANO_PER_CHARGE:
         raise too_dear(plan)
     charge = Charge(
@@ -72,12 +75,13 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
         epsilon_nano=worst.epsilon_nano,
         unit_epsilon_nano=worst.unit_epsilon_nano,
         shared=True,
+        renyi=None if allowed.delta is None else worst_curve(plan),
     )
     return Claim(
         asked=asked,
         plan=plan,
         charge=charge,
-        limits=_own_cap(_limits_on(question.table, catalog, asked.analyst), max_epsilon(asked.settings)),
+        limits=_own_cap(allowed, max_epsilon(asked.settings)),
         version=version,
     )
 
@@ -126,6 +130,18 @@ def worst_amounts(plan: Plan) -> Amounts:
     """What a question costs at most, on noise of its own or as its plan is laid on earlier noise."""
     epsilon_nano = nano(plan.worst_case_epsilon)
     return Amounts(epsilon_nano, groups_that_add_up(plan) * epsilon_nano if plan.question.table.unit else 0)
+
+
+def worst_curve(plan: Plan) -> Curve | None:
+    """What a question reveals of one unit in Rényi divergences, where all of its noise is drawn at its finest rates.
+
+    None where that is not known: for rows, and for mechanisms that read other noise than one path per functional and
+    group. These are charged by their pure loss alone.
+    """
+    if not plan.question.table.unit or plan.calibration.mechanism not in CONTINUABLE or plan.calibration.whole_question:
+        return None
+    most = worst_amounts(plan).unit_epsilon_nano
+    return tuple(min(nano, most) for nano in curve(plan.calibration, groups=groups_that_add_up(plan)))
 
 
 def amounts(plan: Plan, losses: Epsilons) -> Amounts:

@@ -167,6 +167,11 @@ class Paid:
         return None if on_paths is None else _capitalise(shared_noise_sentence(on_paths.noise(read=False)))
 
     @property
+    def in_full(self) -> bool:
+        """Whether units are charged by its Rényi curve: then all of its noise is drawn at once."""
+        return self.reservation.charge.renyi is not None
+
+    @property
     def as_charged(self) -> Plan:
         """The plan with the loss that its analyst is told of."""
         return _as_charged(self.claim.plan, self.claim.charge)
@@ -241,7 +246,7 @@ class RunResult:
         return RunResult(
             released=Denial() if outcome.denied else KeySet.of(plan, outcome.passed),
             lost=charging.spent_by(paid.claim, outcome),
-            paths=reuse.left_paths(plan, paid.on_paths, outcome, memory),
+            paths=reuse.left_paths(plan, paid.on_paths, outcome, memory, in_full=paid.in_full),
         )
 
 

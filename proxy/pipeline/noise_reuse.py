@@ -16,7 +16,14 @@ import numpy as np
 from accountant.errors import LedgerError
 from accountant.model import NANO, Amounts, Continuing, PathState, StoredPath, is_lasting
 from mechanisms.formula import Integers
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, Continuation, carry_on, continue_on, settle
+from mechanisms.keyhole.noise_continuation import (
+    CONTINUABLE,
+    Continuation,
+    carry_on,
+    continue_on,
+    decide_in_full,
+    settle,
+)
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import Epsilons, FunctionalTest, Noise, NoisePath, Outcome
 from mechanisms.registry import MECHANISMS
@@ -175,6 +182,7 @@ def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
         epsilon_nano=own.epsilon_nano,
         unit_epsilon_nano=own.unit_epsilon_nano,
         continuing=continuing,
+        renyi=None,
     )
     return OnPaths(
         claim=replace(claim, plan=on_paths, charge=charge),
@@ -199,26 +207,33 @@ def answer_from_known(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | No
     return settle(on_paths.continuation, noise=noise)
 
 
-def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, noise: Noise) -> Outcome:
-    """The outcome of a question that was reserved on paths, or on noise of its own (None)."""
+def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: bool, noise: Noise) -> Outcome:
+    """The outcome of a question that was reserved on paths, or on noise of its own (None); `in_full`: all of its noise
+    is revealed, as is charged in Rényi divergences."""
     values = without_offsets(plan.question, values)
+    if in_full:
+        assert on_paths is None, "what is charged in Rényi divergences continues nothing"
+        return decide_in_full(plan.calibration, values, noise=noise)
     if on_paths is not None:
         return carry_on(on_paths.continuation, values, noise=noise, known_first=not on_paths.claim.limits.apart)
     return MECHANISMS[plan.calibration.mechanism].decide(plan.calibration, values, noise=noise)
 
 
-def left_paths(plan: Plan, on_paths: OnPaths | None, outcome: Outcome, memory: Memory) -> Mapping[str, bytes]:
+def left_paths(
+    plan: Plan, on_paths: OnPaths | None, outcome: Outcome, memory: Memory, *, in_full: bool
+) -> Mapping[str, bytes]:
     """The noise paths that a run of `plan` left, to be kept with its answer, by identity.
 
     A path that was continued is kept whole, with the keys that were not asked about. One that was drawn anew is kept
-    where there is none, or where it goes as far and has all keys of the one there and more.
+    where there is none, or where it goes as far and has all keys of the one there and more. One that was drawn
+    `in_full` is also kept in the place of one that is not continued any more and goes less far.
     """
     kept: dict[str, bytes] = {}
     for functional, path in enumerate(outcome.paths):
         name = memory.names[functional]
         if path is None or name is None:
             continue
-        body = path_after(plan, on_paths, functional, path, memory.stored.get(name))
+        body = path_after(plan, on_paths, functional, path, memory.stored.get(name), in_full=in_full)
         packed = None if body is None else body.to_bytes()
         if packed is not None:
             kept[name] = packed
@@ -226,11 +241,17 @@ def left_paths(plan: Plan, on_paths: OnPaths | None, outcome: Outcome, memory: M
 
 
 def path_after(
-    plan: Plan, on_paths: OnPaths | None, functional: int, path: NoisePath, before: tuple[StoredPath, KeyPath] | None
+    plan: Plan,
+    on_paths: OnPaths | None,
+    functional: int,
+    path: NoisePath,
+    before: tuple[StoredPath, KeyPath] | None,
+    *,
+    in_full: bool,
 ) -> KeyPath | None:
     """The path to keep of one functional, of which a run of `plan` left `path`, and the ledger has `before`; None where
-    that stays. Which of both follows from rates and keys, never from values."""
-    test, all_told = plan.calibration.tests[functional], plan.calibration.mechanism == Keyhole.name
+    that stays. Which of both follows from rates and keys, never from values. `in_full`: all of it was revealed."""
+    test, all_told = plan.calibration.tests[functional], in_full or plan.calibration.mechanism == Keyhole.name
     if on_paths is not None and functional in on_paths.paths:
         return on_paths.paths[functional].grown(
             plan.question, functional, on_paths.here[functional], path, top=test.rate, all_told=all_told
@@ -239,8 +260,9 @@ def path_after(
     if before is None:
         return drawn
     old = before[1]
-    more = drawn.covers(old) and drawn.reserved.size > old.reserved.size
-    return drawn if more and path.rates[-1] >= old.path.rates[-1] else None
+    more_keys = drawn.reserved.size > old.reserved.size and path.rates[-1] >= old.path.rates[-1]
+    finer = in_full and before[0].taken and path.rates[-1] > old.path.rates[-1]
+    return drawn if drawn.covers(old) and (more_keys or finer) else None
 
 
 def _unreserved_loss(

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from accountant.errors import BalanceScope, LedgerError
-from accountant.limits import BalanceLeft, Limits
+from accountant.limits import BalanceLeft, Headroom, Limits
 from accountant.model import NANO, ROW_UNIT, Charge
-from planner.explain.payment import Left, Payer, Payment
+from mechanisms.threshold.renyi import Curve
+from planner.explain.payment import Left, Payer, Payment, UnitForm
 from planner.question.plan import Plan
 from proxy.pipeline.claim import groups_that_add_up
 from proxy.service.service import Service
@@ -20,13 +21,13 @@ _PAYERS = {
 }
 
 
-def payment_of(plan: Plan, charge: Charge, balances: Sequence[BalanceLeft], *, most_nano: int | None) -> Payment | None:
+def payment_of(plan: Plan, charge: Charge, room: Headroom, *, most_nano: int | None) -> Payment | None:
     """What a charge costs, beside balances that have that much left; None where nobody's balance counts it.
 
     Guarantee: what is left is what EXPLAIN and `keyhole.budget` say to the same analyst. `most_nano` is what one
     question may cost a group (None: no cap).
     """
-    counted = [one for one in balances if charge.shared or one.scope not in _SHARED]
+    counted = [one for one in room.balances if charge.shared or one.scope not in _SHARED]
     if not counted:
         return None
     return Payment(
@@ -35,7 +36,8 @@ def payment_of(plan: Plan, charge: Charge, balances: Sequence[BalanceLeft], *, m
         groups=groups_that_add_up(plan),
         unit_text=plan.question.table.unit_text,
         left=tuple(_tightest(counted)),
-        further=_count_further(charge, counted, most_nano=most_nano),
+        further=_count_further(charge, counted, charge.renyi, most_nano=most_nano),
+        unit_form=_unit_form(charge, room, counted),
     )
 
 
@@ -47,7 +49,7 @@ def payment_after(service: Service, plan: Plan, charge: Charge, limits: Limits) 
         room = service.ledger.left_for(another, limits)
     except LedgerError:
         return None
-    return payment_of(plan, charge, room.balances, most_nano=limits.per_query_nano)
+    return payment_of(plan, another, room, most_nano=limits.per_query_nano)
 
 
 _SHARED = (BalanceScope.PER_PREDICATE, BalanceScope.PER_UNIT, BalanceScope.PER_TABLE)
@@ -61,7 +63,18 @@ def _tightest(balances: Sequence[BalanceLeft]) -> Iterator[Left]:
             yield Left(payer, least.left_nano / NANO, least.cap_nano / NANO)
 
 
-def _count_further(charge: Charge, balances: Sequence[BalanceLeft], *, most_nano: int | None) -> int | None:
+def _unit_form(charge: Charge, room: Headroom, balances: Sequence[BalanceLeft]) -> UnitForm | None:
+    delta = next((one.unit.delta for one in balances if one.unit is not None and one.unit.delta is not None), None)
+    if delta is None or charge.renyi is None or charge.epsilon_nano == 0:
+        return None
+    pure = _count_further(charge, balances, None, most_nano=None) or 0
+    return UnitForm(delta=delta, by_curve=room.by_curve, pure_further=pure)
+
+
+def _count_further(
+    charge: Charge, balances: Sequence[BalanceLeft], curve: Curve | None, *, most_nano: int | None
+) -> int | None:
+    """How many more questions like a charge fit, all by their curve or all by their pure loss."""
     needed = {
         Payer.GROUP: charge.epsilon_nano,
         Payer.UNIT: charge.unit_epsilon_nano,
@@ -71,5 +84,8 @@ def _count_further(charge: Charge, balances: Sequence[BalanceLeft], *, most_nano
         return None
     if most_nano is not None and charge.epsilon_nano > most_nano:
         return 0
-    counts = [one.left_nano // needed[_PAYERS[one.scope]] for one in balances if needed[_PAYERS[one.scope]]]
-    return max(0, min(counts)) if counts else None
+    counts = []
+    for form in {None, curve}:
+        of_each = [one.count_more(needed[_PAYERS[one.scope]], form) for one in balances]
+        counts += [min((count for count in of_each if count is not None), default=0)] if balances else []
+    return max(counts, default=None)

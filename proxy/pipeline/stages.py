@@ -67,7 +67,9 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
                     values = moments.read(read, keeping=reading).values
                 check_same_data(service, claim, paid=True)
                 with service.stage(Stage.DECIDE):
-                    outcome = noise_reuse.decide(paid.claim.plan, paid.on_paths, values, noise=service.noise)
+                    outcome = noise_reuse.decide(
+                        paid.claim.plan, paid.on_paths, values, in_full=paid.in_full, noise=service.noise
+                    )
                 result = ledger_verbs.RunResult.of(paid, outcome, memory)
         with service.stage(Stage.COMMIT):
             ledger_verbs.commit(service, paid.reservation, result)

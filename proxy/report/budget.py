@@ -139,6 +139,8 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
             "cap": None if report.unit_cap_nano is None else report.unit_cap_nano / NANO,
             "spent_at_most": report.unit_spent_nano / NANO,
             "left": None if report.unit_left_nano is None else report.unit_left_nano / NANO,
+            "delta": caps.delta,
+            "plain_sum": report.unit.pure_nano / NANO,
         },
         "epsilon_per_table": caps.per_table,
         "tables": [
@@ -197,7 +199,9 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
             _epsilon(max(balance.lost_nano, default=0)),
             _epsilon(min(balance.left_nano, default=0)),
         )
-    units = Printed(title="Privacy unit, over all questions", title_justify="left", min_width=34)
+    delta = service.catalog.budget.delta
+    but = "" if delta is None else f", with delta {delta:g}"
+    units = Printed(title=f"Privacy unit, over all questions{but}", title_justify="left", min_width=34)
     for heading in ("may lose", "spent at most", "left at least"):
         units.add_column(heading, justify="right")
     units.add_row(_cap(report.unit_cap_nano), _epsilon(report.unit_spent_nano), _show_left(report.unit_left_nano))

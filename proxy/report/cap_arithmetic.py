@@ -75,7 +75,11 @@ def _dearest(table: Table, keys: tuple[Column, ...], budget: Budget) -> DearestQ
     groups = max(1, min(bound_by_groupings(table, keys).groups_per_unit, values))
     own = next((caps.per_table for caps in budget.tables if caps.table == table.ledger.table), None)
     per_table = budget.per_table if own is None else own
-    caps = {"epsilon_per_unit": budget.per_unit, "epsilon_per_table": per_table}
+    # with a delta what one unit loses over its groups is no sum
+    per_unit = budget.per_unit if budget.delta is None else None
+    caps = {"epsilon_per_unit": per_unit, "epsilon_per_table": per_table}
+    if per_unit is None and per_table is None:
+        return None
     cap, least = min(((name, cap) for name, cap in caps.items() if cap is not None), key=lambda one: one[1])
     if groups == 1 or least / groups >= min(budget.per_query, budget.per_predicate):
         return None
@@ -101,7 +105,8 @@ def odds_lines(catalog: Catalog) -> Iterator[str]:
     if budget.per_unit is not None and any(not table.row_unit for table in catalog.tables):
         units = sorted({table.unit_text for table in catalog.tables if not table.row_unit})
         told = belief(budget.per_unit, of=f"that one ({' or '.join(units)}) is in the data at all")
-        yield f"  all answers of all together: {_lower(told)}"
+        but = "" if budget.delta is None else f", but for a delta of {budget.delta:g}"
+        yield f"  all answers of all together: {_lower(told)}{but}"
 
 
 def _lower(sentence: str) -> str:

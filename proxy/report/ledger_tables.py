@@ -98,6 +98,8 @@ def show_question(question: AskedQuestion) -> Iterator[str]:
         ("worst case", _amounts(charge.epsilon_nano, charge.unit_epsilon_nano, unit=family.unit)),
         ("status", question.status),
     ]
+    if charge.renyi is not None:
+        facts.insert(-1, ("unit counts", "Rényi divergences, where the policy has a delta"))
     if question.spent is not None:
         spent = question.spent
         facts.append(("cost", _amounts(spent.epsilon_nano, spent.unit_epsilon_nano, unit=family.unit)))

@@ -43,7 +43,8 @@ class AnalystReading:
 
 @dataclass(frozen=True, slots=True)
 class OdometerReading:
-    """The odometer. `unit_epsilon` is what one unit has lost over all tables with units of several rows.
+    """The odometer. `unit_epsilon` is what one unit has lost over all tables with units of several rows, with a `delta`
+    but for that probability (None: surely), and `unit_balance` is that as the cap on a unit counts it.
 
     Caps are the policy's, for one window and without grants.
     """
@@ -56,8 +57,11 @@ class OdometerReading:
     tables: tuple[TableReading, ...]
     analysts: tuple[AnalystReading, ...]
     unit_epsilon: float
+    unit_balance: float
+    delta: float | None
     epsilon_per_predicate: float
     epsilon_per_unit: float | None
+    cap_delta: float | None
     granted: int
 
     def document(self) -> dict[str, Any]:
@@ -81,11 +85,17 @@ class OdometerReading:
             yield from _about_table(table)
         if any(table.unit != ROW_UNIT for table in self.tables):
             yield ""
-            yield f"Over all tables: {_unit_statement(self.unit_epsilon)}"
+            yield f"Over all tables: {_unit_statement(self.unit_epsilon, self.delta)}"
+            if self.delta is not None:
+                yield (
+                    f"  The cap counts this as epsilon {self.unit_balance:.4f} with delta {self.delta:g}: one unit has "
+                    "changed the probability of no answer by more than that factor and that difference."
+                )
         yield ""
         yield "Each analyst alone, without what the others were told:"
+        within = "" if self.delta is None else f" with delta {self.delta:g}"
         for one in self.analysts:
-            unit = f", a whole unit {one.unit_epsilon:.4f}" if one.unit_epsilon else ""
+            unit = f", a whole unit {one.unit_epsilon:.4f}{within}" if one.unit_epsilon else ""
             yield (
                 f"  {one.analyst}: {one.questions:,} question{_s(one.questions)}; of a group epsilon "
                 f"{one.epsilon:.4f} ({factor(one.epsilon)}){unit}."
@@ -101,7 +111,8 @@ class OdometerReading:
         )
         if self.epsilon_per_unit is not None:
             whole = self.epsilon_per_unit * self.windows
-            yield f"A whole unit may lose epsilon {self.epsilon_per_unit:g} in one window, {whole:g} over all."
+            within = "" if self.cap_delta is None else f", each window with delta {self.cap_delta:g}"
+            yield f"A whole unit may lose epsilon {self.epsilon_per_unit:g} in one window, {whole:g} over all{within}."
         if self.granted:
             yield f"{self.granted} grant{_s(self.granted)} in force let some balances lose more than that."
         if self.open_reservations:
@@ -133,11 +144,19 @@ def _about_table(table: TableReading) -> Iterator[str]:
     yield f"  {belief(table.epsilon, of=f'that a {unit} is in a group')}"
 
 
-def _unit_statement(epsilon: float) -> str:
+def _unit_statement(epsilon: float, delta: float | None) -> str:
+    but = "" if delta is None else f"with probability all but {_one_in(delta)}, "
     return (
-        "all answers together can have changed anybody's odds on whether a certain privacy unit is in the data at "
-        f"all, in whatever groups, by at most {factor(epsilon)} (epsilon {epsilon:.4f})."
+        f"{but}all answers together can have changed anybody's odds on whether a certain privacy unit is in the data "
+        f"at all, in whatever groups, by at most {factor(epsilon)} (epsilon {epsilon:.4f})."
     )
+
+
+def _one_in(delta: float) -> str:
+    """`one in a billion`."""
+    times = math.floor(1 / delta + 0.5)
+    named = {10**6: "a million", 10**9: "a billion", 10**12: "a trillion"}
+    return f"one in {named.get(times) or f'{times:,}'}"
 
 
 def factor(epsilon: float) -> str:
@@ -205,9 +224,12 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
             )
             for one in report.analysts
         ),
-        unit_epsilon=report.unit_spent_nano / NANO,
+        unit_epsilon=report.unit.nano_surely(budget.delta) / NANO,
+        unit_balance=report.unit_spent_nano / NANO,
+        delta=budget.delta if report.unit.in_curve_nano else None,
         epsilon_per_predicate=budget.epsilon_per_predicate,
         epsilon_per_unit=budget.epsilon_per_unit,
+        cap_delta=budget.delta,
         granted=len(ledger.owner.grants()),
     )
 
@@ -231,6 +253,7 @@ def _limits(policy: Policy) -> Limits:
         per_query_nano=None,
         analyst_per_predicate_nano=None,
         analyst_per_unit_nano=None,
+        delta=budget.delta,
         apart=False,
     )
 

@@ -36,6 +36,7 @@ def limits(catalog: Catalog, analyst: Analyst) -> Limits:
         analyst_per_unit_nano=_optional_nano(analyst.per_unit),
         per_table_nano=_optional_nano(budget.per_table),
         approval_above_nano=_optional_nano(budget.approval_above),
+        delta=budget.delta,
         apart=any(known.per_predicate is not None or known.per_unit is not None for known in catalog.analysts),
         own_per_table_nano=tuple(
             (caps.table, int(caps.per_table * NANO)) for caps in budget.tables if caps.per_table is not None

@@ -28,6 +28,9 @@ def find_budget_faults(policy: PolicyDocument) -> Faults:
     if protected and policy.budget.epsilon_per_unit is None:
         hint = f"Add epsilon_per_unit: the most that all answers together may cost one unit of {protected[0]}."
         yield ("budget", "epsilon_per_unit"), Fault("KH005", "is missing", hint=hint)
+    if policy.budget.delta is not None and policy.budget.epsilon_per_unit is None:
+        hint = "Leave it out, or add the cap that it is about: epsilon_per_unit."
+        yield ("budget", "delta"), Fault("KH002", "has no meaning without epsilon_per_unit", hint=hint)
 
 
 def find_shared_cap_faults(table: TableSection) -> Iterator[tuple[str, Fault]]:
@@ -60,7 +63,8 @@ def describe_idle_caps(policy: PolicyDocument) -> Iterator[str]:
 def _compare_with_unit_cap(policy: PolicyDocument) -> Iterator[str]:
     """Caps that no group and no question can reach, as one unit, or a whole table, may lose less."""
     budget = policy.budget
-    whole = all(table.privacy_unit for table in policy.private_tables.values())
+    # with a delta a group's plain sum may be above what its units' balance counts
+    whole = budget.delta is None and all(table.privacy_unit for table in policy.private_tables.values())
     for key in ("epsilon_per_predicate", "epsilon_per_query"):
         cap = getattr(budget, key)
         if whole and budget.epsilon_per_unit is not None and policy.private_tables and cap > budget.epsilon_per_unit:

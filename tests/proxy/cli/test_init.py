@@ -114,6 +114,9 @@ def test_who_is_protected_may_be_said_beforehand(tmp_path: Path, unit: Unit, lin
     text = written(tmp_path, unit=unit)
     assert line in text
     assert ("epsilon_per_unit" in tomllib.loads(text)["budget"]) is (unit is not Unit.ROW)
+    # offered for people alone, and off until the owner wants it
+    assert ("# delta = 1e-09 " in text) is (unit is Unit.PERSON)
+    assert "delta" not in tomllib.loads(text)["budget"]
 
 
 @pytest.mark.parametrize("unit", Unit)

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from proxy.cli.check import check
@@ -135,3 +136,28 @@ def test_check_warns_of_caps_that_are_never_reached_or_protect_little(
 def test_where_rows_are_protected_a_group_may_lose_more_than_a_unit(policy: Path) -> None:
     policy.write_text(POLICY.replace("epsilon_per_unit = 8.0", "epsilon_per_unit = 3.0"))
     assert not any("what a group loses" in said for said in warnings(Policy.load(policy)))
+
+
+def test_with_a_delta_what_one_unit_loses_is_no_sum(policy: Path) -> None:
+    """More fits than the sum over its groups says, so nothing is said of it; a table's cap stays a sum."""
+    policy.write_text(POLICY.replace("epsilon_per_query = 2.0", "epsilon_per_query = 2.0\ndelta = 1e-9"))
+    found = check(policy, confirm=False)
+    lines = "\n".join(found.lines())
+    assert [document["table"] for document in found.document()["dearest_questions"]] == ["tills"]
+    assert "100.0 % sure of it, but for a delta of 1e-09" in lines
+    with Service.open(policy) as service:
+        assert left_for(service, "baskets", "week") > 8 / 53
+
+
+def test_a_delta_needs_a_cap_that_it_is_about(policy: Path) -> None:
+    rows = POLICY[: POLICY.index("[tables.baskets]")] + POLICY[POLICY.index("[tables.receipts]") :]
+    rows = rows[: rows.index("[tables.tills]")] + rows[rows.index("[analysts") :]
+    policy.write_text(rows.replace("epsilon_per_unit = 8.0", "delta = 1e-9"))
+    with pytest.raises(KeyholeError) as refused:
+        Policy.load(policy)
+    assert "budget.delta = 1E-9: has no meaning without epsilon_per_unit" in refused.value.message
+    for wrong in ("0", "0.1", "-1e-9"):
+        policy.write_text(POLICY.replace("epsilon_per_query = 2.0", f"epsilon_per_query = 2.0\ndelta = {wrong}"))
+        with pytest.raises(KeyholeError) as refused:
+            Policy.load(policy)
+        assert "delta" in refused.value.message
