@@ -321,7 +321,20 @@ SPECS = sorted(path.name for path in SPEC.glob("*.sql"))
 TEXT = {"postgres": r'CAST\("\w+" AS text\) COLLATE "C"', "duckdb": r'TRY_CAST\("\w+" AS text\) COLLATE "C"'}
 NUMBER = {"postgres": "octet_length", "duckdb": "strlen"}
 CONSTANT = r"'(?:[^']|'')*'"
-CONSTANT_TIME = {"CAST", "TRY_CAST", "IN", "BETWEEN", "date_trunc", "extract", "decimal", "IS", "AND", "CASE", "THEN"}
+CONSTANT_TIME = {
+    "CAST",
+    "TRY_CAST",
+    "IN",
+    "BETWEEN",
+    "date_trunc",
+    "extract",
+    "decimal",
+    "IS",
+    "AND",
+    "CASE",
+    "THEN",
+    "WHEN",
+}
 
 
 def is_bounded(sql: str, leaf: Leaf, dialect: Dialect, table: Table) -> bool:
