@@ -109,7 +109,7 @@ def test_a_rollup_gives_what_the_scan_gave_for_totals_of_units(
     """A subquery per unit is answered from the same rows as a plain question by its keys."""
     sql, where, tested, meant = world
     question = unit_question(sql, table, keys)
-    if len(question.functionals) < len(meant):  # two spellings of one
+    if len(question.functionals) < len(meant) or "DISTINCT" in sql:  # two spellings of one; no rollup has values
         return
     expected, version = by_hand(question, where, tested, meant, found), next(_VERSIONS)
     relations = keeping.load(found)
