@@ -26,6 +26,7 @@ from proxy.cli.check import check
 from proxy.release.bounds import BoundsAsked, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease
 from proxy.service.service import Service
+from proxy.sources.protocol import Counts
 from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER, new_database
 
@@ -309,6 +310,23 @@ def test_of_two_that_want_the_last_budget_one_passes(source: str, tmp_path: Path
             thread.join()
         assert sorted(told) == ["KH310", "bounds"]
         assert service.balances(None).unit_spent_nano == 300 * NANO
+
+
+def test_who_asks_for_what_is_under_way_does_not_pay_for_it_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, told = service.source.read_counts, []
+
+    def read_meanwhile(*arguments: Any, **named: Any) -> Counts:
+        monkeypatch.setattr(service.source, "read_counts", read)
+        with pytest.raises(KeyholeError, match="KH313: the same release is under way"):
+            _find(service, _asked())
+        told.append(service.balances(None).unit_spent_nano)
+        return read(*arguments, **named)
+
+    monkeypatch.setattr(service.source, "read_counts", read_meanwhile)
+    _find(service, _asked())
+    assert told == [300 * NANO]
 
 
 def test_a_live_table_is_paid_each_time(source: str, tmp_path: Path) -> None:
