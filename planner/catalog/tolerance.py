@@ -141,6 +141,18 @@ def quote_literal(text: str) -> str:
     return text.replace("'", "''")
 
 
+def widen_tolerances(tolerance: str, factor: Decimal) -> str:
+    """All tolerances of a setting's text times a factor; percentages end at 100 %."""
+    found = tolerances(tolerance)
+
+    def wider(amount: Amount) -> str:
+        widened = amount.times(factor)
+        return replace(widened, number=widened.number.normalize()).text
+
+    texts = [] if found.default is None else [wider(found.default)]
+    return ", ".join((*texts, *(f"{name}={wider(amount)}" for name, amount in found.named)))
+
+
 def with_amount(text: str, name: str, amount: Decimal | str) -> str:
     """The tolerances of a text with one of an amount for `name`, in place of what it said of it."""
     kept = [item for item in split_outside(text, by=",") if squeeze_name(item.rpartition("=")[0]) != squeeze_name(name)]

@@ -53,7 +53,9 @@ class Target:
         return self.cost / self.epsilon if self.epsilon > 0 else float("inf")
 
 
-def smallest_tolerance(asked: Callable[[str], Question], target: Target, *, now: Decimal = Decimal(10)) -> Fit | None:
+def smallest_tolerance(
+    asked: Callable[[str], Question], target: Target, *, now: Decimal = Decimal(10), form: str = "%"
+) -> Fit | None:
     """The smallest percentage tolerance with which a question costs so much, as `keyhole.tolerance` text.
 
     Guarantee: planned with the returned tolerance, the worst case is at most `target.epsilon`, or there is the other
@@ -62,15 +64,16 @@ def smallest_tolerance(asked: Callable[[str], Question], target: Target, *, now:
     Parameters:
         asked: the question with a given tolerance; a refusal counts as "does not fit".
         now: the tolerance in force, in percent; only where the search starts depends on it.
+        form: what stands behind the number: a percent sign, or that of the declared bounds.
     """
     guess = _index(float(now) * 10 * target.ratio)
     tried = _Tried(target)
     tenths = _find_first_fit(
-        len(_TENTHS), lambda step: tried.fits(step, lambda: asked(_percent(_TENTHS[step]))), guess=guess
+        len(_TENTHS), lambda step: tried.fits(step, lambda: asked(_percent(_TENTHS[step]) + form)), guess=guess
     )
     if tenths is None:
         return None
-    return Fit(_percent(_TENTHS[tenths]), tried.costs[tenths], _TENTHS[tenths] / max(float(now) * 10, 1))
+    return Fit(_percent(_TENTHS[tenths]) + form, tried.costs[tenths], _TENTHS[tenths] / max(float(now) * 10, 1))
 
 
 def smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: float = 0.05) -> Fit | None:
@@ -167,4 +170,4 @@ def _find_first_fit(steps: int, fits: Callable[[int], bool], *, guess: int) -> i
 
 def _percent(tenths: int) -> str:
     whole, tenth = divmod(tenths, 10)
-    return f"{whole}.{tenth}%" if tenth else f"{whole}%"
+    return f"{whole}.{tenth}" if tenth else f"{whole}"

@@ -19,6 +19,7 @@ from functools import cached_property
 from math import exp, log
 
 from mechanisms.protocol import Unachievable
+from planner.catalog.tolerance import widen_tolerances
 from planner.errors import KeyholeError
 from planner.plan.calibrate import choose_calibration
 from planner.plan.reduce import reduce_question
@@ -27,7 +28,6 @@ from proxy.dashboard.question_list import Listed
 from proxy.dashboard.rehearsal import Decided, Known, Question, Rehearsals, Rehearsed
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import claim_now
-from proxy.pipeline.levers import widen_tolerances
 from proxy.service.service import Service
 
 FACTORS = (

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from mechanisms.formula import cuts
 from planner.catalog.model import Catalog
-from planner.catalog.tolerance import Amount, quote_literal, tolerances
+from planner.catalog.tolerance import OF_BOUNDS, quote_literal, tolerances, widen_tolerances
 from planner.errors import KeyholeError
 from planner.extract.cheaper_text import raise_number
 from planner.plan.affordable_settings import (
@@ -76,14 +76,26 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
 
 
 def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | None:
-    """The smallest tolerance in percent, in the place of all others, that reaches the target."""
+    """The smallest tolerance, in the place of all others, that reaches the target: in percent of each threshold, or of
+    the declared bounds where it was so before, or where a percentage of a threshold of 0 is none."""
     accuracy = asked.accuracy(catalog)
     default = tolerances(accuracy.tolerance).default
-    now = default.number if default is not None and default.percent and default.number else Decimal(10)
-    fit = smallest_tolerance(
-        lambda text: asked.read_question(catalog, replace(accuracy, tolerance=text)), target, now=now
-    )
-    return _offer("keyhole.tolerance = '{}'", fit)
+
+    def with_tolerance(text: str) -> Question:
+        return asked.read_question(catalog, replace(accuracy, tolerance=text))
+
+    form = OF_BOUNDS if (default is not None and default.bounds) or _is_refused(with_tolerance, "100%") else "%"
+    alike = default is not None and default.number and default.text.endswith(form)
+    now = default.number if default is not None and alike else Decimal(10)
+    return _offer("keyhole.tolerance = '{}'", smallest_tolerance(with_tolerance, target, now=now, form=form))
+
+
+def _is_refused(with_tolerance: Callable[[str], Question], text: str) -> bool:
+    try:
+        with_tolerance(text)
+    except KeyholeError:
+        return True
+    return False
 
 
 def _offer(setting: str, fit: Fit | None) -> Offer | None:
@@ -123,18 +135,6 @@ def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, targe
         if cost is not None:
             return (Offer((other, f"keyhole.tolerance = '{quote_literal(tolerance)}'"), cost, float(factor)),)
     return ()
-
-
-def widen_tolerances(tolerance: str, factor: Decimal) -> str:
-    """All tolerances of a setting's text times a factor; percentages end at 100 %."""
-    found = tolerances(tolerance)
-
-    def wider(amount: Amount) -> str:
-        widened = amount.times(factor)
-        return replace(widened, number=widened.number.normalize()).text
-
-    texts = [] if found.default is None else [wider(found.default)]
-    return ", ".join((*texts, *(f"{name}={wider(amount)}" for name, amount in found.named)))
 
 
 def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> str | None:

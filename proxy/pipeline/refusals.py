@@ -4,8 +4,11 @@ They follow from the question, the policy, the ledger and the clock; `mechanism_
 these were paid for.
 """
 
+from decimal import Decimal
+
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.model import NANO
+from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.question.plan import Plan
@@ -123,11 +126,14 @@ def data_changed(*, paid: bool) -> KeyholeError:
 
 def mechanism_stopped(plan: Plan) -> KeyholeError:
     """The refusal of a mechanism that looked at the data and then stopped: a function of noisy values, and paid."""
-    other = plan.asked.accuracy.other_mechanism
+    accuracy = plan.asked.accuracy
+    other, wider = accuracy.other_mechanism, widen_tolerances(accuracy.tolerance, Decimal(2))
     return KeyholeError(
         "KH307",
         f"the mechanism {plan.calibration.mechanism} stopped without an answer",
         detail="To keep to its bounds on losses and wrong keys it would have had to look closer than it may. What it "
         "had looked at until then is spent; asking again tells the same for nothing.",
-        hint="Widen keyhole.tolerance." if other is None else f"SET keyhole.mechanism = '{other}';",
+        hint=f"SET keyhole.tolerance = '{quote_literal(wider)}';"
+        if other is None
+        else f"SET keyhole.mechanism = '{other}';",
     )

@@ -56,7 +56,7 @@ def test_a_denial_is_paid_once_and_told_again_for_nothing(house: House) -> None:
 
 @pytest.mark.parametrize(
     ("allowed", "hint"),
-    [(["probe", "tslm"], "SET keyhole.mechanism = 'tslm';"), (["probe"], "Widen keyhole.tolerance.")],
+    [(["probe", "tslm"], "SET keyhole.mechanism = 'tslm';"), (["probe"], "SET keyhole.tolerance = '10%';")],
 )
 def test_the_hint_names_only_a_mechanism_that_the_policy_allows(tmp_path: Path, allowed: list[str], hint: str) -> None:
     shop.fill_duckdb(tmp_path / "shop.duckdb")

@@ -220,3 +220,15 @@ def test_others_outcomes_do_not_name_groups_where_analysts_are_accounted_for_one
         assert error.code == "KH301"
         assert "5 of 5 groups" in error.message
         assert "Too little is left for" not in (error.detail or "")
+
+
+def test_a_difference_is_offered_a_wider_part_of_its_bounds(tmp_path: Path) -> None:
+    """In percent of a threshold of 0 it would be refused."""
+    sql = f"{STORES}count(*) FILTER (WHERE quantity > 2) > count(*) FILTER (WHERE quantity <= 2)"
+    with poor(tmp_path, per_predicate=2.0, per_query=0.5) as service:
+        question = replace(asked(service, sql), settings={"keyhole.tolerance": "1% of bounds"})
+        error = refused(service, question)
+        assert error.code == "KH302"
+        found = check_ways(service, question, error)
+        (offered,) = (way for way in found if "keyhole.tolerance" in way and "and" not in way)
+        assert re.match(r"SET keyhole\.tolerance = '\d+(\.\d)?% of bounds';", offered)
