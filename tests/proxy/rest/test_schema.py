@@ -20,8 +20,12 @@ from tests.worlds.wards import QUESTION
 
 # Text is not SQL and a cursor is not guessed: what the schema admits may still be refused, but only as it announces.
 REFUSABLE = ["2xx", "400", "401", "403", "404", "406", "422"]
+REJECTED = ["400", "401", "403", "404", "405", "406", "413", "415", "422"]  # 413: several texts, each too long
 CONFIGURED: dict[str, Any] = {
-    "checks": {"positive_data_acceptance": {"expected-statuses": REFUSABLE}},
+    "checks": {
+        "positive_data_acceptance": {"expected-statuses": REFUSABLE},
+        "negative_data_rejection": {"expected-statuses": REJECTED},
+    },
     "generation": {"deterministic": True, "max-examples": 15, "database": "none"},
     "phases": {"stateful": {"enabled": False}},
     "headers": {"Authorization": f"Bearer {TOKEN}"},

@@ -37,6 +37,11 @@ def test_every_group_lands_on_its_key(data: st.DataObject) -> None:
     assert align_groups(found, [list(sums.values())], keys).tolist() == [expected]
 
 
+def test_groups_of_which_nothing_is_summed_have_no_sums() -> None:
+    keys = KeySpace(columns=(Column("c", SqlType.TEXT, "text"),), values=(("a", "b"),))
+    assert align_groups([["b"]], [], keys).shape == (0, 2)
+
+
 @pytest.mark.parametrize("kind", ["datetime64[D]", "datetime64[us]", "datetime64[s]"])
 def test_numpy_dates(kind: str) -> None:
     days = (date(2026, 1, 2), date(2025, 1, 1))
