@@ -52,6 +52,8 @@ def _plain(table: exp.Table) -> bool:
 
 def constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking) -> bool:
     """Whether no answer to what is embedded, which `tables` read, can change the result; if in doubt, False."""
+    if not all(one.keys for one in asking.questions):
+        return _limit_zero(tree)  # a table that is one group is a row even of nothing
     if all(_is_idle(table, tree) for table in tables):
         return True
     if any(isinstance(part, EmbeddedVirtual) for part in asking.embedded):

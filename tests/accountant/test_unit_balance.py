@@ -13,7 +13,7 @@ from mechanisms.threshold.renyi import NO_CURVE, ORDERS, Curve, conversion, most
 
 NANO = 10**9
 DELTA = 0.05
-CURVES = st.lists(st.integers(0, 50), min_size=len(ORDERS), max_size=len(ORDERS)).map(tuple)
+CURVES = st.lists(st.integers(1, 50), min_size=len(ORDERS), max_size=len(ORDERS)).map(tuple)
 
 
 def most_excess(kinds: tuple[tuple[int, Curve | None], ...], *, cap: float, steps: int) -> float:

@@ -35,6 +35,7 @@ def test_a_whole_table_is_one_group(house: House) -> None:
     asked = {
         "SELECT true AS many FROM sales HAVING count(*) > 5111": [(True,)],
         "SELECT true FROM sales HAVING count(*) > 41111": [],
+        "SELECT true FROM sales WHERE false HAVING count(*) < 4113": [(True,)],
         "SELECT EXISTS (SELECT 1 FROM visits HAVING count(DISTINCT patient_id) > 322)": [(True,)],
         "SELECT true FROM (SELECT patient_id, sum(cost) AS paid FROM visits GROUP BY patient_id) v WHERE paid > 50"
         " HAVING count(*) > 9022": [],

@@ -226,3 +226,10 @@ def test_an_empty_branch_beside_a_question_leaves_the_question() -> None:
     assert isinstance(statement, Asking)
     assert [part.text for part in statement.questions] == [question]
     assert not statement.constantly_empty
+
+
+@pytest.mark.parametrize("condition", ["false", "quantity > 1"])
+def test_a_whole_table_is_a_row_even_of_nothing(condition: str) -> None:
+    sql = f"SELECT true FROM sales WHERE {condition} HAVING count(*) < 5"
+    found = [classify(text, retail()) for text in (sql, f"{sql} LIMIT 0")]
+    assert [isinstance(statement, Asking) and statement.constantly_empty for statement in found] == [False, True]
