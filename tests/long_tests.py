@@ -1,4 +1,5 @@
-"""The tests that `make test` leaves to `make test-oldest`: they start, kill or reload whole processes over and over.
+"""The tests that `make test` leaves to `make test-oldest`, as they start, kill or reload whole processes over and over,
+or to `make test-thorough`, as they sample.
 
 Each took more than a second of processor time when this was written, and something shorter of its kind stays: that
 Keyhole starts, serves, reloads, loses a worker and dies rightly, on one of two ledgers or engines. A name stands for a
@@ -7,6 +8,7 @@ test with all its cases, a name with a bracket for those cases that begin so.
 
 LONG: dict[str, tuple[str, ...]] = {
     "accountant/store/test_killed.py": (
+        "test_creating_that_dies_at_any_point_can_be_done_again[postgresql",
         "test_opening_that_dies_at_any_point_neither_loses_nor_adds[postgresql",
         *(
             f"test_a_verb_that_dies_at_any_point_is_there_whole_or_not_at_all[{verb}-"
@@ -73,6 +75,9 @@ LONG: dict[str, tuple[str, ...]] = {
     "end_to_end/privacy/test_neighbours.py": ("test_odd_rows_cannot_be_told_from_their_absence[postgres",),
     "end_to_end/privacy/test_work_on_one_row.py": (
         "test_the_reported_attack_is_refused_before_data_are_touched[postgres",
+    ),
+    "mechanisms/audit/test_auditor.py": tuple(
+        f"test_every_mechanism_passes[{name}" for name in ("dppwlm", "mim]", "mim_progressive", "ppwlm")
     ),
     "proxy/cli/test_audit.py": ("test_an_audit_that_could_not_fail_is_no_success",),
     "proxy/cli/test_check.py": ("test_a_check_says_in_a_terminal_what_it_is_doing",),

@@ -1,7 +1,7 @@
 """Which marks a test carries: found from its folder, its fixtures and what its module imports.
 
 `make check` runs what carries neither of `statistical`, `server` and `process`. `make test` leaves out `long`, which
-`make test-oldest` runs: those alone are named, in `tests/long_tests.py`.
+`make test-oldest` and `make test-thorough` run: those alone are named, in `tests/long_tests.py`.
 """
 
 import ast
@@ -42,8 +42,8 @@ def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
         "process": _within(folder, _PROCESS_FOLDERS) or any(hasattr(item.module, name) for name in _PROCESS_NAMES),
         "sized": also_sized and _is_sized(item),
     }
-    # what neither of them runs would be run by nothing
-    found["long"] = (found["server"] or found["process"]) and _is_long(item)
+    # what neither `test-oldest` nor `test-thorough` runs would be run by nothing
+    found["long"] = _is_long(item) and (found["server"] or found["process"] or _is_sized(item))
     return [name for name, holds in found.items() if holds]
 
 

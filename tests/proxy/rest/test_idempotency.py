@@ -98,10 +98,11 @@ def test_another_request_under_the_key_is_refused_and_another_analyst_has_keys_o
         assert first.status_code == 200
 
 
-@pytest.mark.parametrize("key", ["", " ", "a" * 129, "a b", "a\tb", 'a"b', '"', "k,k", "<k>"])
-def test_only_plain_short_keys(tmp_path: Path, key: str) -> None:
+def test_only_plain_short_keys(tmp_path: Path) -> None:
     with opened(live(tmp_path)) as service:
-        refused(ask(create_app(service), key), "KH408", status=400)
+        app = create_app(service)
+        for key in ("", " ", "a" * 129, "a b", "a\tb", 'a"b', '"', "k,k", "<k>"):
+            refused(ask(app, key), "KH408", status=400)
         assert not asked(service)
 
 

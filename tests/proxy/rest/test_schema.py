@@ -15,6 +15,7 @@ from schemathesis.engine.recorder import ScenarioRecorder
 from proxy.rest.answers import FORMS
 from proxy.rest.app import create_app
 from proxy.service.service import Service
+from tests.effort import rounds
 from tests.worlds.rest_house import TOKEN, UNHURRIED, own_house
 from tests.worlds.wards import QUESTION
 
@@ -26,7 +27,7 @@ CONFIGURED: dict[str, Any] = {
         "positive_data_acceptance": {"expected-statuses": REFUSABLE},
         "negative_data_rejection": {"expected-statuses": REJECTED},
     },
-    "generation": {"deterministic": True, "max-examples": 15, "database": "none"},
+    "generation": {"deterministic": True, "max-examples": rounds(30, quick=8), "database": "none"},
     "phases": {"stateful": {"enabled": False}},
     "headers": {"Authorization": f"Bearer {TOKEN}"},
 }

@@ -30,7 +30,7 @@ from tests.proxy.sources.worlds import (
 
 _GIVEN = examples(
     150,
-    quick=15,
+    quick=8,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -120,7 +120,7 @@ _KEYS = (("ward", "level"), ("ward", "month"), ("level",), ("born", "flag"), ())
 
 @pytest.mark.parametrize(
     ("unit", "cap", "groups", "keys"),
-    cases([()], [None], [1], _KEYS, quick=2) + cases(UNITS, [None, 2], [1, 3], _KEYS, quick=16),
+    cases([()], [None], [1], _KEYS, quick=2) + cases(UNITS, [None, 2], [1, 3], _KEYS, quick=10),
     ids=str,
 )
 def test_crowd(
