@@ -345,7 +345,9 @@ class LedgerMachine(RuleBasedStateMachine):
             ledger.close()
 
 
-@pytest.mark.parametrize(("backend", "histories"), [("sqlite", rounds(50, quick=25)), ("postgresql", rounds(8, quick=3))])
+@pytest.mark.parametrize(
+    ("backend", "histories"), [("sqlite", rounds(50, quick=25)), ("postgresql", rounds(8, quick=3))]
+)
 def test_any_interleaving(
     backend: str, histories: int, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
