@@ -18,7 +18,7 @@ from planner.catalog.model import Column, Product, SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.predicates.condition import row_truth
-from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of
+from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Leaf, Not, all_of, any_of
 from planner.question.products import MOST_FACTORS, product_column
 from planner.scope.names import Scope, find_column
 from planner.values.expressions import fold
@@ -86,9 +86,9 @@ class RowExpression:
 
     def times(self, factor: Fraction) -> "RowExpression":
         """The expression times a constant."""
-        return replace(
-            self, parts=tuple(replace(part, coefficient=factor * part.coefficient) for part in self.parts if factor)
-        )
+        if not factor:
+            return replace(self, parts=(), values=Values(None, _name_factors(self).values.rows))
+        return replace(self, parts=tuple(replace(part, coefficient=factor * part.coefficient) for part in self.parts))
 
     @property
     def missing(self) -> Condition | None:
@@ -268,6 +268,8 @@ def _read_scaled(node: exp.Mul | exp.Div, scope: Scope, given: Given) -> RowExpr
 
 def _product(node: exp.Mul, left: RowExpression, right: RowExpression, scope: Scope) -> RowExpression:
     """Each part of the one times each of the other, where both have a value."""
+    needed = {*_read(left), *_read(right)}
+    left, right = _name_factors(left), _name_factors(right)
     parts = []
     for one in left.parts:
         for other in right.parts:
@@ -275,7 +277,6 @@ def _product(node: exp.Mul, left: RowExpression, right: RowExpression, scope: Sc
             column = _multiply(node, read, scope) if len(read) == 2 else next(iter(read), None)
             condition = all_of((one.condition, other.condition, left.values.condition, right.values.condition))
             parts.append(Part(one.coefficient * other.coefficient, column, condition, 1 if read else 0))
-    needed = {left.values.column, right.values.column}
     columns = (part.column for part in parts if part.column is not None)
     both = next((column for column in columns if needed <= _factors(column)), None)
     values = Values(None, all_of((left.values.rows, right.values.rows)))
@@ -299,6 +300,38 @@ def _multiply(node: exp.Mul, read: Sequence[Column], scope: Scope) -> Column:
     if any(column.name == made.name and column.derivation != made.derivation for column in scope.table.columns):
         raise _refusal(node, "is called like a column")
     return made
+
+
+def _name_factors(found: RowExpression) -> RowExpression:
+    """The expression with the columns that it multiplies in the place of each product in its conditions: a product that
+    is multiplied further is no column of the question's table."""
+    products = _products(found)
+
+    def name_factors(leaf: Leaf) -> Condition:
+        if isinstance(leaf, IsNull) and leaf.column in products:
+            return any_of(IsNull(factor) for factor in products[leaf.column])
+        return leaf
+
+    if not products:
+        return found
+    values = found.values.rows if found.values.column in products else found.values.condition
+    values = values.mapped(name_factors)
+    return replace(
+        found,
+        parts=tuple(replace(part, condition=part.condition.mapped(name_factors)) for part in found.parts),
+        values=Values(None, values) if found.values.column in products else replace(found.values, condition=values),
+    )
+
+
+def _products(found: RowExpression) -> dict[str, tuple[str, ...]]:
+    columns = [part.column for part in found.parts if part.column is not None]
+    return {column.name: column.derivation.columns for column in columns if isinstance(column.derivation, Product)}
+
+
+def _read(found: RowExpression) -> tuple[str | None, ...]:
+    """The columns of which each row needs a value, as far as `values` says so by a column."""
+    column = found.values.column
+    return (None,) if column is None else _products(found).get(column, (column,))
 
 
 def _factors(column: Column) -> frozenset[str | None]:

@@ -499,3 +499,9 @@ SELECT country FROM sales GROUP BY country HAVING avg(quantity) FILTER (WHERE qu
 --> [country 4] f0 > 0 ~15; avg(quantity) FILTER (WHERE quantity > 0) - 3 1x-3 delta 970 in -200..970
 SELECT country FROM capped_sales WHERE quantity <= 12 AND quantity > 0 GROUP BY country HAVING sum(quantity) > 500
 --> [country 4] where ("quantity" <= 12 AND "quantity" > 0) f0 > 500 ~50; sum(quantity) delta 60
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost * age * age) > 500000
+--> [ward 3] f0 > 1000000 ~100000; sum(cost * age * age) delta 121000000
+SELECT ward FROM visits GROUP BY ward HAVING sum((age + 5) * cost * age) > 500000
+--> [ward 3] f0 > 1000000 ~100000; sum((age + 5) * cost * age) {+1 age * age * cost if NOT (("age" IS NULL OR "cost" IS NULL)) +5 age * cost if (NOT ("age * age * cost" IS NULL) AND NOT (("age" IS NULL OR "cost" IS NULL)))} delta 126500000
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost * age * 0 + age) > 5000
+--> [ward 3] f0 > 5000 ~500; sum(cost * age * 0 + age) delta 110
