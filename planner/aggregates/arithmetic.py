@@ -22,7 +22,8 @@ from planner.aggregates.refusals import (
 )
 from planner.aggregates.row_expression import Arithmetic, Part, Values
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, start
+from planner.parser.lexer import readable
+from planner.parser.tree import bare, position, start, write_node
 from planner.predicates.refusals import subquery_inside
 from planner.question.condition import (
     And,
@@ -33,6 +34,7 @@ from planner.question.condition import (
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Measure
+from planner.scope.names import find_column
 from planner.values.decimals import decimal
 from planner.values.expressions import fold
 from planner.values.model import Constant, NotConstant, Number, Untyped, number
@@ -143,7 +145,7 @@ def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
         case _ if isinstance(node, AGGREGATES):
             return _read_aggregate(node, within)
         case _:
-            raise refusal_of_columns(node, within) or not_linear(node)
+            raise refusal_of_columns(node, within) or not_linear(node, within)
 
 
 def _read_aggregate(node: exp.Expr, within: GroupScope) -> Linear:
@@ -175,7 +177,7 @@ def _product(node: exp.Mul, within: GroupScope) -> Linear | None:
     if left is None or right is None:
         return None
     if left.summands and right.summands:
-        raise not_linear(node)
+        raise not_linear(node, within)
     if right.summands:
         left, right = right, left
     if right.own is not None:
@@ -193,7 +195,7 @@ def _quotient(node: exp.Div, within: GroupScope) -> Linear | None:
     if not right.summands and not right.constant:
         raise KeyholeError("KH212", "a constant divides by zero", position=position(node))
     arithmetic = max(left.arithmetic, right.arithmetic)
-    ratio = _ratio(node, left, right) if right.summands else None
+    ratio = _ratio(node, left, right, within) if right.summands else None
     if arithmetic is Arithmetic.INTEGER:
         raise divides_integers(node)
     if ratio is None:
@@ -219,11 +221,11 @@ def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
     return isinstance(value, Number) and value.value == 0
 
 
-def _ratio(node: exp.Div, left: Linear, right: Linear) -> Aggregate:
+def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Aggregate:
     divided = [found for found, _ in (*left.summands, *right.summands)]
     alone = (Measure.UNITS, Measure.VALUES)
     if any(found.per or found.measure in alone for found in divided) or left.missing is not None:
-        raise not_linear(node)
+        raise not_linear(node, within)
     if left.own is not None or left.constant or right.constant or right.missing is not None or len(right.summands) != 1:
         raise divisor_not_positive(node)
     ((below, coefficient),) = right.summands
@@ -287,7 +289,7 @@ def _cast(node: exp.Cast, within: GroupScope) -> Linear | None:
         return None
     arithmetic = CASTS.get(kind)
     if arithmetic is None or (arithmetic is Arithmetic.INTEGER and inner.arithmetic is not Arithmetic.INTEGER):
-        raise not_linear(node)
+        raise not_linear(node, within)
     return replace(inner, arithmetic=arithmetic)
 
 
@@ -295,9 +297,9 @@ def _coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
     inner = linear(node.this, within)
     others = [linear(other, within) for other in node.expressions]
     if inner is None or len(others) != 1 or others[0] is None or others[0].summands or inner.missing is not None:
-        raise not_linear(node)
+        raise not_linear(node, within)
     if inner.own is not None or others[0].own is not None:
-        raise not_linear(node)
+        raise not_linear(node, within)
     missing = others[0].constant
     plain = all(not found.per for found, _ in inner.summands) and not inner.constant
     if plain and missing == 0 and len(inner.summands) == 1:
@@ -307,7 +309,7 @@ def _coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
     return replace(inner, missing=missing)
 
 
-def not_linear(node: exp.Expr) -> KeyholeError:
+def not_linear(node: exp.Expr, within: GroupScope) -> KeyholeError:
     """KH204 for arithmetic over aggregates that is no sum over rows, KH208 for a threshold that is not constant."""
     if node.find(exp.Query):
         return subquery_inside(node)
@@ -316,5 +318,23 @@ def not_linear(node: exp.Expr) -> KeyholeError:
     for ratio in node.find_all(exp.Div):
         counted = bare(ratio.expression).find(exp.Distinct)
         if counted is not None and contains_aggregate(ratio.this):
-            return divided_by_different_values(ratio, counted)
-    return no_sum_over_rows(node)
+            return divided_by_different_values(ratio, hint=_mean_per_unit(counted, within))
+    counted = node.find(exp.Distinct)
+    return no_sum_over_rows(node, hint=None if counted is None else _mean_per_unit(counted, within))
+
+
+def _mean_per_unit(counted: exp.Distinct, within: GroupScope) -> str | None:
+    """The question for how many rows a unit has in the mean, where the units are what is counted; else None."""
+    scope, select = within.scope, counted.find_ancestor(exp.Select)
+    found = [find_column(item, scope) for item in counted.expressions]
+    of_unit = all(column is not None and column.name in scope.table.unit for column in found)
+    if not of_unit or select is None or not within.keys or scope.joined or scope.members or scope.listed is not None:
+        return None
+    keys = [readable(key.name) for key in within.keys]
+    names = ", ".join(dict.fromkeys((*keys, *(readable(column.name) for column in found if column is not None))))
+    where = select.args.get("where")
+    rows = readable(scope.table.name)
+    if where is not None:
+        rows += ("" if scope.alias == scope.table.name else f" AS {readable(scope.alias)}") + f" {write_node(where)}"
+    inner = f"SELECT {names}, count(*) AS n FROM {rows} GROUP BY {names}"
+    return f"SELECT {', '.join(keys)} FROM ({inner}) AS v GROUP BY {', '.join(keys)} HAVING avg(n) > 2;"

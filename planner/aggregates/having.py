@@ -23,6 +23,7 @@ from planner.parser.tree import bare, contains, position, write_node
 from planner.predicates.condition import row_truth
 from planner.predicates.refusals import subquery_inside
 from planner.question.condition import ALWAYS
+from planner.scope.names import find_column
 from planner.values.expressions import fold
 from planner.values.model import NotConstant
 from planner.values.operators import FLIPPED, OPERATORS, OPPOSITE
@@ -143,7 +144,7 @@ def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) ->
         raise KeyholeError(
             "KH207",
             f"{write_node(node)[:80]} is a condition on rows or keys, inside OR or NOT",
-            hint=_one_question_each(node)
+            hint=_one_question_each(node, within)
             or "Move it to WHERE, joined by AND, one question each, and join them by UNION.",
             position=position(node),
         )
@@ -151,8 +152,10 @@ def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) ->
     return HOLDS if (truth.false if negated else truth.true) == ALWAYS else FAILS
 
 
-def _one_question_each(node: exp.Expr) -> str | None:
-    """The union of one question for each alternative, their conditions on keys in WHERE; None for other formulas."""
+def _one_question_each(node: exp.Expr, within: GroupScope) -> str | None:
+    """The union of one question for each alternative, their conditions on keys in WHERE. An alternative of keys alone
+    is read from their public values. None for other formulas.
+    """
     select = node.find_ancestor(exp.Select)
     formula = None if select is None else bare(select.args["having"].this)
     if select is None or not isinstance(formula, exp.Or) or any(select.args.get(part) for part in ("order", "limit")):
@@ -162,10 +165,16 @@ def _one_question_each(node: exp.Expr) -> str | None:
         parts = list(alternative.flatten()) if isinstance(alternative, exp.And) else [alternative]
         kept = [part.copy() for part in parts if contains_aggregate(part)]
         moved = [part.copy() for part in parts if not contains_aggregate(part)]
-        if not kept:
-            return None
         question = select.copy()
         question.set("with_", None)
+        if not kept:
+            read = [find_column(column, within.scope) for part in moved for column in part.find_all(exp.Column)]
+            if any(column is None or column not in within.keys for column in read):
+                return None
+            question.set("having", None)
+            question.set("group", None)
+            questions.append(write_node(question.distinct().where(*moved, copy=False)))
+            continue
         question.set("having", exp.Having(this=exp.and_(*kept, copy=False)))
         questions.append(write_node(question.where(*moved, copy=False) if moved else question))
     return f"{' UNION '.join(questions)};"

@@ -34,7 +34,7 @@ def linear_comparison(node: exp.Expr, left: exp.Expr, operator: str, right: exp.
     if first is None or second is None:
         return FAILS
     if (first.missing is not None and second.summands) or second.missing is not None:
-        raise not_linear(node)
+        raise not_linear(node, within)
     return compare_with_zero(first.plus(second, Fraction(-1)), operator, node, position(left), within)
 
 
@@ -74,7 +74,7 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
     )
     per = _common_per(summands, node, within)
     if any(found.measure in _ALONE for found, _ in summands) and len(summands) > 1:
-        raise not_linear(node)
+        raise not_linear(node, within)
     if own is not None and (per or difference.missing is not None):
         raise mean_against_keys(node)
     parts = [part.times(coefficient) for found, coefficient in summands for part in found.parts]
@@ -142,10 +142,12 @@ def _common_per(
         return ()
     if all(per and same_rows(first, per, within) for per in found):
         return first
+    named = dict.fromkeys(write_node(found) for found in node.find_all(exp.Column))
+    present = " AND ".join(f"{column} IS NOT NULL" for column in named)
     raise KeyholeError(
         "KH204",
         f"{write_node(node)[:80]} compares means or ratios over different rows",
         detail="Two means can be compared by their sums only where both are over the same rows.",
-        hint="Add the same FILTER (WHERE x IS NOT NULL AND y IS NOT NULL) to both, or ask one atom each.",
+        hint=f"Add FILTER (WHERE {present}) to both, or ask one atom each.",
         position=position(node),
     )

@@ -92,11 +92,12 @@ def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within:
     try:
         constant = fold(threshold, within.given)
     except NotConstant:
+        column = next((str(found.name) for found in node.find_all(exp.Column)), "x")
         raise KeyholeError(
             "KH208",
             f"{write_node(threshold)[:80]} is not a constant threshold",
             detail="max, min, percentiles and median are compared with a constant each.",
-            hint="Compare an aggregate with a number or a parameter: max(x) > 80 AND min(x) < 20.",
+            hint=f"Compare each with a number or a parameter, for example max({column}) > 80 AND min({column}) < 20.",
             position=position(_strip_filter(node) if contains_aggregate(threshold) else threshold),
         ) from None
     if constant is None:
@@ -122,7 +123,7 @@ def _read_pick(call: Call, within: GroupScope) -> _Picked:
         argument = ordered.this
         if ordered.args.get("desc"):
             if function == "percentile_disc":
-                raise counts_from_above(node, ordered)
+                raise counts_from_above(node, ordered, share=share)
             share = 1 - share
     elif node.expressions:
         raise unsupported_aggregate(node)

@@ -1,10 +1,13 @@
 """What HAVING may not say, and what to ask instead: the refusals of aggregates and of what they are compared with."""
 
+from fractions import Fraction
+
 from sqlglot import exp
 
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
 from planner.parser.tree import position, write_node
+from planner.values.decimals import decimal
 
 _VARIANCES: dict[type[exp.Expr], str] = {
     exp.Variance: "variance",
@@ -42,27 +45,35 @@ def no_number(node: exp.Expr) -> KeyholeError:
     )
 
 
-def no_sum_over_rows(node: exp.Expr) -> KeyholeError:
-    """KH204 for arithmetic over aggregates that is neither a sum, a mean nor a ratio."""
+def no_sum_over_rows(node: exp.Expr, *, hint: str | None) -> KeyholeError:
+    """KH204 for arithmetic over aggregates that is neither a sum, a mean nor a ratio; `hint` where more is known."""
     return KeyholeError(
         "KH204",
         f"{write_node(node)[:80]} is not supported",
         detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
-        hint="Compare count, sum, avg or a ratio of two of them with a constant.",
+        hint=hint
+        or f"Compare sums of aggregates, a mean or a ratio with a constant, for example {_within(node)} > 40.",
         position=position(node),
     )
 
 
-def divided_by_different_values(ratio: exp.Div, counted: exp.Distinct) -> KeyholeError:
-    """KH204 for an aggregate divided by how many different values there are."""
-    names = ", ".join(write_node(item) for item in counted.expressions)
+def _within(node: exp.Expr) -> str:
+    """The first aggregate of an expression that can be asked about by itself, or else a count."""
+    for found in node.find_all(exp.Count, exp.Sum, exp.Avg):
+        counted = isinstance(found, exp.Count) and isinstance(found.this, exp.Star | exp.Distinct)
+        if counted or isinstance(found.this, exp.Column):
+            return write_node(found)
+    return "count(*)"
+
+
+def divided_by_different_values(ratio: exp.Div, *, hint: str | None) -> KeyholeError:
+    """KH204 for an aggregate divided by how many different values there are; `hint` where these are privacy units."""
     return KeyholeError(
         "KH204",
         f"{write_node(ratio)[:80]} divides by a count of different values",
         detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
         "subquery that groups by the unit.",
-        hint=f"Write ... HAVING avg(n) >= 2 over a subquery: SELECT <keys>, {names}, count(*) AS n FROM ... "
-        f"GROUP BY <keys>, {names}.",
+        hint=hint or f"Compare each with a constant, for example {_within(ratio)} > 40.",
         position=position(ratio),
     )
 
@@ -78,10 +89,11 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
         hint = f"Ask max({column}) > 80 AND min({column}) < 20."
     elif isinstance(call, exp.Median) or isinstance(call.this, exp.PercentileCont | exp.PercentileDisc):
         detail = "Percentiles pick one value and are no sums over rows: each is compared with a constant, by itself."
-        hint = "Compare it with a constant: percentile_disc(0.5) WITHIN GROUP (ORDER BY x) > 50."
+        hint = f"Compare it with a constant, for example percentile_disc(0.5) WITHIN GROUP (ORDER BY {column}) > 50."
     else:
         detail = "HAVING may use count, sum, avg, max, min, percentiles, bool_and and bool_or, each with FILTER."
-        hint = "Ask for example count(*) FILTER (WHERE ...) >= m, sum(x) > t or avg(x) > t."
+        counted = "*" if column == "x" else column
+        hint = f"Ask for example count({counted}) > 40, or sum(x) or avg(x) of a column x that has bounds."
     return KeyholeError(
         "KH204", f"{write_node(call)[:80]} is not supported", detail=detail, hint=hint, position=position(call)
     )
@@ -157,11 +169,13 @@ def compared_with_itself(node: exp.Expr) -> KeyholeError:
 
 def true_without_values(node: exp.Expr) -> KeyholeError:
     """KH204 for a COALESCE that alone makes a comparison true."""
+    names = dict.fromkeys(str(found.name) for found in node.find_all(exp.Column)) or {"*": None}
     return KeyholeError(
         "KH204",
         f"{write_node(node)[:80]} holds for groups without values, and not because of their values",
         detail="What replaces NULL qualifies, while the aggregate over no rows does not.",
-        hint="Leave COALESCE away, or ask OR count(x) < 1 as an atom of its own.",
+        hint="Leave COALESCE away, or ask " + " AND ".join(f"count({name}) < 1" for name in names) + " as an atom of "
+        "its own, joined by OR.",
         position=position(node),
     )
 
@@ -177,13 +191,15 @@ def of_several_keys(node: exp.Expr) -> KeyholeError:
     )
 
 
-def counts_from_above(node: exp.Expr, ordered: exp.Expr) -> KeyholeError:
-    """KH204 for a percentile of a descending order."""
+def counts_from_above(node: exp.Expr, ordered: exp.Expr, *, share: Fraction) -> KeyholeError:
+    """KH204 for a percentile of a descending order; `share` is the one that it takes from above."""
+    column = write_node(ordered.this)
     return KeyholeError(
         "KH204",
         f"{write_node(node)[:80]} counts from above",
         detail="percentile_disc takes the next value in its own order, so the two directions differ by up to a row.",
-        hint="Order ascending and take 1 - p: percentile_disc(0.1) WITHIN GROUP (ORDER BY x) for 0.9 descending.",
+        hint=f"Order ascending and take 1 - p: "
+        f"percentile_disc({decimal(1 - share)}) WITHIN GROUP (ORDER BY {column}) > 40.",
         position=position(ordered),
     )
 

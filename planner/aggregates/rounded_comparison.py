@@ -28,7 +28,7 @@ def rounded_comparison(
     places = _places(left, within)
     own = threshold.own or inner.own
     if threshold.summands or own is not None or inner.missing is not None or places is None:
-        raise not_linear(left)
+        raise not_linear(left, within)
     if isinstance(left, exp.Round) and inner.arithmetic is Arithmetic.FLOATING:
         raise KeyholeError(
             "KH204",

@@ -176,7 +176,7 @@ def _check_kind(join: exp.Join, node: exp.Table, *, before: bool, private: bool)
     if join.args.get("method"):
         raise natural_join(node)
     if unknown or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "CROSS"):
-        raise unsupported_join(side or kind, node)
+        raise unsupported_join(side or kind, node, private=before and private)
     if side == "LEFT" and before and private:
         raise left_join_of_private(node)
     if side == "LEFT" and (private or not before):

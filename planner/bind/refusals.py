@@ -56,13 +56,16 @@ def natural_join(node: exp.Expr) -> KeyholeError:
     return _from_refusal("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
 
 
-def unsupported_join(kind: str, node: exp.Expr) -> KeyholeError:
-    """KH107 for RIGHT JOIN, FULL JOIN and the like; `kind` is empty where PostgreSQL has no such join."""
+def unsupported_join(kind: str, node: exp.Expr, *, private: bool) -> KeyholeError:
+    """KH107 for RIGHT JOIN, FULL JOIN and the like; `kind` is empty where PostgreSQL has no such join.
+
+    Where both tables are `private`, LEFT JOIN is none either.
+    """
     return _from_refusal(
         f"{kind or 'this'} JOIN is not supported in a question",
         node,
         detail=_OWN_ROWS,
-        hint="Write JOIN or LEFT JOIN, the private table first.",
+        hint="Write JOIN." if private else "Write JOIN or LEFT JOIN, the private table first.",
     )
 
 

@@ -8,6 +8,7 @@ from planner.errors import KeyholeError
 from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import (
+    groups_by_no_key,
     no_threshold,
     outside_question,
     over_the_answer,
@@ -123,6 +124,8 @@ def _read_keys(place: QuestionReading) -> tuple[Column, ...]:
     try:
         return read_group_by(place.select, place.scope)
     except KeyholeError as error:
+        if error.code in ("KH105", "KH202"):
+            raise groups_by_no_key(error, place) from None
         sets = grouping_sets(place.select, place.scope) if error.code == "KH106" else ()
         if not sets or place.select.args.get("having") is None:
             raise

@@ -99,6 +99,9 @@ def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None
     if inside is None:
         return None
     apart = _mentions(reader, items, conjuncts, tokens)
+    moving = (token for one in conjuncts if one.moves for token in tokens[one.first : one.past])
+    if apart and any(token.is_word("null") for token in moving):
+        return None  # whether an aggregate is NULL is no threshold: a hint with one is made elsewhere
     return inside, None if apart else _around(conjuncts, text, tokens)
 
 

@@ -6,7 +6,7 @@ from planner.bind.refusals import APART
 from planner.catalog.model import Column, StoredQuestion, Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
-from planner.extract.suggest import each_grouping, suggest_question
+from planner.extract.suggest import by_keys, each_grouping, suggest_question, whole_table
 from planner.parser.lexer import Token, readable
 from planner.parser.tree import name, position, write_node
 
@@ -109,6 +109,15 @@ def shows_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
         hint=(suggest_question(place) if error.code == "KH101" else None) or error.hint,
         position=error.position,
     )
+
+
+def groups_by_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
+    """The refusal of what a question groups by, with the question by keys that its text names; KH105 with that about
+    the whole table as well. As it was where the text names no key.
+    """
+    shown = (whole_table(place), suggest_question(place)) if error.code == "KH105" else (by_keys(place),)
+    hint = "  or  ".join(question for question in shown if question is not None) or error.hint
+    return KeyholeError(error.code, error.message, detail=error.detail, hint=hint, position=error.position)
 
 
 def several_groupings(

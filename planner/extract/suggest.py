@@ -54,13 +54,45 @@ def suggest_question(place: QuestionReading) -> str | None:
         return None
     names = ", ".join(place.scope.spell_column(column) for column in shown)
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
-    where = place.clauses.part("where", place.text, place.tokens)
+    where = _own_where(place)
     having = place.clauses.part("having", place.text, place.tokens)
-    if not having or not contains_aggregate(place.select.args["having"]):
+    asked = place.select.args.get("having")
+    if asked is None or not contains_aggregate(asked) or _excludes_emptiness(asked):
         having = f"HAVING {own or _threshold_of_aggregate(place) or 'count(*) > 1000'}"
     grouped = (f"SELECT {names}", source, where, f"GROUP BY {names}", having)
     parts = (place.before, *(("SELECT true", source, where, having) if whole else grouped))
     return " ".join(part for part in parts if part) + ";"
+
+
+def whole_table(place: QuestionReading) -> str | None:
+    """Whether the whole table crosses the threshold, in the place of a question that shows columns and has no keys."""
+    if place.scope.listed is not None or not contains_aggregate(place.select.args["having"]):
+        return None
+    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
+    where = _own_where(place)
+    having = place.clauses.part("having", place.text, place.tokens)
+    return " ".join(part for part in (place.before, "SELECT true", source, where, having) if part) + ";"
+
+
+def by_keys(place: QuestionReading) -> str | None:
+    """A question that groups by an expression, as one by the keys in it, around which the expression is computed."""
+    keys = _shown_keys(place)
+    items = place.select.expressions
+    computed = [column for item in items for column in item.find_all(exp.Column)]
+    if not keys or place.select.args.get("having") is None or any(column.table for column in computed):
+        return None
+    names = ", ".join(place.scope.spell_column(key) for key in keys)
+    source = place.tokens[place.clauses.source].start
+    parts = (
+        place.before,
+        f"SELECT {names}",
+        place.text[source : _source_end(place)],
+        _own_where(place),
+        f"GROUP BY {names}",
+        place.clauses.part("having", place.text, place.tokens),
+    )
+    shown = place.text[place.tokens[place.clauses.select].start : source].rstrip()
+    return f"{shown} FROM ({' '.join(part for part in parts if part)}) AS q;"
 
 
 def suggest_domain(place: QuestionReading) -> str | None:
@@ -147,6 +179,26 @@ def _likely_threshold(node: exp.Expr, scope: Scope) -> int | None:
         return 1000
     middle = int(column.bounds[1] / 2)  # no row's value lies beyond the bound, and no average
     return middle if middle > 0 else None
+
+
+def _excludes_emptiness(having: exp.Having) -> bool:
+    """Whether HAVING compares with 0 or NULL, as tools write that a group is not empty: that is no threshold to ask
+    about."""
+    if having.find(exp.Is) is not None:
+        return True
+    sides = (node.expression for node in having.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ))
+    return any(isinstance(side, exp.Literal) and str(side.this) == "0" for side in sides)
+
+
+def _own_where(place: QuestionReading) -> str:
+    """The WHERE of a question; nothing where it reads columns of what stands around it, as EXISTS does."""
+    where = place.select.args.get("where")
+    try:
+        for column in () if where is None else where.find_all(exp.Column):
+            find_column(column, place.scope)
+    except KeyholeError:
+        return ""
+    return place.clauses.part("where", place.text, place.tokens)
 
 
 def _source_end(place: QuestionReading) -> int:

@@ -1,11 +1,22 @@
 """What a condition on rows may not say, and what to write instead."""
 
 import re
+from fractions import Fraction
 
 from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
+from planner.values.decimals import decimal
+
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+}
 
 
 def subquery_inside(node: exp.Expr) -> KeyholeError:
@@ -38,12 +49,50 @@ def no_term(node: exp.Expr) -> KeyholeError:
     return unlisted_refusal(node, f"{write_node(node)[:80]} is not allowed in a row condition", hint=_instead(node))
 
 
+def divided_column(node: exp.Div, *, whole: bool) -> KeyholeError:
+    """KH205 for a column divided by a constant, which is a comparison of the column itself; `whole` if the remainder
+    is dropped."""
+    said = f"{write_node(node)[:80]} is not allowed in a row condition"
+    above, divisor = node.parent, bare(node.expression)
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    operator = None if above is None else _OPERATORS.get(type(above))
+    compared = None if above is None else bare(above.expression) if above.args.get("expression") else None
+    column, by, to = write_node(node.this), _plain_number(divisor), _plain_number(compared)
+    whole = whole and not (isinstance(divisor, exp.Literal) and "." in divisor.this)
+    if operator is None or not by or to is None or (whole and to.denominator > 1):
+        return unlisted_refusal(node, said, hint=f"Compare {column} itself with a constant.")
+    least = to * by
+    if not whole:
+        return unlisted_refusal(node, said, hint=f"Write {column} {operator} {decimal(least)}.")
+    past = decimal(least + by)
+    first = decimal(least) if least > 0 else decimal(1 - by)
+    written = {
+        "=": f"{column} >= {first} AND {column} < {past}",
+        "<>": f"({column} < {first} OR {column} >= {past})",
+        ">": f"{column} >= {past}",
+        "<=": f"{column} < {past}",
+        ">=": f"{column} >= {first}",
+        "<": f"{column} < {first}",
+    }
+    return unlisted_refusal(node, said, hint=f"Write {written[operator]}.")
+
+
+def _plain_number(node: exp.Expr | None) -> Fraction | None:
+    """A number written with few digits; None for anything else."""
+    text = str(node.this) if isinstance(node, exp.Literal) and not node.is_string else ""
+    return Fraction(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text) else None
+
+
 def name_spellings(node: exp.Expr, inner: exp.Expr) -> str:
     """To name the spellings of the constant that a text is compared with, in the refused condition's own words."""
     above = node if isinstance(node, exp.Condition) and node.find(exp.Literal) else node.parent
     found = None if above is None else above.find(exp.Literal)
     word = str(found.this) if found is not None and found.is_string else "kidney"
-    plain = word.strip("%_ ") or "kidney"
+    if "%" in word or "_" in word:
+        spelt = dict.fromkeys((word.lower(), word.title(), word.upper()))
+        return f"Name the spellings: {' OR '.join(f'{write_node(inner)} LIKE {_quote(one)}' for one in spelt)}."
+    plain = word.strip() or "kidney"
     spelt = dict.fromkeys((plain.lower(), plain.capitalize(), plain.upper()))
     return f"Name the spellings: {write_node(inner)} IN ({', '.join(map(_quote, spelt))})."
 
@@ -69,10 +118,6 @@ def _instead(node: exp.Expr) -> str | None:
             return name_spellings(node, inner)
         case exp.RegexpLike(this=inner, expression=pattern):
             return _like(write_node(inner), bare(pattern))
-        case exp.Div(this=exp.Column() as inner, expression=divisor):
-            return (
-                f"Multiply the constant instead: compare {write_node(inner)} with so many times {write_node(divisor)}."
-            )
         case exp.Cast(this=inner):
             return f"Compare {write_node(inner)} itself."
         case _:

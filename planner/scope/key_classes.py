@@ -241,7 +241,7 @@ def _refusal(item: exp.Expr, detail: str) -> KeyholeError:
         "KH202",
         f"{write_node(item)[:80]} is not a column with a public domain",
         detail=detail,
-        hint="Group by the key itself, and compute from it in the select list.",
+        hint="Group by the key itself, and compute from it around the question: SELECT ... FROM (<question>) AS q.",
         position=position(item),
     )
 

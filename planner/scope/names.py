@@ -94,7 +94,7 @@ class Scope:
             raise KeyholeError(
                 "KH201",
                 f'column "{wanted}" is ambiguous',
-                hint=f"Write {self.alias}.{wanted}, or another table's name before it.",
+                hint=f"Write {' or '.join(f'{alias}.{wanted}' for alias in self._tables_with(wanted))}.",
                 position=position(node),
             )
         public = next((joined for joined in self.joined if joined.alias == qualifier), None)
@@ -108,6 +108,13 @@ class Scope:
         if not found and self.members:
             raise self._unknown(wanted, qualifier, node)
         return self.table.column(found[0]) if found else self.table.column(wanted, position=position(node))
+
+    def _tables_with(self, wanted: str) -> list[str]:
+        """The aliases under which a column of that name can be qualified."""
+        own = [member.alias for member in self.members if wanted in dict(member.columns)]
+        if not self.members and self._own(wanted):
+            own = [self.alias]
+        return [*own, *(joined.alias for joined in self.joined if wanted in joined.every)]
 
     def _find_names(self, wanted: str, qualifier: str) -> list[str]:
         """The names in the question's table of what a name means in its private tables."""

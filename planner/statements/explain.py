@@ -28,7 +28,7 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     else:
         raise not_allowed(f"EXPLAIN of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
     if analyze is not None:
-        raise runs_what_it_explains(position=analyze + 1)
+        raise runs_what_it_explains(position=analyze + 1, explained=text[rest[0].start : rest[-1].end])
     if isinstance(result, Executing):
         return replace(result, explain=text[found[0].start : rest[0].start])
     if not isinstance(result, Asking):
@@ -39,7 +39,7 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     if len(questions) != 1 or len(result.embedded) != 1:
         raise explains_several(found[start])
     if form is not None and form.value.lower() not in ("text", "json"):
-        raise unknown_format(form)
+        raise unknown_format(form, explained=text[rest[0].start : rest[-1].end])
     return Explaining(
         question=questions[0], format="json" if form is not None and form.value.lower() == "json" else "text"
     )

@@ -72,13 +72,13 @@ def nothing_explained(last: Token) -> KeyholeError:
     return KeyholeError("KH100", "EXPLAIN needs a statement", position=last.end)
 
 
-def runs_what_it_explains(*, position: int) -> KeyholeError:
-    """KH102 for EXPLAIN ANALYZE."""
+def runs_what_it_explains(*, position: int, explained: str) -> KeyholeError:
+    """KH102 for EXPLAIN ANALYZE of `explained`; without ANALYZE it costs nothing."""
     return not_allowed(
         "EXPLAIN ANALYZE is not allowed",
         position=position,
         detail="It would run what it explains.",
-        hint="Use EXPLAIN without ANALYZE; for a question it costs nothing and shows the plan.",
+        hint=f"EXPLAIN {explained};",
     )
 
 
@@ -92,10 +92,10 @@ def explains_several(first: Token) -> KeyholeError:
     )
 
 
-def unknown_format(form: Token) -> KeyholeError:
+def unknown_format(form: Token, *, explained: str) -> KeyholeError:
     """KH106 for EXPLAIN of a question in YAML or XML."""
     return KeyholeError(
-        "KH106", "EXPLAIN gives text or JSON", hint="EXPLAIN (FORMAT JSON) ...", position=form.start + 1
+        "KH106", "EXPLAIN gives text or JSON", hint=f"EXPLAIN (FORMAT JSON) {explained};", position=form.start + 1
     )
 
 
@@ -131,7 +131,11 @@ def stays_on(name: str, *, position: int) -> KeyholeError:
 
 def name_to_be_computed(*, position: int) -> KeyholeError:
     """KH102 for a set_config() of which only running it would tell what it sets."""
-    return not_allowed("set_config() needs the setting's name as a plain text", position=position, hint="Use SET.")
+    return not_allowed(
+        "set_config() needs the setting's name as a plain text",
+        position=position,
+        hint="Write the name as it is, as in set_config('keyhole.fnr', '0.02', false), or use SET.",
+    )
 
 
 def unknown_setting(name: str, known: Iterable[str]) -> KeyholeError:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from planner.catalog.model import SqlType
 from planner.parser.tree import bare, contains
 from planner.predicates.infinite_times import written_term
-from planner.predicates.refusals import no_term, subquery_inside, unlisted_refusal
+from planner.predicates.refusals import divided_column, no_term, subquery_inside, unlisted_refusal
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.cast import cast_term
 from planner.predicates.terms.coalesce import coalesced_term, without_nulls
@@ -36,6 +36,9 @@ def operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
         raise unlisted_refusal(
             node, f'column "{column.name}" has type {column.declared}, which row conditions cannot use'
         )
+    inside = bare(node)
+    if isinstance(inside, exp.Div) and (divided := find_column(inside.this, within.scope)) is not None:
+        raise divided_column(inside, whole=divided.sql_type is SqlType.INTEGER)
     raise no_term(node)
 
 

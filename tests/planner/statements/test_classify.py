@@ -74,7 +74,7 @@ def test_refused_with_code_and_position(sql: str, outcome: str) -> None:
 def test_a_shown_statement_is_itself_allowed(sql: str, outcome: str) -> None:
     hint = _refusal(sql).hint or ""
     if hint.startswith("SELECT"):
-        assert isinstance(classify(hint, retail()), Asking)
+        assert all(isinstance(classify(way, retail()), Asking) for way in hint.split("  or  "))
     if hint.startswith("SET keyhole."):
         assert isinstance(classify(hint, retail()), SetKeyhole)
 

@@ -1,0 +1,160 @@
+"""tests/spec/followed.sql: every hint in words is followed, and leads to an answer or to what it announced."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
+from functools import cache
+
+import pytest
+
+from planner.bind.question import ask
+from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
+from planner.errors import KeyholeError
+from planner.extract.outer_query import Asking
+from planner.lower.dialects.postgres import POSTGRES
+from planner.plan.build import plan
+from planner.statements.classify import Explaining, classify
+from planner.statements.kinds import Copying
+from planner.statements.settings import accuracy
+from tests.planner.aggregates.test_key_thresholds import CATALOG as ROOMS
+from tests.planner.asked import TODAY
+from tests.planner.hints import CORPUS, SETTING, is_in_words
+from tests.planner.spec import Followed, followed_hints, pairs
+from tests.worlds.retail import SALES, VISITS, retail
+from tests.worlds.stays import STAYS, people, stays
+
+_MOST_ELSEWHERE = 4  # hints that nothing typed here can follow: each is a place where Keyhole says no and no more
+
+
+def _with(catalog: Catalog, table: Table) -> Catalog:
+    """The catalog with a table in the place of the one of its name."""
+    return replace(catalog, tables=tuple(table if one.name == table.name else one for one in catalog.tables))
+
+
+def _column(table: Table, changed: Column) -> Table:
+    """The table with a column in the place of the one of its name, or added."""
+    others = tuple(one for one in table.columns if one.name != changed.name)
+    return replace(table, columns=(*others, changed))
+
+
+def _country_in_regions() -> Catalog:
+    catalog = retail()
+    (regions,) = catalog.public_tables
+    country = Column("country", SqlType.TEXT, "text")
+    widened = replace(regions, columns=(*regions.columns, country), rows=tuple((*row, row[0]) for row in regions.rows))
+    return replace(catalog, public_tables=(widened,))
+
+
+def _columns_of_a_view() -> Catalog:
+    half = Column("half_age", SqlType.INTEGER, "integer", bounds=(Decimal(0), Decimal(55)), grid=Decimal(1))
+    by_age = Column("cost_by_age", SqlType.NUMERIC, "numeric", bounds=(Decimal(0), Decimal(99)), grid=Decimal(1))
+    catalog = _with(retail(), _column(_column(VISITS, half), by_age))
+    return _with(catalog, _column(SALES, Column("customer_name", SqlType.TEXT, "text")))
+
+
+def _more_keys() -> Catalog:
+    weeks = tuple(date(2010, 11, 29) + timedelta(weeks=i) for i in range(54))
+    week = Derivation("date_trunc", "week", "invoice_date")
+    sales = _column(SALES, Column("week", SqlType.DATE, "date", domain=weeks, derivation=week))
+    age = replace(VISITS.column("age"), domain=tuple(range(111)))
+    return _with(_with(retail(), sales), _column(VISITS, age))
+
+
+def _coarser_grids() -> Catalog:
+    cost = replace(VISITS.column("cost"), bounds=(Decimal(0), Decimal(500)), grid=Decimal(5))
+    return _with(retail(), _column(VISITS, cost))
+
+
+def _heights_per_unit() -> Catalog:
+    height = replace(STAYS.column("height"), per_unit=(Decimal(0), Decimal(60)))
+    return _with(stays(), _column(STAYS, height))
+
+
+CATALOGS = {
+    "retail": retail,
+    "rooms": lambda: ROOMS,
+    "stays": stays,
+    "people": people,
+    "retail with country in regions": _country_in_regions,
+    "retail with columns of a view": _columns_of_a_view,
+    "retail with more keys": _more_keys,
+    "retail with coarser grids": _coarser_grids,
+    "stays with heights per unit": _heights_per_unit,
+}
+
+
+def _outcome(sql: str, catalog: Catalog, settings: Mapping[str, str] | None = None) -> str | KeyholeError:
+    try:
+        statement = classify(sql, catalog)
+        if isinstance(statement, Copying):
+            statement = classify(statement.copied.query, catalog)
+        if not isinstance(statement, Asking | Explaining):
+            return "passed on"
+        for part in statement.questions if isinstance(statement, Asking) else (statement.question,):
+            wanted = accuracy(settings or {}, catalog.defaults)
+            plan(ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True), dialect=POSTGRES)
+    except KeyholeError as error:
+        return error
+    return "answered"
+
+
+@cache
+def _hints() -> dict[tuple[str, str], str]:
+    """Every hint of the corpus, by the catalog and the statement that was refused."""
+    found: dict[tuple[str, str], str] = {}
+    for name, called in CORPUS.items():
+        for sql, outcome in pairs(name):
+            error = _outcome(sql, CATALOGS[called]()) if outcome.startswith("KH") else None
+            if isinstance(error, KeyholeError) and error.hint:
+                found[called, sql] = error.hint
+    return found
+
+
+@pytest.mark.parametrize("one", followed_hints(), ids=lambda one: one.refused[:60])
+def test_who_follows_a_hint_gets_an_answer_or_what_it_announced(one: Followed) -> None:
+    base = one.catalog.partition(" with ")[0]
+    assert _hints()[base, one.refused] == one.hint
+    if one.outcome == "elsewhere":
+        assert not one.written
+        return
+    found = _outcome(one.written, CATALOGS[one.catalog]())
+    if isinstance(found, KeyholeError):
+        assert one.outcome == found.code, found
+        assert found.code in one.hint, "a refusal that the hint does not announce"
+        return
+    assert found == one.outcome
+
+
+def test_what_is_said_in_words_was_followed() -> None:
+    """A new hint in words fails here until tests/spec/followed.sql says where it leads."""
+    known = {one.hint for one in followed_hints()}
+    missing = {hint: sql for (_, sql), hint in _hints().items() if is_in_words(hint) and hint not in known}
+    assert not missing, missing
+    assert sum(one.outcome == "elsewhere" for one in followed_hints()) <= _MOST_ELSEWHERE
+
+
+def test_what_a_hint_shows_as_a_statement_is_accepted_as_it_stands() -> None:
+    """Over every catalog: `SELECT ...;` and `EXPLAIN ...;`, or several of them with "or" between."""
+    shown = [
+        (called, hint) for (called, _), hint in _hints().items() if hint.startswith(("SELECT ", "WITH ", "EXPLAIN "))
+    ]
+    failed = [
+        (way, found)
+        for called, hint in dict.fromkeys(shown)
+        for way in hint.split("  or  ")
+        if isinstance(found := _outcome(way.rstrip(";"), CATALOGS[called]()), KeyholeError)
+    ]
+    assert not failed, failed
+    assert len(shown) >= 40
+
+
+def test_what_a_hint_says_to_set_answers_what_was_refused() -> None:
+    """Over the catalogs beside retail, whose hints test_hints.py follows."""
+    ways = {key: SETTING.findall(hint) for key, hint in _hints().items() if key[0] != "retail"}
+    ways = {key: shown for key, shown in ways.items() if shown}
+    assert len(ways) >= 2
+    for (called, sql), shown in ways.items():
+        given = dict(statement.rstrip(";").removeprefix("SET ").split(" = ", 1) for statement in shown)
+        settings = {name: value.strip("'").replace("''", "'") for name, value in given.items()}
+        assert _outcome(sql, CATALOGS[called](), settings) == "answered", (sql, settings)

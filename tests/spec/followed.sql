@@ -1,0 +1,445 @@
+-- # Hints in words, each with what is typed by who follows it: a refused statement of the corpus, `--! ` and its hint,
+-- # the statement that the hint leads to, and what becomes of it: "answered", "passed on", or a code that the hint names.
+-- # `--@ ` names the catalog; after "with" stands what the hint asks the owner to declare.
+-- # "elsewhere": what the hint says is done by no statement here.
+--@ retail
+SELECT ward FROM visits GROUP BY ward HAVING count(NULL) > 40
+--! Compare something that rows add to with a constant.
+SELECT ward FROM visits GROUP BY ward HAVING count(age) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING count(visits) > 40
+--! Perhaps you meant visit_id.
+SELECT ward FROM visits GROUP BY ward HAVING count(visit_id) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING avg(age)::int > 65
+--! Compare sums of aggregates, a mean or a ratio with a constant, for example avg(age) > 40.
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING count(*) * count(*) > 400
+--! Compare sums of aggregates, a mean or a ratio with a constant, for example count(*) > 40.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING abs(sum(cost)) > 50
+--! Compare sums of aggregates, a mean or a ratio with a constant, for example sum(cost) > 40.
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) > 50
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING coalesce(avg(cost), 0) < 100
+--! Leave COALESCE away, or ask count(cost) < 1 as an atom of its own, joined by OR.
+SELECT ward FROM visits GROUP BY ward HAVING avg(cost) < 100 AND count(cost) >= 50
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) + avg(cost) > 140
+--! Add FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL) to both, or ask one atom each.
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL) + avg(cost) FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL) > 140
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / sum(cost) > 0.5
+--! Divide by count(*), or ask the owner to declare bounds above 0 for the column.
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / count(*) > 50
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING count(*) / count(DISTINCT ward) > 5
+--! Compare each with a constant, for example count(*) > 40.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > count(*)
+--! Compare it with a constant.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING max(disease) > 'flu'
+--! Use =, <>, IN or LIKE on disease.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE disease LIKE 'flu%') > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(0.1) WITHIN GROUP (ORDER BY age DESC) > 65
+--! Order ascending and take 1 - p: percentile_disc(0.9) WITHIN GROUP (ORDER BY age) > 40.
+SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(0.9) WITHIN GROUP (ORDER BY age) > 65
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING median(age) + 1 > 40
+--! Compare it with a constant, for example percentile_disc(0.5) WITHIN GROUP (ORDER BY age) > 50.
+SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(0.5) WITHIN GROUP (ORDER BY age) > 39
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) / avg(age) > 0.5
+--! Compare it alone: stddev_pop(age) > 10.
+SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) > 10
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) > stddev_pop(cost)
+--! Compare each with a number of its own: stddev_pop(x) > 10 AND avg(x) < 30.
+SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) > 10 AND stddev_pop(cost) > 1500
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(coalesce(age, 0)) > 50
+--! Leave out rows without a value, which a variance does not count anyway, or ask the owner to expose the expression as a column of a view, with bounds.
+SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) > 50
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING array_agg(age) IS NOT NULL
+--! Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT.
+SELECT ward FROM visits GROUP BY ward HAVING count(age) > 40 AND NOT sum(age) < 5
+--> answered
+SELECT "Ward" FROM visits GROUP BY "Ward" HAVING count(*) > 40
+--! Perhaps you meant ward.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT visits.ward FROM visits v GROUP BY visits.ward HAVING count(*) > 40
+--! Qualify its columns with v, or not at all.
+SELECT v.ward FROM visits v GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ALL HAVING count(*) > 40
+--! Ask one question per grouping; UNION ALL may join them.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 UNION ALL SELECT NULL FROM visits HAVING count(*) > 40
+--> answered
+SELECT country FROM sales GROUP BY country HAVING NOT (country = 'France' AND count(*) > 8000)
+--! Move it to WHERE, joined by AND, one question each, and join them by UNION.
+SELECT country FROM sales WHERE country = 'France' GROUP BY country HAVING NOT count(*) > 8000 AND count(*) >= 50 UNION SELECT DISTINCT country FROM sales WHERE country <> 'France'
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING insured AND count(*) > 40
+--! Move conditions on rows to WHERE.
+SELECT ward FROM visits WHERE insured GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT age / 10 FROM visits GROUP BY age / 10 HAVING count(*) > 40
+--! Group by declared columns.
+SELECT hour FROM visits GROUP BY hour HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > ANY (ARRAY[40, 60])
+--! Compare an aggregate with a number or a parameter.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING max(age) > min(age) + 40
+--! Compare each with a number or a parameter, for example max(age) > 80 AND min(age) < 20.
+SELECT ward FROM visits GROUP BY ward HAVING max(age) > 80 AND min(age) < 20
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 'many'
+--! Write the value itself, as a number, date '2026-12-31', timestamp '2026-12-31 23:59:59' or 'text'.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > age
+--! Compare an aggregate with a number, a parameter, or a public table's column joined by one of the keys.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits WHERE disease || 'x' = 'flux' GROUP BY ward HAVING count(*) > 40
+--! Use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE or IS NULL between a column and constants, or ask the owner for a derived column.
+SELECT ward FROM visits WHERE disease = 'flu' GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits WHERE arrived > '2026-13-05' GROUP BY ward HAVING count(*) > 40
+--! Write year, month and day in this order: '2026-12-31' or '2026-12-31 23:59:59'.
+SELECT ward FROM visits WHERE arrived > '2026-05-13' GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits WHERE reference = 'not-a-uuid' GROUP BY ward HAVING count(*) > 40
+--! Compare it with the text of a UUID: reference = '00000000-0000-0000-0000-000000000000'.
+SELECT ward FROM visits WHERE reference = '00000000-0000-0000-0000-000000000000' GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT country FROM sales WHERE country IN (SELECT name FROM regions WHERE region = 'Nowhere') GROUP BY country HAVING count(*) > 8000
+--! Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) q JOIN public_table ...
+SELECT country FROM (SELECT country FROM sales GROUP BY country HAVING count(*) > 8000) q JOIN regions ON name = country WHERE region = 'Nowhere'
+--> answered
+SELECT country FROM sales JOIN regions ON country = region GROUP BY country HAVING count(*) > 400
+--! Join regions by a column that is unique and not NULL. Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) q JOIN public_table ...
+SELECT country FROM sales JOIN regions ON country = name GROUP BY country HAVING count(*) > 400
+--> answered
+SELEC 1
+--! Run other statements on the source itself, with the owner's rights.
+--> elsewhere
+SELECT 1; SELECT 2
+--! Send one statement at a time.
+SELECT 2
+--> passed on
+COPY sales TO STDOUT
+--! Write COPY (SELECT ...) TO STDOUT; in psql: \copy (SELECT ...) TO 'answer.csv' CSV HEADER
+COPY (SELECT country FROM sales GROUP BY country HAVING count(*) > 1000) TO STDOUT
+--> answered
+COPY sales (country) FROM STDIN
+--! Leave it out: nothing can be written here.
+--> elsewhere
+LOCK TABLE sales
+--! Leave it out: nobody can change what is here.
+--> elsewhere
+SELECT * FROM dblink('', 'SELECT 1') AS t(a int)
+--! Leave the call out.
+SELECT 1 AS a
+--> passed on
+SELECT set_config('role', 'postgres', false)
+--! Leave it as the owner set it, or ask for less with keyhole.* settings.
+SET keyhole.max_epsilon = 1
+--> passed on
+SELECT set_config('ro' || 'le', 'postgres', false)
+--! Write the name as it is, as in set_config('keyhole.fnr', '0.02', false), or use SET.
+SELECT set_config('keyhole.fnr', '0.02', false)
+--> passed on
+SET ROLE postgres
+--! Connect as another analyst.
+--> elsewhere
+SET standard_conforming_strings = off
+--! Write backslashes in E'...' strings.
+SELECT E'a\nb'
+--> passed on
+SET keyhole.tolerance = 'lots'
+--! Write for example '10%', '25', 'count=25, avg(age)=2', or of a difference '5% of bounds'.
+SET keyhole.tolerance = 'count=25, avg(age)=2'
+--> passed on
+SET keyhole.speed = 1
+--! Settings: keyhole.fnr, keyhole.fpr, keyhole.tolerance, keyhole.min_rows, keyhole.mechanism, keyhole.most_positives, keyhole.public_knowledge, keyhole.max_epsilon, keyhole.reuse.
+SET keyhole.min_rows = 20
+--> passed on
+COMMIT PREPARED 'x'
+--! Use COMMIT.
+COMMIT
+--> passed on
+EXPLAIN ANALYZE EXECUTE p(5)
+--! EXPLAIN EXECUTE p(5);
+EXPLAIN EXECUTE p(5)
+--> passed on
+SELECT country FROM ONLY sales GROUP BY country HAVING count(*) > 5
+--! Write FROM, the table, and an alias if you like.
+SELECT country FROM sales AS s GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales TABLESAMPLE system (5) GROUP BY country HAVING count(*) > 5
+--! Leave it out.
+SELECT country FROM sales GROUP BY country HAVING count(*) > 500
+--> answered
+WITH sales AS (SELECT 1) SELECT * FROM sales
+--! Give it another name.
+WITH one AS (SELECT 1) SELECT * FROM one
+--> passed on
+SELECT country FROM sales RIGHT JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
+--! Write JOIN or LEFT JOIN, the private table first.
+SELECT country FROM sales LEFT JOIN regions ON country = name GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM regions LEFT JOIN sales ON country = name GROUP BY country HAVING count(*) > 5
+--! Write FROM the private table LEFT JOIN the public one, or JOIN.
+SELECT country FROM sales LEFT JOIN regions ON country = name GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales LEFT JOIN regions ON country = name AND region = 'West' GROUP BY country HAVING count(*) > 5
+--! Move other conditions on public columns into WHERE or FILTER.
+SELECT country FROM sales LEFT JOIN regions ON country = name GROUP BY country HAVING count(*) FILTER (WHERE region = 'West') > 500
+--> answered
+SELECT country FROM sales JOIN regions USING (country) GROUP BY country HAVING count(*) > 5
+--! Write JOIN ... ON an equality.
+SELECT country FROM sales JOIN regions ON country = name GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales JOIN regions ON country = name WHERE region > 'A' GROUP BY country HAVING count(*) > 5
+--! Use =, <>, IN or LIKE on region.
+SELECT country FROM sales JOIN regions ON country = name WHERE region LIKE 'W%' GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT region FROM sales s JOIN regions a ON country = a.name JOIN regions b ON country = b.name GROUP BY region HAVING count(*) > 5
+--! Write a.region or b.region.
+SELECT a.region FROM sales s JOIN regions a ON country = a.name JOIN regions b ON country = b.name GROUP BY a.region HAVING count(*) > 500
+--> answered
+SELECT sales.country FROM sales JOIN regions sales ON country = name GROUP BY country HAVING count(*) > 5
+--! Give each table an alias.
+SELECT s.country FROM sales s JOIN regions r ON country = name GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales JOIN visits ON country = ward GROUP BY country HAVING count(*) > 5
+--! Ask the owner to expose a view of the source that joins them, or ask two questions and join their keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) a JOIN (SELECT key FROM ... GROUP BY key HAVING ...) b ON ...
+SELECT country FROM (SELECT country FROM sales GROUP BY country HAVING count(*) > 500) a JOIN (SELECT ward FROM visits GROUP BY ward HAVING count(*) > 500) b ON country = ward
+--> answered
+SELECT country FROM sales JOIN regions AS r (a, b) ON country = a GROUP BY country HAVING count(*) > 5
+--! Leave them out.
+SELECT country FROM sales JOIN regions AS r ON country = name GROUP BY country HAVING count(*) > 500
+--> answered
+WITH regions AS (SELECT 1 AS name) SELECT country FROM sales JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
+--! Rename it, or write public.regions.
+WITH regions AS (SELECT 1 AS name) SELECT country FROM sales JOIN public.regions ON country = name GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT 8000)
+--! Write the constant without SELECT, as in HAVING count(*) > 8000.
+SELECT country FROM sales GROUP BY country HAVING count(*) > 8000
+--> answered
+SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country = r.name GROUP BY country HAVING count(*) > 5)
+--! Qualify its columns with sales, or not at all.
+SELECT name FROM regions r WHERE r.name IN (SELECT country FROM sales GROUP BY country HAVING count(*) > 500)
+--> answered
+SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
+--! Group by a public column of type text, integer, boolean, date or timestamp that holds values.
+SELECT country FROM sales GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales WHERE quantity::text = '5' GROUP BY country HAVING count(*) > 5
+--! Compare quantity itself.
+SELECT country FROM sales WHERE quantity = 5 GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales WHERE stock_code ~ 'a' GROUP BY country HAVING count(*) > 5
+--! Write stock_code LIKE '%a%'.
+SELECT country FROM sales WHERE stock_code LIKE '%a%' GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales WHERE stock_code ILIKE 'kin' GROUP BY country HAVING count(*) > 5
+--! Name the spellings: stock_code IN ('kin', 'Kin', 'KIN').
+SELECT country FROM sales WHERE stock_code IN ('kin', 'Kin', 'KIN') GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales WHERE stock_code < 'M' GROUP BY country HAVING count(*) > 5
+--! Use =, <>, IN or LIKE on stock_code.
+SELECT country FROM sales WHERE stock_code LIKE 'A%' GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales WHERE country = 5 GROUP BY country HAVING count(*) > 5
+--! Compare it with text: country = 'a'.
+SELECT country FROM sales WHERE country = '5' GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales WHERE stock_code LIKE 'a\' GROUP BY country HAVING count(*) > 5
+--! Double the escape where it stands for itself.
+SELECT country FROM sales WHERE stock_code LIKE 'a\\' GROUP BY country HAVING count(*) > 500
+--> answered
+SELECT country FROM sales WHERE quantity = $1 GROUP BY country HAVING count(*) > 5
+--! Bind a value, or write the constant into the statement.
+SELECT country FROM sales WHERE quantity = 7 GROUP BY country HAVING count(*) > 500
+--> answered
+DECLARE "keyhole.part" CURSOR FOR SELECT 1
+--! Choose another name.
+DECLARE part CURSOR FOR SELECT 1
+--> passed on
+SELECT ward FROM visits WHERE @ age = 3 GROUP BY ward HAVING count(*) > 40
+--! Write a comparison or a function in its place.
+SELECT ward FROM visits WHERE abs(age) = 3 GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT extract(hour FROM arrived::date) AS h FROM visits GROUP BY 1 HAVING count(*) > 40
+--! Group by the key itself, and compute from it around the question: SELECT ... FROM (<question>) AS q.
+SELECT extract(hour FROM day) AS h FROM (SELECT day FROM visits GROUP BY day HAVING count(*) > 40) AS q
+--> answered
+SELECT day::date, hour / 12 FROM visits GROUP BY 1, 2 HAVING count(*) > 10 AND hour / 12 = 0
+--! Write hour >= -11 AND hour < 12.
+SELECT day, hour FROM visits WHERE hour >= -11 AND hour < 12 GROUP BY 1, 2 HAVING count(*) > 40
+--> answered
+SELECT country FROM sales WHERE invoice_date >= TO_TIMESTAMP('2011-1-1', 'YYYY-MM-DD') GROUP BY country HAVING count(*) > 400
+--! Write date '2026-12-31' or timestamp '2026-12-31 23:59:59'.
+SELECT country FROM sales WHERE invoice_date >= timestamp '2011-01-01 00:00:00' GROUP BY country HAVING count(*) > 400
+--> answered
+SELECT ward FROM visits WHERE visit_id::int > 3 GROUP BY ward HAVING count(*) > 400
+--! Compare visit_id itself.
+SELECT ward FROM visits WHERE visit_id > 3 GROUP BY ward HAVING count(*) > 400
+--> answered
+SELECT country FROM sales WHERE to_char(invoice_date, 'YYYY-MM') = '2011-06' GROUP BY country HAVING count(*) > 400
+--! Write the range: invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01'.
+SELECT country FROM sales WHERE invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01' GROUP BY country HAVING count(*) > 400
+--> answered
+SELECT ward FROM visits WHERE disease ILIKE 'kidney%' GROUP BY ward HAVING count(*) > 400
+--! Name the spellings: disease LIKE 'kidney%' OR disease LIKE 'Kidney%' OR disease LIKE 'KIDNEY%'.
+SELECT ward FROM visits WHERE disease LIKE 'kidney%' OR disease LIKE 'Kidney%' OR disease LIKE 'KIDNEY%' GROUP BY ward HAVING count(*) > 400
+--> answered
+SELECT ward FROM visits WHERE upper(disease) = 'FLU' GROUP BY ward HAVING count(*) > 400
+--! Name the spellings: disease IN ('flu', 'Flu', 'FLU').
+SELECT ward FROM visits WHERE disease IN ('flu', 'Flu', 'FLU') GROUP BY ward HAVING count(*) > 400
+--> answered
+SELECT ward FROM visits WHERE disease ~ '^flu' GROUP BY ward HAVING count(*) > 400
+--! Write disease LIKE 'flu%'.
+SELECT ward FROM visits WHERE disease LIKE 'flu%' GROUP BY ward HAVING count(*) > 400
+--> answered
+SELECT ward FROM visits WHERE cost / 100 > 10 GROUP BY ward HAVING count(*) > 400
+--! Write cost > 1000.
+SELECT ward FROM visits WHERE cost > 1000 GROUP BY ward HAVING count(*) > 400
+--> answered
+SELECT ward FROM visits WHERE (ward, disease) IN (('A', 'flu', 1)) GROUP BY ward HAVING count(*) > 400
+--! Give both the same number of members: (a, b) IN ((1, 'x'), (2, 'y')).
+SELECT ward FROM visits WHERE (ward, disease) IN (('A', 'flu')) GROUP BY ward HAVING count(*) > 400
+--> answered
+SELECT ward FROM visits WHERE disease = ANY ('{{flu},{cold}}') GROUP BY ward HAVING count(*) > 400
+--! Write '{1,2}' or ARRAY[1, 2].
+SELECT ward FROM visits WHERE disease = ANY ('{flu,cold}') GROUP BY ward HAVING count(*) > 400
+--> answered
+SELECT country FROM sales GROUP BY country HAVING count(*) > 400 ORDER BY 1 FOR READ ONLY
+--! Leave FOR READ ONLY away: a question changes nothing anyway.
+SELECT country FROM sales GROUP BY country HAVING count(*) > 400 ORDER BY 1
+--> answered
+SELECT country FROM sales GROUP BY country HAVING count(*) > 8_000
+--! Write numbers without underscores: 8000.
+SELECT country FROM sales GROUP BY country HAVING count(*) > 8000
+--> answered
+--@ retail with country in regions
+SELECT country FROM sales NATURAL JOIN regions GROUP BY country HAVING count(*) > 5
+--! Write JOIN ... USING (column).
+SELECT country FROM sales JOIN regions USING (country) GROUP BY country HAVING count(*) > 500
+--> answered
+--@ retail with columns of a view
+SELECT ward FROM visits GROUP BY ward HAVING sum(age / 2) > 40
+--! Ask the owner to expose the expression as a column of a view, with bounds.
+SELECT ward FROM visits GROUP BY ward HAVING sum(half_age) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING max(cost * age) > 5
+--! Ask the owner to expose the expression as a column of a view.
+SELECT ward FROM visits GROUP BY ward HAVING max(cost_by_age) > 5
+--> answered
+SELECT country FROM sales JOIN regions ON customer_id = name GROUP BY country HAVING count(*) > 5
+--! Ask the owner to expose one of them with the other's type.
+SELECT country FROM sales JOIN regions ON customer_name = name GROUP BY country HAVING count(*) > 500
+--> answered
+--@ retail with coarser grids
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost * cost * cost * cost) > 5
+--! Ask the owner to declare coarser grids or narrower bounds of these columns.
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost * cost * cost * cost) > 500000
+--> answered
+--@ retail with more keys
+SELECT age FROM visits GROUP BY age HAVING count(*) > 40
+--! Declare [tables.visits.columns.age] key = { values = [...] }, values_from or range in keyhole.toml.
+SELECT age FROM visits GROUP BY age HAVING count(*) > 40
+--> answered
+SELECT date_trunc('week', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 5
+--! Declare a column of sales with expression = "date_trunc('week', invoice_date)" and a key range in keyhole.toml.
+SELECT date_trunc('week', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 500
+--> answered
+--@ rooms
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING count(*) = 0.125 * r.capacity
+--! Write NOT (count(*) < 0.125 * r.capacity OR count(*) > 0.125 * r.capacity).
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING NOT (count(*) < 0.125 * r.capacity OR count(*) > 0.125 * r.capacity)
+--> answered
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING count(*) / r.capacity > 1
+--! Make one side a decimal: 1.0 * count(*) / r.capacity
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING 1.0 * count(*) / r.capacity > 1
+--> answered
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING count(*) > r.capacity OR count(*) > 500
+--! Leave these groups out: WHERE r.capacity IS NOT NULL
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room WHERE r.capacity IS NOT NULL GROUP BY v.room, r.capacity HAVING count(*) > r.capacity OR count(*) > 500
+--> answered
+SELECT v.hour FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.hour HAVING count(*) > max(r.capacity)
+--! Add v.room to GROUP BY, so that every group has one r.capacity.
+SELECT v.hour FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.hour, v.room HAVING count(*) > max(r.capacity)
+--> answered
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, v.hour, r.capacity HAVING count(*) > r.capacity + v.hour
+--! Compare with columns of a public table that is joined by one of the keys.
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, v.hour, r.capacity HAVING count(*) > r.capacity
+--> answered
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.factor HAVING count(*) > 100 * r.factor
+--! Compare with a public column of type integer or numeric.
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.share HAVING count(*) > 100 * r.share
+--> answered
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room HAVING avg(v.age) + count(*) > max(r.capacity)
+--! Add FILTER (WHERE r.capacity IS NOT NULL AND v.age IS NOT NULL) to both, or ask one atom each.
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room HAVING avg(v.age) > 60 AND count(*) > max(r.capacity)
+--> answered
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING r.capacity * count(*) > 100
+--! Move it to the other side: count(*) > 0.8 * capacity.
+SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING count(*) > 0.8 * r.capacity
+--> answered
+--@ stays
+SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2) v JOIN regions ON ward = name WHERE n > 3 GROUP BY ward HAVING count(*) > 100
+--! Put the question into a subquery and join its keys: SELECT ... FROM (<question>) q JOIN ...
+SELECT ward FROM (SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100) q JOIN regions ON ward = name
+--> answered
+SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n LIKE 'x' GROUP BY ward HAVING count(*) > 100
+--! Compare n with = or a range: n BETWEEN ... AND ...
+SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n BETWEEN 2 AND 4 GROUP BY ward HAVING count(*) > 100
+--> answered
+--@ stays with heights per unit
+SELECT ward FROM (SELECT ward, patient_id, sum(height) AS total FROM stays GROUP BY 1, 2) v WHERE total > 3 GROUP BY ward HAVING count(*) > 100
+--! Declare per_unit = [0, 500] under [tables.stays.columns.height] in keyhole.toml.
+SELECT ward FROM (SELECT ward, patient_id, sum(height) AS total FROM stays GROUP BY 1, 2) v WHERE total > 3 GROUP BY ward HAVING count(*) > 100
+--> answered
+--@ people
+SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id OR p.sex = 'f' GROUP BY s.ward HAVING count(*) > 100
+--! Write JOIN ... ON p.patient_id = s.patient_id.
+SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id GROUP BY s.ward HAVING count(*) > 100
+--> answered
+SELECT s.ward FROM stays s JOIN patients p USING (patient_id, ward) GROUP BY s.ward HAVING count(*) > 100
+--! Join private tables on the columns of their privacy unit alone.
+SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
+--> answered
+SELECT s.ward FROM stays s LEFT JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
+--! Write JOIN.
+SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
+--> answered
+SELECT ward FROM stays JOIN patients USING (patient_id) GROUP BY ward HAVING count(*) > 100
+--! Write stays.ward or patients.ward.
+SELECT stays.ward FROM stays JOIN patients USING (patient_id) GROUP BY stays.ward HAVING count(*) > 100
+--> answered
+SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id WHERE patient_id = 3 GROUP BY s.ward HAVING count(*) > 100
+--! Write s.patient_id or p.patient_id.
+SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id WHERE s.patient_id = 3 GROUP BY s.ward HAVING count(*) > 100
+--> answered
+SELECT s.ward FROM stays s JOIN patients p USING (patient_id) JOIN labs l ON l.person = 3 GROUP BY s.ward HAVING count(*) > 100
+--! Write JOIN ... ON l.person = s.patient_id.
+SELECT s.ward FROM stays s JOIN patients p USING (patient_id) JOIN labs l ON l.person = s.patient_id GROUP BY s.ward HAVING count(*) > 100
+--> answered
+SELECT s.ward FROM stays s JOIN (SELECT * FROM patients) p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
+--! Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) q JOIN public_table ...
+SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
+--> answered
