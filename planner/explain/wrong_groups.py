@@ -47,7 +47,8 @@ def wrong_groups(plan: Plan) -> WrongGroups | None:
         return None
     near = plan.question.accuracy.fpr
     far = _chance_beyond(plan, 2)
-    return WrongGroups(keys=keys, near=near * keys, far=None if far is None else min(far, near) * keys)
+    of_all = float(Decimal(str(near)) * keys)  # as it is written: 38 times .1 are 3.8
+    return WrongGroups(keys=keys, near=of_all, far=None if far is None else min(far * keys, of_all))
 
 
 def _chance_beyond(plan: Plan, tolerances: int) -> float | None:

@@ -184,15 +184,16 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     """The budget for a terminal: families of groups with the most spent and the least left, then units and analysts."""
     report = service.balances(analyst)
     groups = Printed(title="Groups, in epsilon", title_justify="left")
-    for heading in ("table", "grouped by", "filter", "data version"):
-        groups.add_column(heading)
-    for heading in ("groups", "each may lose", "spent at most", "left at least"):
+    filtered = any(balance.family.filter for balance in report.families)
+    for heading in ("table", "grouped by", *(["filter"] if filtered else []), "data"):
+        groups.add_column(heading, overflow="fold")
+    for heading in ("groups", "each may\nlose", "spent\nat most", "left at\nleast"):
         groups.add_column(heading, justify="right")
     for balance in report.families:
         groups.add_row(
             balance.family.table,
-            ", ".join(column_of(label) for label in balance.family.columns),
-            balance.family.filter,
+            ", ".join(column_of(label) for label in balance.family.columns) or "the whole table",
+            *([balance.family.filter] if filtered else []),
             balance.family.version,
             f"{len(balance.spent_nano):,}",
             _cap(balance.cap_nano),

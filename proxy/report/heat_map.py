@@ -37,6 +37,8 @@ STEPS: tuple[tuple[int, str], ...] = (
 )
 DARK_FROM = 75  # percent from which on a fill is too dark for black figures
 NEVER_FILL = "#ffffff"
+SUMMARY = "The most that a group has spent of its budget, by table and grouping:"
+_NAMED = 3  # of the worst groups of a map in its summary: more would not fit on a line
 _CELL_WIDTH = 5  # characters: a percentage with its sign, and a space
 _LABEL_WIDTH = 24  # characters of a row's name; longer ones are folded
 
@@ -166,11 +168,36 @@ def legend() -> tuple[tuple[int, str], ...]:
     return ((NEVER, ". never asked"), *steps, (STEPS[-1][0], f"{STEPS[-1][0]} % used up"))
 
 
+def summarise(maps: Sequence[HeatMap]) -> tuple[str, ...]:
+    """A line for each map, the most spent first: its worst share, its table and grouping, how many groups were asked
+    about, and which of them have lost most."""
+    asked = [one for one in maps if one.percent.max(initial=NEVER) >= 0]
+    return tuple(_summarise(one) for one in sorted(asked, key=lambda one: -int(one.percent.max())))
+
+
+def _summarise(one: HeatMap) -> str:
+    worst, known = int(one.percent.max()), int((one.percent >= 0).sum())
+    places = np.argwhere(one.percent == worst)
+    named = [_name_cell(one, int(row), int(column)) for row, column in places[:_NAMED]]
+    more = len(places) - len(named)
+    several = "" if known == 1 else f", worst of {known:,}: {', '.join(named)}{f' and {more:,} more' if more else ''}"
+    by = f" by {', '.join(one.keys)}" if one.keys else ", the whole table"
+    return f"{worst:>4} %  {one.table}{by}{several}"
+
+
+def _name_cell(one: HeatMap, row: int, column: int) -> str:
+    return one.rows[row] if len(one.keys) < 2 else f"{one.rows[row]} / {one.columns[column]}"
+
+
 def print_maps(maps: Sequence[HeatMap], *, width: int, most_rows: int) -> Iterator[Printed | Text]:
     """The maps for a terminal of `width` characters: every cell has its number, and a colour where there are any."""
     columns = max(1, (width - _LABEL_WIDTH - 4) // (_CELL_WIDTH + 2))
-    for whole in maps:
-        shown = whole.at_most(rows=most_rows, columns=columns)
+    cut = [whole.at_most(rows=most_rows, columns=columns) for whole in maps]
+    if any(shown.remark for shown in cut):
+        yield Text(SUMMARY)
+        yield from (Text(visible(line)) for line in summarise(maps))
+        yield Text("")
+    for shown in cut:
         yield Text(visible(shown.title))
         grid = Printed()
         grid.add_column("", max_width=_LABEL_WIDTH, overflow="fold")

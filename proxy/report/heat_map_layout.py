@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from proxy.report.heat_map import DARK_FROM, HeatMap, figure, fill, legend
+from proxy.report.heat_map import DARK_FROM, SUMMARY, HeatMap, figure, fill, legend, summarise
 from proxy.report.terminal import visible
 
 MOST_ROWS = 120  # of a picture: more would not be read from a screen; the map says how many it leaves out
@@ -62,8 +62,13 @@ def laid_out(maps: Sequence[HeatMap], *, title: str) -> Picture:
     """
     parts: list[TextLabel | Box] = [TextLabel(_MARGIN, _MARGIN + FONT, visible(title), bold=True)]
     top, width = _MARGIN + 2.0 * _HIGH, _MARGIN * 2 + len(title) * CHARACTER
-    for whole in maps:
-        shown = whole.at_most(rows=MOST_ROWS, columns=MOST_COLUMNS)
+    cut = [whole.at_most(rows=MOST_ROWS, columns=MOST_COLUMNS) for whole in maps]
+    if any(shown.remark for shown in cut):
+        for line in (SUMMARY, *summarise(maps)):
+            parts.append(TextLabel(_MARGIN, top, visible(line)))
+            top, width = top + _HIGH, max(width, _MARGIN * 2 + len(visible(line)) * CHARACTER)
+        top += _HIGH
+    for shown in cut:
         drawn, right, bottom = _map(shown, top)
         parts += drawn
         top, width = bottom + _HIGH, max(width, right)

@@ -18,6 +18,7 @@ from accountant.reports.report import BudgetReport
 from planner.policy.file import Policy
 
 _MOST_FACTOR = 1e6  # a factor of more than that says nothing but that there is no protection
+_MOST_DIGITS = 4  # behind the point of a percentage: beyond 99.9999 % nobody makes a difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +172,18 @@ def factor(epsilon: float) -> str:
 
 def belief(epsilon: float, *, of: str) -> str:
     """What the bound means for somebody who would have bet even money."""
-    percent = math.ceil(1000 / (1 + math.exp(-epsilon)) - 1e-9) / 10
     subject = f"{of} is in the data" if of.endswith("row") else of
-    return f"Whoever thought it as likely as not {subject} can now be at most {percent:.1f} % sure of it."
+    return f"Whoever thought it as likely as not {subject} can now be {_sure(epsilon)} of it."
+
+
+def _sure(epsilon: float) -> str:
+    """`at most 75.3 % sure`: rounded up, to as many digits as tell it from certainty."""
+    for places in range(1, _MOST_DIGITS + 1):
+        step = 10**places
+        percent = math.ceil(100 * step / (1 + math.exp(-epsilon)) - 1e-9) / step
+        if percent < 100:
+            return f"at most {percent:.{places}f} % sure"
+    return "as good as sure"
 
 
 def risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:

@@ -19,7 +19,18 @@ from accountant.model import NANO, Cells, Charge, Family, Spent
 from accountant.reports.report import FamilyBalance
 from proxy.cli import check as checking
 from proxy.cli import main as cli
-from proxy.report.heat_map import NEVER, NEVER_FILL, STEPS, HeatMap, fill, heat_maps, legend, print_maps
+from proxy.report.heat_map import (
+    NEVER,
+    NEVER_FILL,
+    STEPS,
+    SUMMARY,
+    HeatMap,
+    fill,
+    heat_maps,
+    legend,
+    print_maps,
+    summarise,
+)
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.service.service import Service
 from tests.worlds.wards import install
@@ -222,3 +233,29 @@ def test_months_and_days_stand_in_their_order(names: tuple[str, ...]) -> None:
     shuffled = tuple(sorted(names))
     (drawn,) = heat_maps([balance(family("month"), (shuffled,), [0] * len(names), cap=100)])
     assert drawn.rows == names
+
+
+def test_maps_that_are_cut_start_with_what_is_spent_most_by_grouping() -> None:
+    """The worst grouping first, with the groups that have lost most; a map that fits has no need of it."""
+    many = tuple(f"p{place:03}" for place in range(200))
+    lost = [1] * 200
+    lost[150] = lost[3] = 90
+    made = heat_maps(
+        [
+            balance(family("ward"), (("A", "B"),), [10, 95], cap=100),
+            balance(family("product"), (many,), lost, cap=100),
+            balance(family(), (), [40], cap=100),
+        ]
+    )
+    assert summarise(made) == (
+        "  95 %  visits by ward, worst of 2: B",
+        "  90 %  visits by product, worst of 200: p003, p150",
+        "  40 %  visits, the whole table",
+    )
+    console = Console(width=80, no_color=True, markup=False, emoji=False, highlight=False, force_terminal=False)
+    with console.capture() as captured:
+        console.print(*print_maps(made, width=80, most_rows=40), sep="\n")
+    assert captured.get().splitlines()[:4] == [SUMMARY, *summarise(made)]
+    drawn = heat_map_svg(made, title="t")
+    assert drawn.index(SUMMARY) < drawn.index("worst of 200: p003, p150") < drawn.index(">visits by ward<")
+    assert SUMMARY not in heat_map_svg(made[:1], title="t")

@@ -33,11 +33,16 @@ def test_a_factor_is_never_understated(epsilon: float) -> None:
 
 
 @given(st.floats(0, 40))
-def test_a_chance_is_never_understated(epsilon: float) -> None:
-    found = re.search(r"at most ([\d.]+) %", odometer.belief(epsilon, of="that a row"))
-    assert found is not None
+def test_a_chance_is_never_understated_nor_certain(epsilon: float) -> None:
+    told = odometer.belief(epsilon, of="that a row")
+    found = re.search(r"at most ([\d.]+) %", told)
     true = 100 * math.exp(epsilon) / (1 + math.exp(epsilon))
-    assert true - 1e-5 <= float(found[1]) <= min(true + 0.11, 100)
+    if found is None:
+        assert "as good as sure of it" in told
+        assert true > 99.9998
+    else:
+        assert true - 1e-5 <= float(found[1]) <= true + 0.11
+        assert float(found[1]) < 100
 
 
 def test_words_for_what_is_usual() -> None:
@@ -46,6 +51,7 @@ def test_words_for_what_is_usual() -> None:
     assert odometer.factor(math.log(9.96)) == "a factor of 10"
     assert odometer.factor(30) == "a factor of more than a million"
     assert "at most 81.8 % sure" in odometer.belief(1.5, of="that a row")
+    assert "at most 99.97 % sure" in odometer.belief(8, of="that a row")
 
 
 def charge(number: int, *, table: str, unit: str, analyst: str = "ada", key: str = "A") -> Charge:
