@@ -14,7 +14,7 @@ from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.filter import check_approved, check_fits, find_shortage, what_fits
 from accountant.balances.fold import Balances
 from accountant.balances.rehearsal import Rehearsal
-from accountant.errors import LedgerMisuse, LedgerUnavailable, OverBudget, PathTaken
+from accountant.errors import LedgerMisuse, LedgerUnavailable, NotApproved, OverBudget, PathTaken
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Released, Reserved
 from accountant.limits import Headroom, Limits
@@ -26,6 +26,7 @@ from accountant.store.attempts import Attempt
 from accountant.store.journal import Journal
 from accountant.store.store import TIMEOUT_MS, LedgerStore
 from accountant.store.transaction import Transaction
+from accountant.store.waiting import WaitingQuestion
 from accountant.verbs.endings import charge_of_open, open_answer
 from accountant.verbs.exposures import Exposures
 from accountant.verbs.idempotency import Idempotency
@@ -357,6 +358,21 @@ class Ledger:
         """The questions whose reservation, or whose own id, starts with `identity`, oldest first."""
         with self._journal.looking() as transaction:
             return history.starting_with(transaction, identity)
+
+    def note_waiting(self, waiting: NotApproved, charge: Charge, wording: Wording) -> None:
+        """Keep what a question that waits for the owner says, for whoever approves it; nothing is charged, and of what
+        an analyst asked only the newest are kept."""
+        one = WaitingQuestion(
+            question=waiting.question,
+            analyst=charge.analyst,
+            asked_at=self._clock(),
+            table=charge.family.table,
+            needed_nano=waiting.needed_nano,
+            text=wording.text,
+            guarantee=wording.guarantee,
+        )
+        with self._journal.writing() as (transaction, _):
+            transaction.waiting.put(one)
 
     def verify(self) -> int:
         """Read everything again: chain unbroken, answers and paths the ones committed, fold and snapshot equal.

@@ -47,7 +47,7 @@ SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
 WHERE NOT tgisinternal AND tgenabled IN ('O', 'A') AND pg_table_is_visible(pg_class.oid)
 """
 _HAS_AMCHECK = "SELECT count(*) FROM pg_extension WHERE extname = 'amcheck'"
-_TABLES = ("events", "domains", "answers", "paths", "pruned", "snapshots", "attempts", "relations", "writer")
+_TABLES = ("events", "domains", "answers", "paths", "pruned", "snapshots", "attempts", "relations", "waiting", "writer")
 _HEAP = "SELECT count(*) FROM verify_heapam(CAST(:table AS regclass))"
 _INDEXES = """
 SELECT bt_index_check(indexrelid, true) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid

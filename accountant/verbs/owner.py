@@ -22,6 +22,7 @@ from accountant.events.owner_events import (
     WindowOpened,
 )
 from accountant.store.journal import Journal
+from accountant.store.waiting import WaitingQuestion
 from accountant.verbs.endings import charge_of_open
 
 
@@ -97,7 +98,14 @@ class Owner:
             if question in balances.approved:
                 return False
             self._journal.append(transaction, Approved(question, self._clock(), by, why))
+            transaction.waiting.remove(question)
             return True
+
+    def find_waiting(self, question: str | None = None) -> tuple[WaitingQuestion, ...]:
+        """The questions that were refused until the owner approves them, the newest first; or one, by its fingerprint.
+        Of each analyst the newest hundred are kept."""
+        with self._journal.looking() as transaction:
+            return transaction.waiting.find(question)
 
     def path_sizes(self) -> tuple[PathSizes, ...]:
         """The noise paths in the store, by table and data version."""

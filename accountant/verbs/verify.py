@@ -55,6 +55,7 @@ def _verify(transaction: Transaction, kept: Balances) -> int:
     _check_paths(transaction, events)
     transaction.attempts.check()
     transaction.relations.check()
+    transaction.waiting.check()
     return len(events)
 
 

@@ -170,11 +170,42 @@ def approve(
     if not _FINGERPRINT.fullmatch(question):
         raise typer.BadParameter("the 64 characters of the refusal's DETAIL", param_hint="ID")
     with refusals(as_json=False), owners_ledger(policy) as ledger:
+        waiting = ledger.owner.find_waiting(question)
         new = ledger.owner.approve(question, by=decided_by(by), why=reason(why))
-        texts = {asked.wording.text for asked in ledger.asked_as(question) if asked.wording is not None}
+        asked = [one.wording.text for one in ledger.asked_as(question) if one.wording is not None]
     print(f"{question}: {'approved' if new else 'was approved before'}")
-    for text in sorted(text for text in texts if text is not None):
-        print(f"asked before as: {visible(text)}")
+    for text in sorted({text for text in (*asked, *(one.text for one in waiting)) if text is not None}):
+        print(f"asked as: {visible(text)}")
+
+
+def approvals(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
+    """List the questions that wait for the owner's approval. Each with its text, as far as the policy keeps texts."""
+    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+        found = ledger.owner.find_waiting()
+    if as_json:
+        print_json(
+            [
+                {
+                    "question": one.question,
+                    "analyst": one.analyst,
+                    "asked_at": one.asked_at.isoformat(),
+                    "table": one.table,
+                    "epsilon": one.needed_nano / NANO,
+                    "text": one.text,
+                    "guarantee": one.guarantee,
+                }
+                for one in found
+            ]
+        )
+        return
+    for one in found:
+        when = one.asked_at.isoformat(sep=" ", timespec="seconds")
+        print(f"{one.question}")
+        print(f"  {when}, {visible(one.analyst)}: {one.needed_nano / NANO:.4f} epsilon for a group of {one.table}")
+        print(f"  {'(the policy keeps no texts)' if one.text is None else visible(one.text)}")
+        if one.guarantee is not None:
+            print(f"  {visible(one.guarantee)}")
+    print(f"({len(found)} question{'' if len(found) == 1 else 's'} waiting)")
 
 
 @window.command("open")

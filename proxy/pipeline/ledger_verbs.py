@@ -5,13 +5,14 @@ one message (KH502), whatever happened.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
 from accountant.model import NANO, Charge, Reservation, Spent, StoredAnswer
 from mechanisms.protocol import Outcome
+from planner.errors import KeyholeError
 from planner.explain.guarantee import FIXED_BEFORE, shared_noise_sentence
 from planner.explain.payment import Payment
 from planner.question.plan import Plan
@@ -39,12 +40,23 @@ def _ledger(service: Service, claim: Claim) -> Iterator[None]:
         left = affordable.find_left(service, claim)
         refusal = over_budget(over, plan=claim.plan, left=left)
     except NotApproved as waiting:
-        refusal = approval_needed(waiting)
+        refusal = _await_approval(service, claim, waiting)
     except LedgerError:
         refusal = ledger_unavailable()
     else:
         return
     raise refusal
+
+
+def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> KeyholeError:
+    """KH308. What the question says is kept for the owner, as far as the policy keeps texts.
+
+    A ledger that does not take it leaves the refusal as it is.
+    """
+    wording = wording_of(service, _as_charged(claim.plan, claim.charge), claim.asked)
+    with suppress(LedgerError):
+        service.ledger.note_waiting(waiting, claim.charge, wording)
+    return approval_needed(waiting)
 
 
 def stored_answer(service: Service, claim: Claim) -> Answer | None:
@@ -205,7 +217,7 @@ def _reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
                 left = replace(left, hint=ANEW)
             raise over_budget(over, plan=on_paths.claim.plan, left=left) from None
         except NotApproved as waiting:
-            raise approval_needed(waiting) from None
+            raise _await_approval(service, on_paths.claim, waiting) from None
         except LedgerError:
             raise ledger_unavailable() from None
         else:

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from accountant.errors import LedgerUnavailable
+from accountant.errors import LedgerUnavailable, NotApproved
 from accountant.ledger import Ledger
+from accountant.model import Wording
 from accountant.store import integrity
 from accountant.store.attempts import Attempt
 from tests.accountant.balances.test_noise_paths import engine_of
@@ -25,7 +26,7 @@ from tests.effort import rounds
 
 BY = {"by": "the owner", "why": "to see"}
 CAPS = limits(10_000)
-TABLES = ("events", "domains", "answers", "paths", "pruned", "snapshots", "attempts", "relations", "writer")
+TABLES = ("events", "domains", "answers", "paths", "pruned", "snapshots", "attempts", "relations", "waiting", "writer")
 COMPRESSED = {("domains", "body"), ("snapshots", "body")}
 
 
@@ -46,6 +47,11 @@ def write_everything(url: str) -> None:
         dead = ledger.reserve(charge(5, question="dead"), CAPS)
         ledger.owner.settle(dead.id, untouched=False, **BY)
         ledger.owner.approve("q9", **BY)
+        for question in ("dear", "dearer"):
+            refusal = NotApproved(question=question, needed_nano=9, above_nano=5)
+            ledger.note_waiting(
+                refusal, charge(9, question=question), Wording("SELECT ? " * 200, "at most", "0.05", "0.1")
+            )
         ledger.exposures.remember({"sales": ["public.sales", "shop oid 7"]})
         uniform = ledger.reserve(charge(3, question="uniform"), CAPS)
         ledger.commit(uniform, all_of(uniform.charge), b"UK")
@@ -158,6 +164,7 @@ def test_rows_beside_the_log_of_before_are_digested_when_they_are_migrated(tmp_p
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as database:
         for table in ("attempts", "relations"):
             database.execute(f"ALTER TABLE {table} DROP COLUMN digest")
+        database.execute("DROP TABLE waiting")
         database.execute("UPDATE ledger_version SET version_num = '0004'")
         database.commit()
     assert verify(url) > 0

@@ -1,5 +1,6 @@
 """What an owner decides changes what analysts may ask: approvals (KH308), caps per table (KH309), grants, windows."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -98,12 +99,47 @@ def test_the_owner_sees_the_same_id_and_the_state_in_explain(
     run("explain", QUESTION.format(90), "--policy", str(path))
     told = capsys.readouterr().out
     assert f"Question id: {identity[0]} (approved)" in told
-    assert "asked before as" not in told
     asking(service)(90)
     run("approve", identity[0], "--policy", str(path), "--why", "seen again", "--by", "kim")
-    assert "asked before as: SELECT ward FROM visits WHERE age < ? GROUP BY ward HAVING count(*) > 1500\n" in (
+    assert "asked as: SELECT ward FROM visits WHERE age < ? GROUP BY ward HAVING count(*) > 1500\n" in (
         capsys.readouterr().out
     )
+
+
+@pytest.mark.parametrize(
+    ("kept", "shown"),
+    [
+        ("redacted", "SELECT ward FROM visits WHERE age < ? GROUP BY ward HAVING count(*) > 1500"),
+        ("full", "SELECT ward FROM visits WHERE age < 90 GROUP BY ward HAVING count(*) > 1500"),
+        ("none", "(the policy keeps no texts)"),
+    ],
+)
+def test_who_approves_sees_what_waits_as_far_as_the_policy_keeps_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: str, shown: str
+) -> None:
+    path = with_budget(tmp_path, "approval_above_epsilon = 0.001")
+    path.write_text(path.read_text() + f'\n[ledger]\nkeep_text = "{kept}"\n')
+    with Service.open(path) as service:
+        ask = asking(service)
+        identity = re.search(r"[0-9a-f]{64}", refused(ask, "KH308", 90).detail or "")
+        assert identity is not None
+        refused(ask, "KH308", 90)  # once more is the same one
+        refused(ask, "KH308", 90, "bob")
+        capsys.readouterr()
+        run("approvals", "--policy", str(path))
+        told = capsys.readouterr().out
+        assert told.count(identity[0]) == 2
+        assert shown in told
+        assert " ada: " in told
+        assert " bob: " in told
+        assert "missed at most" in told
+        run("approve", identity[0], "--policy", str(path), "--why", "seen", "--by", "kim")
+        told = capsys.readouterr().out
+        assert f"asked as: {shown}" in told if kept != "none" else "asked as" not in told
+        run("approvals", "--policy", str(path), "--json")
+        assert json.loads(capsys.readouterr().out) == []
+        ask(90)
+        service.ledger.verify()
 
 
 def test_an_approval_is_for_everybody_and_does_not_lift_a_cap(waiting: tuple[Path, Service]) -> None:
