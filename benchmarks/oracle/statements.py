@@ -26,6 +26,7 @@ _ROWS = (
     "CASE WHEN cost > 1 THEN -cost ELSE age - 4 END", "insured::int", "1", "2.5",
     "CASE WHEN kind LIKE 'a%' THEN 1.0 ELSE 0 END", "age::numeric / 2", "100 * height",
     "age * cost", "cost * age * fee", "(age + 1) * cost * fee", "coalesce(age * cost, 1) * age", "age * 0 * cost + fee",
+    "age * cost - weight",
 )  # fmt: skip
 _MEASURED = ("age", "cost", "weight", "height")
 _KEY_CONDITIONS = {

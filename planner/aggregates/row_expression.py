@@ -109,7 +109,8 @@ def row_expression(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
     made = _read_node(node, scope, given)
     if len(made.parts) > MOST_PARTS:
         raise _refusal(node, "has too many cases")
-    return made
+    # a count has no part that multiplies: what it counts is told by columns that its table has
+    return made if made.values.column in _products(made) else _name_factors(made)
 
 
 def _refusal(node: exp.Expr, why: str = "is not supported") -> KeyholeError:

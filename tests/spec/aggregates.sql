@@ -505,3 +505,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum((age + 5) * cost * age) > 50000
 --> [ward 3] f0 > 1000000 ~100000; sum((age + 5) * cost * age) {+1 age * age * cost if NOT (("age" IS NULL OR "cost" IS NULL)) +5 age * cost if (NOT ("age * age * cost" IS NULL) AND NOT (("age" IS NULL OR "cost" IS NULL)))} delta 126500000
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost * age * 0 + age) > 5000
 --> [ward 3] f0 > 5000 ~500; sum(cost * age * 0 + age) delta 110
+SELECT ward FROM visits GROUP BY ward HAVING count(cost * age - height) > 50
+--> [ward 3] f0 > 50 ~5; count(cost * age - height) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(coalesce(height, cost * age)) > 50
+--> [ward 3] f0 > 50 ~5; count(coalesce(height, cost * age)) delta 1
