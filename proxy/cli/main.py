@@ -237,7 +237,7 @@ def _register(section: str, *commands: Callable[..., None] | typer.Typer) -> Non
 _register("Set up and serve", demo, init, check, bounds, refresh, owner.passwd, serve)
 _register("Ask", ask.query, ask.explain, ask.plan, ask.simulate, budget)
 _register(
-    "Decide, as the data owner", owner.grant, owner.revoke, owner.grants, owner.approvals, owner.approve, owner.window
+    "Decide, as the data owner", owner.grant, owner.revoke, owner.grants, owner.queue, owner.approve, owner.window
 )
 _register("Look after it, as the data owner", owner.odometer, audit, ledger.app)
 

@@ -178,7 +178,7 @@ def approve(
         print(f"asked as: {visible(text)}")
 
 
-def approvals(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
+def queue(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the questions that wait for the owner's approval. Each with its text, as far as the policy keeps texts."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         found = ledger.owner.find_waiting()

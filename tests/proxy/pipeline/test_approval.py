@@ -126,7 +126,7 @@ def test_who_approves_sees_what_waits_as_far_as_the_policy_keeps_it(
         refused(ask, "KH308", 90)  # once more is the same one
         refused(ask, "KH308", 90, "bob")
         capsys.readouterr()
-        run("approvals", "--policy", str(path))
+        run("queue", "--policy", str(path))
         told = capsys.readouterr().out
         assert told.count(identity[0]) == 2
         assert shown in told
@@ -136,7 +136,7 @@ def test_who_approves_sees_what_waits_as_far_as_the_policy_keeps_it(
         run("approve", identity[0], "--policy", str(path), "--why", "seen", "--by", "kim")
         told = capsys.readouterr().out
         assert f"asked as: {shown}" in told if kept != "none" else "asked as" not in told
-        run("approvals", "--policy", str(path), "--json")
+        run("queue", "--policy", str(path), "--json")
         assert json.loads(capsys.readouterr().out) == []
         ask(90)
         service.ledger.verify()
