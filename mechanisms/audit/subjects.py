@@ -114,16 +114,17 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     conditions joined by AND and by OR, and one whose rows move sums by parts of their sensitivities or, where filters
     are disjoint, not at all. Where a mechanism leaves noise paths, each question also together with a later one that
     continues them, and two of them with all of their noise drawn at once for a unit in many groups. If none are named,
-    the scan for a private bound as well."""
+    or its name is, the scan for a private bound as well."""
     named = tuple(mechanisms)
     questions = tuple(
         PlannedAudit(mechanism=name, question=question, continued=continued, many_groups=many_groups)
         for name in named or MECHANISMS
+        if name != SCAN.mechanism
         for question in audit_tasks()
         for continued, many_groups in (_ON_PATHS if name in CONTINUABLE else _ON_PATHS[:1])
         if not many_groups or question in _ASKED_IN_MANY_GROUPS
     )
-    return questions if named else (*questions, SCAN)
+    return (*questions, SCAN) if not named or SCAN.mechanism in named else questions
 
 
 def audit_all(

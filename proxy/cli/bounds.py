@@ -9,18 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
+from accountant.unit_balance import NO_UNIT_LOSS, UnitRoom
 from planner.bind.question import ask
 from planner.catalog.model import Catalog, Grouping, Table
 from planner.errors import KeyholeError
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf
 from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
+from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.cli.common import DEFAULT_POLICY, Json, PolicyPath, print_json, reason, refusals, show_work
-from proxy.pipeline.claim import groups_of_one_unit
+from proxy.pipeline.claim import groups_of_one_unit, worst_curve
 from proxy.pipeline.messages import bare_question
 from proxy.release.bounds import BETA, BoundsAsked, BoundsRelease, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable, find_release
+from proxy.service.accounts import nano
 from proxy.service.service import Service
 
 _SURE = f"{float(100 * (1 - BETA / 2)):g} % sure"
@@ -113,9 +116,18 @@ class BoundsReport:
         counted = groups_of_one_unit(plan.question)
         group, unit_cost = plan.worst_case_epsilon, counted * plan.worst_case_epsilon
         told = f"a question with a tolerance of {_TIMES} units costs {group:.2g} a group, {unit_cost:.2g} a unit"
-        cap = self.catalog.budget.per_unit
-        fit = "" if cap is None else f"; {int(cap / unit_cost)} fit into a unit's budget of {cap:g}"
-        return f"{told}{fit}. Half as many groups would cost half."
+        return f"{told}{self._count_fitting(plan, counted)}. Half as many groups would cost half."
+
+    def _count_fitting(self, plan: Plan, groups: int) -> str:
+        """How many such questions a unit's budget has room for, of a unit that is in so many groups."""
+        cap, delta = self.catalog.budget.per_unit, self.catalog.budget.delta
+        if cap is None:
+            return ""
+        each = groups * nano(plan.worst_case_epsilon)
+        most = UnitRoom(NO_UNIT_LOSS, nano(cap), delta).count_more(each, worst_curve(plan))
+        plain = UnitRoom(NO_UNIT_LOSS, nano(cap), None).count_more(each, None)
+        without = f" but for a delta of {delta:g}, {plain:,} without one" if most > plain else ""
+        return f"; {most:,} fit into a unit's budget of {cap:g}{without}"
 
     def _snippet(self) -> Iterator[str]:
         named = [(keys, list(self._entries(keys))) for keys in self.planned.asked.keys]

@@ -76,7 +76,9 @@ def audit(
     samples: Annotated[
         int, typer.Option(min=1000, help="Draws from each database of each pair; 100000 finds finer faults.")
     ] = 20_000,
-    mechanism: Annotated[str | None, typer.Option(help="Audit this mechanism only.")] = None,
+    mechanism: Annotated[
+        str | None, typer.Option(help="Audit this mechanism only, or bounds: how they are found.")
+    ] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="How many audits run at a time; one for each core if not given.")
     ] = None,
@@ -84,11 +86,11 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Try to prove that the mechanisms are not private. Needs no policy, touches no data; ends with 1 if one is not."""
-    from mechanisms.audit.subjects import plan_audits
+    from mechanisms.audit.subjects import SCAN, plan_audits
     from proxy.cli.audit import describe_reports, run_audits, usable_cores
 
-    if mechanism is not None and mechanism not in MECHANISMS:
-        raise typer.BadParameter(f"one of {', '.join(MECHANISMS)}", param_hint="--mechanism")
+    if mechanism is not None and mechanism not in (known := (*MECHANISMS, SCAN.mechanism)):
+        raise typer.BadParameter(f"one of {', '.join(known)}", param_hint="--mechanism")
     planned = plan_audits([] if mechanism is None else [mechanism])
     with show_progress("auditing", total=len(planned), asked=progress) as done:
         reports = run_audits(planned, samples=samples, processes=processes or usable_cores(), done=done)

@@ -22,6 +22,16 @@ def test_an_audit_tries_to_refute_what_the_mechanisms_claim(capsys: pytest.Captu
     assert told.err == ""
 
 
+def test_how_bounds_are_found_is_audited_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong verdict as above."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["audit", "--mechanism", "bounds", "--samples", "4000", "--processes", "1", "--json"])
+    assert ended.value.code == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["subject"] == "bounds, a unit between candidates"
+    assert 1 / 8 <= report["epsilon_lower"] <= report["claimed_epsilon"] == 1
+
+
 def test_an_audit_that_could_not_fail_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
     """Of 62 questions 31 measure: at most .3 could be proved, less than an eighth of the 3.3 claimed for three sums."""
     with pytest.raises(SystemExit) as ended:

@@ -1,5 +1,6 @@
 """Bounds that are found privately: what is counted, what is paid, what is told, on both engines."""
 
+import re
 import threading
 import tomllib
 from collections import Counter
@@ -416,6 +417,28 @@ def test_what_is_printed_can_be_pasted_into_the_policy(service: Service, policy:
     text = policy.read_text().replace(place, f"{groupings}\n{place}")
     pasted = Policy.parse(text, path=policy)
     assert pasted.tables["baskets"].groupings["week"].max_groups == 5
+
+
+def test_with_a_delta_a_release_is_charged_in_full_and_says_how_many_questions_fit(source: str, tmp_path: Path) -> None:
+    """What a scan loses is pure, and counts as a sum beside questions that count by their divergences: a second one,
+    which with the first is above the cap, does not fit whatever the delta is."""
+    path = _serve(tmp_path, source, budget=500.0)
+    path.write_text(path.read_text().replace("epsilon_per_query = 0.5", "epsilon_per_query = 0.5\ndelta = 1e-9"))
+    with Service.open(path) as service:
+        planned = plan_bounds(_asked(), service.catalog, service.source.dialect)
+        found, released = find_bounds(service, planned)
+        assert service.balances(None).unit_spent_nano == 300 * NANO
+        with pytest.raises(KeyholeError, match="KH310"):
+            _find(service, _asked(cut=Fraction(1, 10)))
+        assert service.balances(None).unit_spent_nano == 300 * NANO
+        assert service.ledger.verify() == 2
+        lines = list(BoundsReport(planned, found, released, planned.release.table, service.catalog).lines())
+        (told,) = (line for line in lines if "fit into" in line)
+        counted = re.search(
+            r"; ([\d,]+) fit into a unit's budget of 500 but for a delta of 1e-09, ([\d,]+) without", told
+        )
+        assert counted is not None
+        assert int(counted[1].replace(",", "")) > int(counted[2].replace(",", ""))
 
 
 def test_no_analyst_has_the_name_of_the_owners_releases(policy: Path) -> None:

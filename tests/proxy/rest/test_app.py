@@ -118,6 +118,22 @@ def test_an_answer_has_columns_keys_and_what_they_promise(app: FastAPI) -> None:
     assert "missed at most 1 % of the time" in guarantee["sentence"]
 
 
+def test_a_whole_table_is_one_key_or_none(app: FastAPI) -> None:
+    """Of 3,002 rows: a false alarm has a probability below 1e-9."""
+    answer = asked(app, "SELECT true FROM visits HAVING count(*) > 777").json()
+    assert answer["columns"] == ["whole_table"]
+    assert answer["keys"] == [["true"]]
+    assert answer["count"] == 1
+    assert answer["guarantee"]["wrong_groups_at_most"] == 0.1
+    none = asked(app, "SELECT true FROM visits HAVING count(*) > 77777").json()
+    assert (none["columns"], none["keys"], none["count"]) == (["whole_table"], [], 0)
+    headers = {**ADA, "Accept": "text/csv"}
+    told = send(
+        app, "POST", "/v1/question", json={"sql": "SELECT true FROM visits HAVING count(*) > 777"}, headers=headers
+    )
+    assert told.text.splitlines() == ["whole_table", "true"]
+
+
 def test_a_sparse_vector_says_how_many_groups_it_returns(app: FastAPI) -> None:
     guarantee = asked(app, QUESTION.format(1504), mechanism="svt", most_positives=2).json()["guarantee"]
     assert (guarantee["fnr"], guarantee["fpr"], guarantee["most_groups"]) == (None, 0.1, 2)
