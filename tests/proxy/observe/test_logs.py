@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import signal
 import socket
 import sqlite3
 import struct
@@ -29,6 +30,7 @@ SECRET = "zebra"  # stands in everything that a client sends and no operator may
 KEYS = ("north", "south", "west", "east", "closed", "upper", "lower")
 SQL = ("select", "from ", "group by", "having", "insert", "amount", "sales", "stores", "generate_series", "count(")
 TOKEN = f"{SECRET}-token"
+LONG_MS = 1000 * PATIENCE_S
 
 
 def refused(call: Callable[[], object]) -> None:
@@ -96,6 +98,14 @@ def use_http(served: Served) -> None:
             raw.recv(1000)
 
 
+def shorten_the_timeout(served: Served) -> None:
+    """What fails is told when the policy's timeout is over: until then, questions had all the time they needed."""
+    policy = served.policy
+    policy.write_text(policy.read_text(encoding="utf-8").replace(f"= {LONG_MS}", "= 300"), encoding="utf-8")
+    served.process.send_signal(signal.SIGHUP)
+    eventually(lambda: any(event["event"] == "policy reloaded" for event in served.read_log()))
+
+
 def lose_the_source_and_the_ledger(served: Served, conninfo: str, source: str, ledger: Path) -> None:
     """The engine's own messages name columns and addresses, the ledger's driver its statement."""
     with psycopg.connect(conninfo, autocommit=True) as client:
@@ -122,7 +132,7 @@ def logged(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> list[
     tmp_path = tmp_path_factory.mktemp("logged")
     with new_database(postgres_url) as source:
         shop.fill_postgres(source)
-        policy = write_policy(tmp_path, source=source, timeout_ms=300)
+        policy = write_policy(tmp_path, source=source, timeout_ms=LONG_MS)
         text = policy.read_text(encoding="utf-8")
         text = text.replace('database = "shop"', 'database = "retail"\nlog_level = "debug"')
         token = sha256(TOKEN.encode()).hexdigest()
@@ -134,6 +144,7 @@ def logged(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> list[
             use_a_session(f"{conninfo} password='{PASSWORD}'")
             break_the_protocol(running.port)
             use_http(running)
+            shorten_the_timeout(running)
             lose_the_source_and_the_ledger(
                 running, f"{conninfo} password='{PASSWORD}'", source, tmp_path / "keyhole.db"
             )
