@@ -191,14 +191,14 @@ class BoundsRelease:
 
     def _scan(self, statistic: UnitStatistic, units: int) -> BoundScan | None:
         """The scan at the asked share to cut, or at the least that works well; None where none does."""
+        if not units:
+            return None
         cut = self.asked.cut
         candidates, epsilon, beta = statistic.candidates, self.epsilon_per_scan, self.beta
         try:
             return calibrate_scan(candidates, epsilon=epsilon, units=units, cut=cut, beta=beta)
         except Unachievable:
             pass
-        if not units:
-            return None
         least = BoundScan(candidates, epsilon, units, cut, beta)
         cut = (
             Fraction(least.overshoot + least.undershoot + 2) / units

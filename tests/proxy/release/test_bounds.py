@@ -347,6 +347,15 @@ def test_units_are_counted_where_nobody_declares_them(service: Service) -> None:
     assert few.cut is None
 
 
+def test_where_no_unit_is_counted_the_release_says_so(service: Service) -> None:
+    planned = plan_bounds(_asked(units=None, epsilon=Fraction(1, 100)), service.catalog, service.source.dialect)
+    nobody = tuple((0,) * len(one.candidates) for one in planned.release.counts.statistics)
+    # noise of a thousand units on a count of none, of which 4,606 are taken off
+    found = planned.decide((*nobody, (0,)), SeededNoise(5))
+    assert found == FoundBounds((), 0, counted=True, cut=None)
+    assert FoundBounds.from_bytes(found.to_bytes()) == found
+
+
 def test_single_rows_have_values_alone(source: str, tmp_path: Path) -> None:
     with Service.open(_serve(tmp_path, source, unit='"row"', bounding="")) as service:
         with pytest.raises(KeyholeError, match="KH202"):
