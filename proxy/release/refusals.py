@@ -1,6 +1,6 @@
 """What a release is refused with, in words. All of them follow from what was asked, the policy and the ledger."""
 
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
 
 from planner.errors import KeyholeError
 
@@ -9,11 +9,12 @@ _MOST_CUT = 0.5  # a bound that cuts more is none
 
 def over_budget(scope: str, *, needed: float, left: float) -> KeyholeError:
     """A release that a balance does not cover."""
+    there = _down(left)
     return KeyholeError(
         "KH310",
-        f"not enough budget of {scope} for the release (needs {needed:g}, left {left:g})",
+        f"not enough budget of {scope} for the release (needs {needed:g}, left {there:f})",
         detail="A release is charged to the whole table: to each group, and to each privacy unit. Nothing was spent.",
-        hint=f"Ask with --epsilon {left:g}, which would use all that is left." if left > 0 else "See keyhole grant.",
+        hint=f"Ask with --epsilon {there:f}, which would use all that is left." if there else "See keyhole grant.",
     )
 
 
@@ -36,6 +37,11 @@ def undrawable() -> KeyholeError:
         "noise of this epsilon cannot be drawn exactly",
         hint="Ask with an --epsilon between .000001 and 10; more would be no protection.",
     )
+
+
+def _down(left: float) -> Decimal:
+    """A balance with four decimals, rounded down, so that what is proposed fits."""
+    return Decimal(str(max(left, 0.0))).quantize(Decimal("1e-4"), rounding=ROUND_DOWN).normalize()
 
 
 def _up(value: float) -> str:

@@ -25,7 +25,7 @@ from planner.policy.file import Policy
 from proxy.cli.bounds import BoundsReport
 from proxy.cli.check import check
 from proxy.release.bounds import BoundsAsked, FoundBounds, find_bounds, plan_bounds
-from proxy.release.charged import PaidRelease
+from proxy.release.charged import PaidRelease, check_affordable
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 from tests.seeded_noise import SeededNoise
@@ -249,6 +249,17 @@ def test_without_enough_budget_nothing_is_read_or_spent(
         with pytest.raises(KeyholeError, match=r"KH310.*needs 300, left 2"):
             _find(service, _asked())
         assert service.ledger.size == 0
+
+
+def test_what_a_refusal_proposes_fits(source: str, tmp_path: Path) -> None:
+    with Service.open(_serve(tmp_path, source, budget=400)) as service:
+        _find(service, _asked(epsilon=Fraction(1000, 3)))
+        with pytest.raises(KeyholeError, match=r"KH310.*left 66\.6666\)") as refused:
+            _find(service, _asked())
+        proposed = re.search(r"--epsilon ([0-9.]+),", refused.value.hint or "")
+        assert proposed is not None
+        planned = plan_bounds(_asked(epsilon=Fraction(proposed[1])), service.catalog, service.source.dialect)
+        check_affordable(service, planned.release)
 
 
 def _never(*_: Any, **__: Any) -> None:
