@@ -107,10 +107,16 @@ def _complement(values: Values) -> Condition | None:
 def row_expression(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
     """The expression as parts. Raises KH204 for what is not on the allow-list, KH2xx for its conditions."""
     made = _read_node(node, scope, given)
-    if len(made.parts) > MOST_PARTS:
-        raise _refusal(node, "has too many cases")
+    _check_parts(len(made.parts), node)
     # a count has no part that multiplies: what it counts is told by columns that its table has
     return made if made.values.column in _products(made) else _name_factors(made)
+
+
+def _check_parts(parts: int, node: exp.Expr) -> None:
+    """Raise KH204 for too many parts: sums before they are added up, and products before they are multiplied out, since
+    these would be as many as all of their factors' parts, multiplied."""
+    if parts > MOST_PARTS:
+        raise _refusal(node, "has too many cases")
 
 
 def _refusal(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
@@ -230,6 +236,7 @@ def _read_coalesce(nodes: Sequence[exp.Expr], scope: Scope, given: Given) -> Row
 
 def _sum(node: exp.Add | exp.Sub, scope: Scope, given: Given) -> RowExpression:
     left, right = _read_node(node.this, scope, given), _read_node(node.expression, scope, given)
+    _check_parts(len(left.parts) + len(right.parts), node)
     right = right if isinstance(node, exp.Add) else right.times(Fraction(-1))
     if _is_constant(right):
         values = left.values
@@ -269,6 +276,7 @@ def _read_scaled(node: exp.Mul | exp.Div, scope: Scope, given: Given) -> RowExpr
 
 def _product(node: exp.Mul, left: RowExpression, right: RowExpression, scope: Scope) -> RowExpression:
     """Each part of the one times each of the other, where both have a value."""
+    _check_parts(len(left.parts) * len(right.parts), node)
     needed = {*_read(left), *_read(right)}
     left, right = _name_factors(left), _name_factors(right)
     parts = []
