@@ -1,0 +1,6 @@
+"""The first few keys in the order of a noisy value that is never shown: `ORDER BY count(*) DESC LIMIT 5`.
+
+May refuse: `Unachievable`.
+May import: `threshold`, `release` and below.
+Read first: `calibration.py`.
+"""

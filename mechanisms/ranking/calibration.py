@@ -1,0 +1,292 @@
+"""A ranking as numbers: its contract, and the least noise that keeps it, by public inputs alone.
+
+Each key's value gets discrete Laplace noise; the `limit` keys with the greatest noisy values (ascending: the least) are
+returned in their order, ties in the order of the public key domain. Early looks at coarser noise settle keys that stand
+apart by more than a gap.
+
+| here | the proof |
+|---|---|
+| keys, limit, tolerance | n, k, t |
+| fnr, fpr | beta, alpha |
+| rate; a look's rate, gap | r; r_j, g_j |
+
+Proof: docs/proofs/ranking.md.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
+from mechanisms.protocol import Unachievable
+from mechanisms.ranking.overtaking import MARGIN, chance_overtaken, chance_swapped
+from mechanisms.threshold.one_shot import at_least, rounded_up
+
+_MOST_STEPS = 200  # an end to a search; half a dozen do
+_SOLVED = 1e-7  # of a rate: what it is solved to, far less than blocks of the law add
+_MOST_WIDENINGS = 40  # each doubles what is added to a rate that falls short
+_FINE = 8  # a gap is found to one part in 2**8: next to nothing beside the noise, for a few chances less
+_KEPT = 1.0 - MARGIN  # of each chance that is promised
+_STATED = 1.0 + 0.5 * MARGIN  # times what was computed of a chance is above it, and not above what is promised
+_TINIEST = 1e-300  # keeps a logarithm finite
+_SURCHARGED = Fraction(21, 20)  # of the rate of one look: what early looks may cost where the contract is loose
+
+
+@dataclass(frozen=True, slots=True)
+class RankingTask:
+    """One ranking; everything in it is public.
+
+    With `v` the values from the greatest to the least (ascending: from the least to the greatest, and all below with
+    opposite signs): a key with `S <= v[limit] - tolerance` is returned with probability at most `fpr`, and one with
+    `S >= v[limit + 1] + tolerance` is missed with probability at most `fnr`, for every database. Of two keys whose
+    values are `tolerance` apart or more both are returned with the wrong one first with probability at most the smaller
+    of the two. Where `limit >= keys` all are returned, and only the last sentence says anything.
+
+    Parameters:
+        keys: how many the public key domain has; a mask may leave some out.
+        limit: how many are returned at most; >= 0.
+        descending: whether the greatest come first.
+        sensitivity: the most one privacy unit changes one key's value, integer units, >= 1.
+        tolerance: integer units, >= 1.
+        fnr, fpr: in (0, 1).
+    """
+
+    keys: int
+    limit: int
+    descending: bool
+    sensitivity: int
+    tolerance: int
+    fnr: float
+    fpr: float
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a parameter outside its range."""
+        if min(self.keys, self.limit) < 0 or self.sensitivity < 1 or self.tolerance < 0:
+            raise ValueError("a ranking is of some keys, with a limit and a tolerance that are not negative")
+        if not (0.0 < self.fnr < 1.0 and 0.0 < self.fpr < 1.0):
+            raise ValueError("error rates lie between 0 and 1")
+
+    @property
+    def told_in_public(self) -> bool:
+        """Whether the answer is known without data: nothing is returned, or there is one key at most."""
+        return self.limit == 0 or self.keys <= 1
+
+
+@dataclass(frozen=True, slots=True)
+class RankingLook:
+    """One early look: the rate at which it reveals values, and the gap beyond which it settles the order of two keys.
+
+    Where all keys are returned the gap may be -1: then the look settles every order.
+    """
+
+    rate: Fraction
+    gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankingCalibration:
+    """What a ranking will do, fixed before any data is touched.
+
+    `fnr`, `fpr` are what it guarantees per key and `swapped` per pair of keys `task.tolerance` apart. The loss of any
+    single key is `worst_case_epsilon` at most, whatever the data: `rate * sensitivity`, rounded up. The rate is zero
+    where the answer is known in public.
+    """
+
+    task: RankingTask
+    rate: Fraction
+    looks: tuple[RankingLook, ...]
+    worst_case_epsilon: float
+    fnr: float
+    fpr: float
+    swapped: float
+
+    @property
+    def levels(self) -> tuple[Fraction, ...]:
+        """The rates at which values are revealed, coarse to fine, the last look's included."""
+        return (*(look.rate for look in self.looks), self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class RankingSchedule:
+    """Early looks: their rates as rising parts of the last rate, and what of the smaller error rate each may use."""
+
+    rates: tuple[Fraction, ...]
+    shares: tuple[float, ...]
+
+
+# parts of the last rate: more looks save little and draw more noise
+_RATES = tuple(Fraction(part, 32) for part in (1, 2, 4, 6, 8, 12, 16, 24))
+_SHARE = Fraction(1, 30)  # of the smaller error rate, by the look's part: 7.6 % in all, for 1 or 2 % more noise
+SCHEDULE = RankingSchedule(rates=_RATES, shares=tuple(float(rate * _SHARE) for rate in _RATES))
+"""Found by search over counts as they are in practice (docs/proofs/ranking.md says what it saves)."""
+
+ONE_LOOK = RankingSchedule(rates=(), shares=())
+"""No early looks: the least worst case, and less for a unit in many groups (`loss_of_unit`)."""
+
+
+def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE) -> RankingCalibration:
+    """The least noise rate with which a ranking keeps its contract, and the gaps of its early looks.
+
+    Guarantee: the rates of `RankingTask`, for every database, and for every mask that does not depend on the ranking's
+    noise. The rate is an exact fraction, rounded up, and hardly above where the contract is just met. Early looks are
+    left out where the last one would have to be much sharper for them.
+
+    Raises:
+        Unachievable: a tolerance of zero, or error rates that no rate within the sampler's range meets.
+
+    References: docs/proofs/ranking.md.
+
+    >>> task = RankingTask(keys=30, limit=5, descending=True, sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1)
+    >>> [round(calibrate_ranking(task, schedule=one).worst_case_epsilon, 4) for one in (ONE_LOOK, SCHEDULE)]
+    [0.0643, 0.0653]
+    """
+    if task.told_in_public:
+        return RankingCalibration(
+            task=task, rate=Fraction(0), looks=(), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0, swapped=0.0
+        )
+    if task.tolerance == 0:
+        raise Unachievable(
+            "a ranking needs a tolerance above zero: the keys on either side of its end may differ by nothing"
+        )
+    least = min(task.fnr, task.fpr)
+    rate = _round_rate(task, early=0.0, near=-math.log(least) / task.tolerance)
+    looks: tuple[RankingLook, ...] = ()
+    if schedule.rates:
+        chances = [share * least for share in schedule.shares]
+        raised = _round_rate(task, early=sum(chances), near=float(rate))
+        if raised <= rate * _SURCHARGED and schedule.rates[0] * raised >= LEAST_RATE:
+            parts = zip(schedule.rates, chances, strict=True)
+            rate, looks = raised, tuple(_calibrate_look(task, part * raised, chance=chance) for part, chance in parts)
+    return _state_rates(task, rate, looks)
+
+
+def loss_of_unit(calibration: RankingCalibration, *, groups: int, signed: bool) -> float:
+    """At most what a privacy unit in `groups` keys loses by the answer, rounded up.
+
+    Guarantee: `groups` times the worst case of a key. Where there are no early looks and nothing but the answer is
+    kept, not even the noisy values for later questions, never more than `limit` times it, or twice that where a unit
+    may raise some keys' values and lower others' (`signed`). Proof: docs/proofs/ranking.md.
+
+    >>> task = RankingTask(keys=52, limit=1, descending=True, sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1)
+    >>> with_looks, one_look = calibrate_ranking(task), calibrate_ranking(task, schedule=ONE_LOOK)
+    >>> [round(loss_of_unit(one, groups=52, signed=False), 3) for one in (with_looks, one_look)]
+    [3.769, 0.071]
+    """
+    counted = groups
+    if not calibration.looks:
+        counted = min(groups, (1 + signed) * calibration.task.limit)
+    return at_least(calibration.rate * calibration.task.sensitivity * counted)
+
+
+def _chances(task: RankingTask, rate: float) -> tuple[float, float]:
+    """A key's chance of being missed, and of being returned, at the worst case of one look; where all are returned
+    that of being swapped stands for both."""
+    if task.keys <= task.limit:
+        swapped = chance_swapped(rate=rate, distance=task.tolerance)
+        return swapped, swapped
+    missed = chance_overtaken(rate=rate, behind=task.keys - task.limit, ahead=1, distance=task.tolerance)
+    return missed, chance_overtaken(rate=rate, behind=1, ahead=task.limit, distance=task.tolerance)
+
+
+def _excess(task: RankingTask, rate: float, early: float) -> float:
+    """The logarithm of how far the worse of the two rates is above what early looks leave of it."""
+    missed, returned = _chances(task, rate)
+    fnr, fpr = task.fnr, task.fpr
+    if task.keys <= task.limit:
+        fnr = fpr = min(fnr, fpr)
+    return math.log(max(_TINIEST, missed / ((fnr - early) * _KEPT), returned / ((fpr - early) * _KEPT)))
+
+
+def _round_rate(task: RankingTask, *, early: float, near: float) -> Fraction:
+    """The rate at which the contract is just met, rounded up until it certainly is; looked for near a given one."""
+    floor = _solve_rate(task, early, near=near)
+    for widening in range(_MOST_WIDENINGS):
+        rate = rounded_up(floor * (1.0 + _SOLVED * 2.0**widening))
+        if rate > GREATEST_RATE:
+            break
+        if _excess(task, float(rate), early) <= 0.0:
+            return rate
+    raise Unachievable("error rates this small at this tolerance need more noise levels than can be drawn exactly")
+
+
+def _solve_rate(task: RankingTask, early: float, *, near: float) -> float:
+    """The rate at which the contract is just met, by secants; the excess falls by the tolerance, about."""
+    least, most = float(LEAST_RATE), float(GREATEST_RATE)
+    low, high, slope = least, most, -float(task.tolerance)
+    rate = min(most, max(least, near))
+    excess = _excess(task, rate, early)
+    for _ in range(_MOST_STEPS):
+        if excess > 0.0:
+            low = rate
+        else:
+            high = rate
+        if abs(excess) <= _SOLVED or high - low <= _SOLVED * high:
+            break
+        tried = rate - excess / slope
+        if not low < tried < high:
+            # nothing that was tried is below an end of the range until that has been tried itself
+            tried = low if low == least else high if high == most else math.sqrt(low * high)
+        found = _excess(task, tried, early)
+        if found != excess and tried != rate:
+            slope = min((found - excess) / (tried - rate), 0.0) or slope
+        if tried in (least, most) and (found > 0.0) == (tried == most):
+            return tried
+        rate, excess = tried, found
+    return rate
+
+
+def _calibrate_look(task: RankingTask, rate: Fraction, *, chance: float) -> RankingLook:
+    """A look that wrongly parts a key within the limit from one beyond it with at most the chance, over all keys on
+    both sides at once; where all are returned, two keys whose order is promised."""
+    noise, everything = float(rate), task.keys <= task.limit
+
+    def wrongly_part(gap: int) -> float:
+        if everything:
+            return chance_swapped(rate=noise, distance=gap + 1 + task.tolerance)
+        return chance_overtaken(rate=noise, behind=task.keys - task.limit, ahead=task.limit, distance=gap + 1)
+
+    return RankingLook(rate=rate, gap=_least_gap(wrongly_part, chance, least=-1 if everything else 0, rate=noise))
+
+
+def _least_gap(chance_beyond: Callable[[int], float], chance: float, *, least: int, rate: float) -> int:
+    """The least gap, or hardly more, exceeded with at most the chance, which falls about as `exp(-rate * gap)`."""
+    limit = chance * _KEPT
+    low, high = least - 1, None
+    gap = max(least, round(-2.0 * math.log(limit) / rate))
+    while True:
+        found, step = chance_beyond(gap), 1 + (gap >> _FINE if gap > 0 else 0)
+        if found <= limit:
+            high = gap
+            gap = max(low + 1, gap - max(step, math.floor(math.log(limit / max(_TINIEST, found)) / rate)))
+        else:
+            low = gap
+            gap += max(step, math.ceil(math.log(found / limit) / rate))
+            if high is not None:
+                gap = min(gap, high - 1)
+        if high is not None and high - low <= step:
+            return high
+
+
+def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ...]) -> RankingCalibration:
+    swapped = chance_swapped(rate=float(rate), distance=task.tolerance) + sum(
+        chance_swapped(rate=float(look.rate), distance=look.gap + 1 + task.tolerance) for look in looks
+    )
+    missed = returned = 0.0
+    if task.keys > task.limit:
+        early = sum(
+            chance_overtaken(
+                rate=float(look.rate), behind=task.keys - task.limit, ahead=task.limit, distance=look.gap + 1
+            )
+            for look in looks
+        )
+        missed, returned = (chance + early for chance in _chances(task, float(rate)))
+    return RankingCalibration(
+        task=task,
+        rate=rate,
+        looks=looks,
+        worst_case_epsilon=at_least(rate * task.sensitivity),
+        fnr=missed * _STATED,
+        fpr=returned * _STATED,
+        swapped=swapped * _STATED,
+    )

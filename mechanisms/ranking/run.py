@@ -1,0 +1,154 @@
+"""Ranking keys by noisy values, coarse to fine, until each key's place is settled or it stands beyond the limit.
+
+At each look the keys whose order is still open stand in blocks, one behind the other; a block takes the places from its
+own first one on. Its keys are put in the order of their noisy values. Keys that lie further below the last place within
+the limit than the look's gap are out, and where two neighbours lie further apart than that the block is cut in two. A
+block of one key is settled, and so is one beyond the limit; only keys of the others are looked at again.
+
+Proof: docs/proofs/ranking.md.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Integers
+from mechanisms.noise.gradual_release import refine
+from mechanisms.protocol import Epsilons, Levels, Noise, NoisePath
+from mechanisms.ranking.calibration import RankingCalibration, RankingLook
+from mechanisms.threshold.one_shot import at_least
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """An answer and what it cost, ex post.
+
+    `ranked` has the indices of the returned keys, the first one first. `epsilon` is each key's loss, zero where nothing
+    of it was looked at. `path` has all that was revealed, None where the caller wanted none or nothing was.
+    """
+
+    ranked: Integers
+    epsilon: Epsilons
+    path: NoisePath | None
+
+
+def rank_keys(
+    calibration: RankingCalibration,
+    aggregates: Integers,
+    *,
+    taking_part: Booleans | None,
+    keep_path: bool,
+    noise: Noise,
+) -> Ranking:
+    """The first `limit` keys in their order, or all that take part if they are fewer.
+
+    Guarantee: the calibration's rates among the keys that take part. The probability of everything revealed, `epsilon`
+    with it, changes by a factor `exp(epsilon)` at most when a key's value changes by the sensitivity, and when several
+    do by the product of their factors (docs/proofs/ranking.md).
+
+    Parameters:
+        aggregates: exact values, int64, shape (keys,), within +-2**62.
+        taking_part: which keys are ranked, None for all; public, or found by what does not depend on this noise. The
+            others' values are not touched.
+        keep_path: whether the outcome carries the noisy values; all of a unit's keys count then (`loss_of_unit`).
+
+    Raises:
+        ValueError: aggregates or a mask of another number of keys.
+    """
+    task = calibration.task
+    if aggregates.shape != (task.keys,) or (taking_part is not None and taking_part.shape != (task.keys,)):
+        raise ValueError("a ranking is of the keys that it was calibrated for")
+    members = np.arange(task.keys) if taking_part is None else np.flatnonzero(taking_part)
+    rates = calibration.levels
+    values = _Values(aggregates, rates, noise=noise)
+    ranked = place_keys(calibration, members, values.reveal)
+    losses = np.array([0.0, *(at_least(rate * task.sensitivity) for rate in rates)])
+    return Ranking(
+        ranked=ranked,
+        epsilon=losses[values.reached],
+        path=values.path() if keep_path and values.reached.any() else None,
+    )
+
+
+def place_keys(
+    calibration: RankingCalibration, members: Integers, reveal: Callable[[int, Integers], Integers]
+) -> Integers:
+    """The first keys in their order, decided by revealed values alone.
+
+    Parameters:
+        members: the keys that take part, in the order of the key domain.
+        reveal: the noisy values of some keys at a level. It is asked for the levels one after the other, and at each
+            for keys only that it was asked for at the one before.
+    """
+    limit, descending = calibration.task.limit, calibration.task.descending
+    blocks = [_Block(first=0, members=members)]
+    for level, look in enumerate((*calibration.looks, None)):
+        blocks, before = [], blocks
+        for block in before:
+            if block.is_open(limit):
+                noisy = reveal(level, block.members)
+                blocks += block.split(noisy if descending else -noisy, limit=limit, look=look)
+            else:
+                blocks.append(block)
+    return np.concatenate([block.members for block in blocks])[:limit]
+
+
+class _Values:
+    """Noisy values of one run, drawn as they are asked for, and how far each key has come."""
+
+    def __init__(self, aggregates: Integers, rates: tuple[Fraction, ...], *, noise: Noise) -> None:
+        self.reached: Levels = np.zeros(aggregates.size, dtype=np.int8)
+        self._aggregates = aggregates
+        self._rates = rates
+        self._noise = noise
+        self._noisy: list[Integers] = []
+
+    def reveal(self, level: int, where: Integers) -> Integers:
+        """The values of some keys at a level, all coarser ones of which have been revealed."""
+        while len(self._noisy) <= level:
+            self._noisy.append(np.zeros(self.reached.size, dtype=np.int64))
+        exact = self._aggregates[where]
+        if level == 0:
+            drawn = self._noise.discrete_laplace(rate=self._rates[0], size=where.size)
+        else:
+            coarse, fine = self._rates[level - 1 : level + 1]
+            drawn = refine(self._noisy[level - 1][where] - exact, coarse=coarse, fine=fine, noise=self._noise)
+        noisy: Integers = exact + drawn
+        self._noisy[level][where] = noisy
+        self.reached[where] = level + 1
+        return noisy
+
+    def path(self) -> NoisePath:
+        """All that has been revealed."""
+        never = [np.zeros(self.reached.size, dtype=np.int64)] * (len(self._rates) - len(self._noisy))
+        return NoisePath(rates=self._rates, values=np.array([*self._noisy, *never]), reached=self.reached)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """Keys that take the places from `first` on, in an order that is open; here in that of the key domain."""
+
+    first: int
+    members: Integers
+
+    def is_open(self, limit: int) -> bool:
+        """Whether the order of its keys matters and is not known."""
+        return self.members.size > 1 and self.first < limit
+
+    def split(self, noisy: Integers, *, limit: int, look: RankingLook | None) -> "Iterator[_Block]":
+        """What a look leaves of it: blocks of keys near one another; single keys by the last look, which is None.
+
+        Parameters:
+            noisy: its keys' noisy values, in the order of its keys; the greatest come first, ties as they stand.
+        """
+        order = np.argsort(-noisy, kind="stable")
+        members, ordered = self.members[order], noisy[order]
+        gap, places = -1 if look is None else look.gap, limit - self.first
+        if look is not None and places < members.size:
+            kept = int(np.count_nonzero(ordered >= ordered[places - 1] - gap))
+            members, ordered = members[:kept], ordered[:kept]
+        starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] + gap + 1) < -gap)
+        for start, stop in zip(starts, (*starts[1:], members.size), strict=True):
+            yield _Block(first=self.first + int(start), members=np.sort(members[start:stop]))
