@@ -12,6 +12,7 @@ from planner.aggregates.refusals import (
 from planner.aggregates.row_expression import Arithmetic, Part, RowExpression, Values, row_expression
 from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
+from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, position, start, write_node
 from planner.predicates.condition import row_condition
 from planner.question.condition import (
@@ -205,7 +206,8 @@ def _values(node: exp.Count, column: Column, call: Call, within: GroupScope) -> 
             f"count(DISTINCT {column.name}) of a double precision column",
             detail="Which of a privacy unit's values count is drawn by their text, and a double has none that is the "
             "same everywhere.",
-            hint=f"Ask count(*) FILTER (WHERE {column.name} > 5) > 40, or have the owner expose the column as numeric.",
+            hint=f"Ask count(*) FILTER (WHERE {readable(column.name)} > 5) > 40, or have the owner expose the column "
+            "as numeric.",
             position=position(node),
         )
     parts = (Part(Fraction(1), column, call.condition, 0),)

@@ -92,7 +92,7 @@ def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within:
     try:
         constant = fold(threshold, within.given)
     except NotConstant:
-        column = next((str(found.name) for found in node.find_all(exp.Column)), "x")
+        column = next((write_node(found) for found in node.find_all(exp.Column)), "x")
         raise KeyholeError(
             "KH208",
             f"{write_node(threshold)[:80]} is not a constant threshold",

@@ -80,7 +80,7 @@ def divided_by_different_values(ratio: exp.Div, *, hint: str | None) -> KeyholeE
 
 def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
     """KH204 for an aggregate that is none of the supported ones, with what to ask instead."""
-    column = next((str(found.name) for found in call.find_all(exp.Column)), "x")
+    column = next((write_node(found) for found in call.find_all(exp.Column)), "x")
     if type(call) in _VARIANCES:
         detail = "A variance or standard deviation, times a constant, is compared with a constant, and not rounded."
         hint = f"Compare it alone: {_VARIANCES[type(call)]}({column}) > 10."
@@ -169,7 +169,7 @@ def compared_with_itself(node: exp.Expr) -> KeyholeError:
 
 def true_without_values(node: exp.Expr) -> KeyholeError:
     """KH204 for a COALESCE that alone makes a comparison true."""
-    names = dict.fromkeys(str(found.name) for found in node.find_all(exp.Column)) or {"*": None}
+    names = dict.fromkeys(write_node(found) for found in node.find_all(exp.Column)) or {"*": None}
     return KeyholeError(
         "KH204",
         f"{write_node(node)[:80]} holds for groups without values, and not because of their values",

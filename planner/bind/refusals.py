@@ -225,7 +225,7 @@ def too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at
     return KeyholeError(
         "KH210",
         f"the question has {groups:,} groups; the most is {catalog.max_keys:,}",
-        hint=f"Restrict the keys in WHERE, for example {keys[0].name} = ..., or group by fewer columns.",
+        hint=f"Restrict the keys in WHERE, for example {readable(keys[0].name)} = ..., or group by fewer columns.",
         position=at,
     )
 

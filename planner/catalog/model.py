@@ -4,6 +4,7 @@
 Everything here is public.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -25,9 +26,19 @@ RELEASED_BY = "(owner)"
 """Whom the ledger names for a release that is no question; no analyst may be called so."""
 
 
+_FOLDED = re.compile(r"[a-z_][a-z0-9_]*")  # what an identifier without quotes comes to
+
+
 def _perhaps(name: str, known: list[str]) -> str | None:
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
-    return f"Perhaps you meant {close[0]}." if close else None
+    if not close:
+        return None
+    plain = _FOLDED.fullmatch(close[0]) is not None
+    return f"Perhaps you meant {close[0] if plain else _quote(close[0])}."
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 class SqlType(StrEnum):

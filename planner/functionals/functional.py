@@ -13,6 +13,7 @@ from planner.aggregates.row_expression import Part
 from planner.catalog.model import Column, Product, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.row_range import row_range
+from planner.parser.lexer import readable
 from planner.question.condition import (
     NEVER,
     Condition,
@@ -42,7 +43,7 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
             f"{column.name} has no declared {'bounds' if column.bounds is None else 'grid'}",
             detail="The sensitivity of a functional follows from the declared range and grid of its column.",
             hint=f"Declare {missing} under [{table.place_of(column.name)}] in keyhole.toml, "
-            f"or ask count(*) FILTER (WHERE {column.name} > 65) > 40.",
+            f"or ask count(*) FILTER (WHERE {readable(column.name)} > 65) > 40.",
             position=position,
         )
     size, low, high = _in_steps(step, *column.bounds)

@@ -39,10 +39,16 @@ class Remedy:
 
     def hint(self, values: Values, *, alone: str | None) -> str:
         """What to add to the question; `alone` is a column that is counted without a filter."""
-        counted = f"count({alone or values.column or '*'})"
+        column = alone or values.column
+        counted = f"count({_spell(column)})" if column else "count(*)"
         if alone is None and values.condition != ALWAYS:
             counted += f" FILTER (WHERE {_NAME.sub(_show_name, spell_condition(values.condition))})"
         return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.values}"
+
+
+def _spell(column: str) -> str:
+    """A column as a question names it; of a product the name is that already."""
+    return column if " * " in column else readable(column)
 
 
 def remedy(comparison: Comparison, *, table: Table, accuracy: Accuracy, tolerances: Tolerances) -> Remedy:

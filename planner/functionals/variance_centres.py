@@ -33,6 +33,7 @@ from planner.catalog.model import Table
 from planner.catalog.tolerance import Amount, Tolerances, squeeze_name, tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import grid
+from planner.parser.lexer import readable
 from planner.question.model import Accuracy, Measure
 from planner.question.range_inference import narrow_range
 from planner.values.decimals import decimal
@@ -132,7 +133,7 @@ class _SettledSpread:
             raise KeyholeError(
                 "KH204",
                 f"{self.spread.text} asks whether there are two different values",
-                hint=f"Ask count(DISTINCT {self.spread.column.name}){self.spread.suffix} > 1.",
+                hint=f"Ask count(DISTINCT {readable(self.spread.column.name)}){self.spread.suffix} > 1.",
                 position=self.spread.position,
             )
         slack = self._slack(self._amount(), operator)

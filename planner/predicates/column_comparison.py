@@ -195,7 +195,7 @@ def _textual(column: Column, operator: str, constant: Constant, node: exp.Expr) 
         raise unlisted_refusal(
             node,
             f'the order of column "{column.name}" depends on a collation',
-            hint=f"Use =, <>, IN or LIKE on {column.name}.",
+            hint=f"Use =, <>, IN or LIKE on {readable(column.name)}.",
         )
     if column.sql_type is SqlType.UUID:
         try:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
+from planner.parser.lexer import readable
 from planner.parser.tree import bare
 from planner.predicates.comparison import distinct, read_between, rows_equal, sides_compared
 from planner.predicates.infinite_times import written_base
@@ -172,7 +173,7 @@ def _bare_truth(node: exp.Expr, within: RowScope) -> Truth:
         raise wrong(
             node,
             f'column "{found.column.name}" is not a boolean',
-            hint=f"Compare it with a constant, or ask {found.column.name} IS NOT NULL.",
+            hint=f"Compare it with a constant, or ask {readable(found.column.name)} IS NOT NULL.",
         )
     held: Constant = True
     return found.compare("=", held, node)

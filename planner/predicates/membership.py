@@ -6,6 +6,7 @@ from typing import cast as typed
 from sqlglot import exp
 
 from planner.catalog.model import SqlType
+from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, write_node
 from planner.predicates.column_comparison import is_real, rounded_to_real
 from planner.predicates.comparison import rows_equal, sides_compared
@@ -45,7 +46,7 @@ def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowS
             array,
             f'an array for column "{compared.column.name}" of type real is written out',
             detail="Of an array in a parameter it is not known whether its numbers are of type real.",
-            hint=f"Write {compared.column.name} = ANY ('{{0.5,0.25}}').",
+            hint=f"Write {readable(compared.column.name)} = ANY ('{{0.5,0.25}}').",
         )
     if every and operator == "<>":
         return _is_among(compared, [(item, array) for item in found]).negate()
@@ -170,7 +171,8 @@ def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) 
         raise unlisted_refusal(
             item,
             f'a list on column "{found.column.name}" of type real holds plain numbers alone',
-            hint=f"Write the number itself, or {found.column.name} = 0.5 OR {found.column.name} = 0.25.",
+            hint="Write the number itself, or "
+            f"{readable(found.column.name)} = 0.5 OR {readable(found.column.name)} = 0.25.",
         )
     return rounded_to_real(value, item)
 

@@ -3,6 +3,7 @@
 from sqlglot import exp
 
 from planner.catalog.model import SqlType
+from planner.parser.lexer import readable
 from planner.parser.tree import bare
 from planner.predicates.letter_case import escape_pattern, spellings
 from planner.predicates.refusals import no_term
@@ -34,7 +35,8 @@ def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) 
         raise wrong(
             node,
             f'LIKE needs a text column; "{found.column.name}" is not',
-            hint=f"Compare {found.column.name} with = or a range: {found.column.name} BETWEEN ... AND ...",
+            hint=f"Compare {readable(found.column.name)} with = or a range: "
+            f"{readable(found.column.name)} BETWEEN ... AND ...",
         )
     made = _pattern(node, pattern, mark)
     if isinstance(node, exp.ILike):

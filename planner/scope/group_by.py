@@ -1,5 +1,6 @@
 """GROUP BY: which columns are the question's keys, by name, position, output alias or a derived column's expression."""
 
+import json
 from itertools import combinations
 
 from sqlglot import exp
@@ -187,7 +188,8 @@ def _declare(item: exp.Expr, scope: Scope) -> str:
         forms = {"date_trunc": f"date_trunc('{found.part}', {base})", "extract": f"extract({found.part} from {base})"}
         expression = forms.get(found.function, f"{base}::date")
         return (
-            f'Declare a column of {scope.table.name} with expression = "{expression}" and a key range in keyhole.toml.'
+            f"Declare a column of {scope.table.name} with expression = {_quote_in_policy(expression)} "
+            "and a key range in keyhole.toml."
         )
     key = _read_to_char(item, scope)
     if key is not None:
@@ -195,6 +197,11 @@ def _declare(item: exp.Expr, scope: Scope) -> str:
         formatted = write_node(item).replace(write_node(item.this), shown, 1)
         return f"SELECT {formatted} FROM {_source(scope)} GROUP BY {shown} HAVING count(*) > 1000;"
     return "Group by declared columns."
+
+
+def _quote_in_policy(text: str) -> str:
+    """A text as a value of the policy file."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _source(scope: Scope) -> str:

@@ -1,5 +1,6 @@
 """tests/spec/followed.sql: every hint in words is followed, and leads to an answer or to what it announced."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, timedelta
@@ -19,7 +20,7 @@ from planner.statements.kinds import Copying
 from planner.statements.settings import accuracy
 from tests.planner.aggregates.test_key_thresholds import CATALOG as ROOMS
 from tests.planner.asked import TODAY
-from tests.planner.hints import CORPUS, SETTING, is_in_words
+from tests.planner.hints import CORPUS, SETTING, is_in_words, shown_atoms
 from tests.planner.spec import Followed, followed_hints, pairs
 from tests.worlds.retail import SALES, VISITS, retail
 from tests.worlds.stays import STAYS, people, stays
@@ -147,6 +148,46 @@ def test_what_a_hint_shows_as_a_statement_is_accepted_as_it_stands() -> None:
     ]
     assert not failed, failed
     assert len(shown) >= 40
+
+
+_STATION = Column("Station", SqlType.TEXT, "text", domain=("A", "B"))
+_SIZE = Column("Größe", SqlType.INTEGER, "integer", bounds=(Decimal(0), Decimal(250)), grid=Decimal(1))
+_CAPITALS = replace(retail(), tables=(replace(VISITS, columns=(*VISITS.columns, _STATION, _SIZE)),))
+
+
+@pytest.mark.parametrize(
+    ("having", "hint"),
+    [
+        ('max("Größe") - min("Größe") > 5', 'Ask max("Größe") > 80 AND min("Größe") < 20.'),
+        (
+            'sum(DISTINCT "Größe") > 5',
+            'Ask for example count("Größe") > 40, or sum(x) or avg(x) of a column x that has bounds.',
+        ),
+        ('stddev_pop(DISTINCT "Größe") > 2', 'Compare it alone: stddev_pop("Größe") > 10.'),
+        ('stddev_pop("Größe") > 0', 'Ask count(DISTINCT "Größe") > 1.'),
+        ('avg("Größe") <= 2', 'Add: AND count("Größe") >= 50'),
+        ("count(*) FILTER (WHERE größe > 3) > 40", 'Perhaps you meant "Größe".'),
+        ("max(\"Station\") > 'b'", 'Use =, <>, IN or LIKE on "Station".'),
+    ],
+)
+def test_names_in_hints_are_quoted_where_they_must_be(having: str, hint: str) -> None:
+    asked = f'SELECT "Station" FROM visits GROUP BY "Station" HAVING {having}'
+    found = _outcome(asked, _CAPITALS)
+    assert isinstance(found, KeyholeError)
+    assert found.hint is not None
+    assert found.hint.endswith(hint)
+    for atom in shown_atoms(hint):
+        assert _outcome(f'SELECT "Station" FROM visits GROUP BY "Station" HAVING {atom}', _CAPITALS) == "answered"
+
+
+def test_what_the_owner_is_asked_to_declare_is_a_value_of_the_policy() -> None:
+    column = Column("Aufnahme", SqlType.TIMESTAMP, "timestamp without time zone")
+    catalog = replace(retail(), tables=(replace(VISITS, columns=(*VISITS.columns, column)),))
+    found = _outcome("""SELECT date_trunc('week', "Aufnahme") FROM visits GROUP BY 1 HAVING count(*) > 50""", catalog)
+    assert isinstance(found, KeyholeError)
+    _, _, declared = (found.hint or "").partition(" with ")
+    value = tomllib.loads(declared.partition(" and a key range")[0])
+    assert value == {"expression": """date_trunc('week', "Aufnahme")"""}
 
 
 def test_what_a_hint_says_to_set_answers_what_was_refused() -> None:
