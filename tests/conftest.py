@@ -14,6 +14,7 @@ from tests.effort import is_repeated, register_profiles
 from tests.marks import marks
 from tests.seeded_noise import RepeatedBytes
 from tests.worlds.copied_data import copied_data
+from tests.worlds.copied_ledgers import copied_ledgers
 
 register_profiles()
 _BYTES = RepeatedBytes()
@@ -63,7 +64,7 @@ def _traversable(directory: Path) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _copied_data() -> Iterator[None]:
-    with copied_data():
+    with copied_data(), copied_ledgers():
         yield
 
 

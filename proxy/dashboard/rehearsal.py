@@ -10,7 +10,7 @@ worst, and everybody at most that (docs/proofs/accounting.md, theorem 9). Where 
 expect, since what one unit is charged by follows from what is left when a question comes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -147,9 +147,12 @@ class Rehearsals:
         )
 
     def all_fit(
-        self, questions: Sequence[Question], known: Mapping[int, Known | None], *, counting: frozenset[int]
+        self, questions: Iterable[Question], known: Mapping[int, Known | None], *, counting: frozenset[int]
     ) -> bool:
-        """Whether the questions at these places would all be answered, found as `rehearse` does. Raises KH502."""
+        """Whether the questions at these places would all be answered, found as `rehearse` does. Raises KH502.
+
+        None is looked at behind the first that would not.
+        """
         run = self._begin()
         return all(
             self._ask(run, one, known.get(place)).fits or place not in counting for place, one in enumerate(questions)

@@ -213,7 +213,7 @@ class _Trial:
             return self.is_whole(self.wished)
         places = range(len(self._all))
         return self._stage.all_fit(
-            [self._at(place, factors.get(self._all[place].statement, Decimal(1))) for place in places],
+            (self._at(place, factors.get(self._all[place].statement, Decimal(1))) for place in places),
             {place: self._known_of(place, factors) for place in places},
             counting=frozenset(place for place in places if self._all[place].statement in self.movable),
         )
