@@ -1,6 +1,6 @@
 """What a mechanism is: calibrated without data, run once on the true aggregates, its worst case known before."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.certified import Probability
-from mechanisms.formula import Booleans, Formula, Integers
+from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
 
 Epsilons = npt.NDArray[np.float64]
 
@@ -53,6 +53,10 @@ class Knowledge:
 class DecisionTask:
     """One question as numbers; everything in it is public.
 
+    `formula` says which keys are returned. A question may decide further formulas for each of them, its `predicates`,
+    on the same noisy values. Every one of these formulas keeps the contract (`fnr`, `fpr`) by itself; what that means
+    for the predicates of a key that is not returned says docs/proofs/several_formulas.md.
+
     `sensitivities[f]` is the most one privacy unit changes functional f in one key (integer units, >= 1).
     `exposures` bound what one unit can change at once in one key: whatever the unit, a mixture of them (weights summing
     to one) covers the parts by which it changes the functionals. So the loss of a key is the maximum over exposures of
@@ -78,6 +82,16 @@ class DecisionTask:
     most_positives: int | None = None
     knowledge: tuple[Knowledge | None, ...] = ()
     keys: int = 1
+    predicates: tuple[Formula, ...] = ()
+
+    @property
+    def formulas(self) -> tuple[Formula, ...]:
+        """All that is decided: the formula, and then the predicates in their order."""
+        return (self.formula, *self.predicates)
+
+    def literals(self) -> Iterator[Cut]:
+        """Every literal of every formula, in order of appearance, with repetitions."""
+        return (literal for formula in self.formulas for literal in cuts(formula))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +158,10 @@ class Calibration:
     """What a mechanism will do, fixed before any data is touched.
 
     `worst_case_epsilon` bounds the loss of any single key for any database. `fnr`, `fpr` are what this calibration
-    really guarantees per key (None: no bound, as for NLM's false negatives). `tests` has one entry per functional; a
-    mechanism that re-runs every occurrence of a literal keeps those tests in `occurrences`, in order of appearance.
-    `whole_question`: that loss is the one of all keys' answers together, however many keys one privacy unit is in.
-    `deniable`: the mechanism may look and then stop without an answer (`Outcome.denied`).
+    really guarantees per key (None: no bound, as for NLM's false negatives), for each of several formulas. `tests` has
+    one entry per functional; a mechanism that re-runs every occurrence of a literal keeps those tests in `occurrences`,
+    in order of appearance. `whole_question`: that loss is the one of all keys' answers together, however many keys one
+    privacy unit is in. `deniable`: the mechanism may look and then stop without an answer (`Outcome.denied`).
     """
 
     mechanism: str
@@ -196,9 +210,11 @@ class Outcome:
     same, for the denial follows from noisy values.
 
     `paths` has, by functional, all that was revealed of it so far, this run and earlier ones on the same path, or None
-    where the formula does not mention it or its noise serves no other question. Which paths there are and their rates
-    are public: a path may be one that no key has set out on. It is empty where the caller wanted none or nothing was
-    added. `fresh` is the loss of what was revealed by this run first, None where that is all of `epsilon`.
+    where no formula mentions it or its noise serves no other question. Which paths there are and their rates are
+    public: a path may be one that no key has set out on. It is empty where the caller wanted none or nothing was added.
+    `fresh` is the loss of what was revealed by this run first, None where that is all of `epsilon`.
+
+    `predicates` has the value of each of the task's predicates per key; all are false for a key that did not pass.
     """
 
     passed: Booleans
@@ -206,6 +222,7 @@ class Outcome:
     denied: bool = False
     paths: tuple[NoisePath | None, ...] = ()
     fresh: Epsilons | None = None
+    predicates: tuple[Booleans, ...] = ()
 
 
 class Noise(Protocol):

@@ -66,11 +66,11 @@ class Constraints:
     fpr: tuple[Constraint, ...]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def constraints(formula: Formula) -> Constraints | None:
     """The exact form's constraints, or None when the formula has too many literals, terms or clauses to enumerate.
 
-    Kept for the last few formulas: one question is calibrated more than once.
+    Kept for the last formulas: one question is calibrated more than once, and may have several.
 
     `a OR (b AND c)` has the terms `a` and `b, c`, and the clauses `a, b` and `a, c`:
 

@@ -45,12 +45,12 @@ class Shares:
 class Objective:
     """What is minimised, and for which contract.
 
-    `used` lists the functionals of the formula; `exposures` the parts by which one unit changes them at once, in the
-    order of `used` (the loss is the largest sum of epsilons times parts). `tied` means that the loss depends on the
-    smaller of the two shares alone, as TSLM's does.
+    `formulas` are those with literals, each with the whole of both rates; `used` lists their functionals, `exposures`
+    the parts by which one unit changes them at once, in the order of `used` (the loss is the largest sum of epsilons
+    times parts). `tied` means that the loss depends on the smaller of the two shares alone, as TSLM's does.
     """
 
-    formula: Formula
+    formulas: tuple[Formula, ...]
     used: tuple[int, ...]
     functionals: int
     exposures: tuple[Exposure, ...]
@@ -63,6 +63,11 @@ class Objective:
     def plain_sum(self) -> bool:
         """Whether the loss is the sum of all epsilons."""
         return len(self.exposures) == 1 and all(part == 1 for part in self.exposures[0])
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether the shares of least loss are known in closed form, as far as this can be seen without constraints."""
+        return self.plain_sum and not self.tied and len(self.formulas) == 1 and read_once(self.formulas[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,33 +103,54 @@ def keyhole_shares(
     fpr: Sequence[Constraint],
     weigh_fnr: Callable[[int, int], float],
     weigh_fpr: Callable[[int, int], float],
+    trees: Sequence[Formula] = (),
+    least: float = 1.0,
 ) -> Shares:
     """Exact form: the weighted shares of every constraint sum to no more than the contract's rates.
 
     Parameters:
-        fnr, fpr: the formula's constraints.
+        fnr, fpr: the formulas' constraints.
         weigh_fnr, weigh_fpr: the error rate at a distance as a multiple of the share, `weigh(functional, distance)`.
+        trees: those of the formulas that have too many constraints to enumerate, which keep the contract in tree form.
+        least: what a functional weighs in a constraint at least; below 1 no share exceeds the whole rate all the same.
     """
     plain = all(len(part.scenarios[0]) == 1 for constraint in (*fnr, *fpr) for part in constraint.parts)
-    rows_fnr = _matrix(objective, fnr, weigh_fnr) / objective.fnr
-    rows_fpr = _matrix(objective, fpr, weigh_fpr) / objective.fpr
-    if plain and objective.plain_sum and not objective.tied and read_once(objective.formula):
+    if plain and not trees and objective.closed_form:
         return _read_once_shares(objective)
+    rows_fnr = _matrix(objective, fnr, weigh_fnr, least) / objective.fnr
+    rows_fpr = _matrix(objective, fpr, weigh_fpr, least) / objective.fpr
+    if len(objective.formulas) > 1:
+        rows_fnr, rows_fpr = _drop_slack(rows_fnr), _drop_slack(rows_fpr)
+    if trees:
+        return _cut_off_trees(objective, trees, rows_fnr, rows_fpr)
     return _least_loss(objective, rows_fnr, rows_fpr, _FULLY, start=None).shares
 
 
 def tree_shares(objective: Objective) -> Shares:
-    """Tree form: violated sums of leaves become constraints until the whole tree is satisfied.
+    """Tree form of all formulas: violated sums of leaves become constraints until every tree is satisfied.
 
     Few steps suffice while constraints are still being found; then the programme they make is solved well.
     """
-    if objective.plain_sum and not objective.tied and read_once(objective.formula):
+    if objective.closed_form:
         return _read_once_shares(objective)
+    nothing = np.zeros((0, len(objective.used)))
+    return _cut_off_trees(objective, objective.formulas, nothing, nothing)
+
+
+def _drop_slack(rows: Floats) -> Floats:
+    """The rows without those that another one contains: of several formulas, many ask for the same."""
+    distinct = np.unique(rows, axis=0)
+    kept = [row for row in distinct if not np.any(np.all(distinct >= row, axis=1) & np.any(distinct > row, axis=1))]
+    return np.array(kept).reshape(-1, rows.shape[1])
+
+
+def _cut_off_trees(objective: Objective, trees: Sequence[Formula], given_fnr: Floats, given_fpr: Floats) -> Shares:
+    """Shares under the given rows and the trees' own bounds."""
     sides = [
-        _Side(bound, tuple(lay_out(part, fnr=fnr) for part in _bounded_alone(objective.formula, fnr=fnr)), {})
+        _Side(bound, tuple(lay_out(part, fnr=fnr) for tree in trees for part in _bounded_alone(tree, fnr=fnr)), {})
         for bound, fnr in ((objective.fnr, True), (objective.fpr, False))
     ]
-    counted = Counter(cut.functional for cut in cuts(objective.formula))
+    counted = Counter(cut.functional for tree in trees for cut in cuts(tree))
     repeated = tuple(functional for functional, count in counted.items() if count > 1)[:_MOST_REPEATED]
     shares = Shares(fnr=(objective.fnr,) * objective.functionals, fpr=(objective.fpr,) * objective.functionals)
     excess = 1.0
@@ -139,10 +165,13 @@ def tree_shares(objective: Objective) -> Shares:
                         side.cut_off(cut_off, objective)
                 excess = max(excess, value / side.bound)
         if excess <= 1.0 + effort.excess:
-            if effort is _FULLY or point is None:
+            if effort is _FULLY or (point is None and not given_fnr.size + given_fpr.size):
                 break
             effort = _FULLY
-        rows = [_stack_rows(side.rows, objective) for side in sides]
+        rows = [
+            np.vstack((given, _stack_rows(side.rows, objective)))
+            for side, given in zip(sides, (given_fnr, given_fpr), strict=True)
+        ]
         found = _least_loss(objective, rows[0], rows[1], effort, start=point)
         shares, point = found.shares, found.point
     return Shares(fnr=tuple(share / excess for share in shares.fnr), fpr=tuple(share / excess for share in shares.fpr))
@@ -191,13 +220,15 @@ def _stack_rows(rows: Mapping[_Leaves, Floats], objective: Objective) -> Floats:
     return np.array(list(rows.values())) if rows else np.zeros((0, len(objective.used)))
 
 
-def _matrix(objective: Objective, constraints: Sequence[Constraint], weigh: Callable[[int, int], float]) -> Floats:
+def _matrix(
+    objective: Objective, constraints: Sequence[Constraint], weigh: Callable[[int, int], float], least: float
+) -> Floats:
     rows = np.zeros((len(constraints), len(objective.used)))
     for row, constraint in zip(rows, constraints, strict=True):
         for part in constraint.parts:
             weighed = [sum(weigh(part.functional, d) for d in scenario) for scenario in part.scenarios]
-            row[objective.used.index(part.functional)] = max(1.0, *weighed)
-    return rows
+            row[objective.used.index(part.functional)] = max(least, *weighed)
+    return rows if least >= 1.0 else np.vstack((rows, np.eye(len(objective.used))))
 
 
 def _read_once_shares(objective: Objective) -> Shares:
@@ -210,7 +241,7 @@ def _read_once_shares(objective: Objective) -> Shares:
     best, least = None, math.inf
     for _ in range(_ROUNDS):
         given = [
-            closed_form(objective.formula, bound=bound, weights=weights[side], fnr=side == 0)
+            closed_form(objective.formulas[0], bound=bound, weights=weights[side], fnr=side == 0)
             for side, bound in enumerate((objective.fnr, objective.fpr))
         ]
         shares = Shares(

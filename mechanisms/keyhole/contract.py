@@ -1,5 +1,8 @@
 """From shares to tests to a verified promise: the contract of one question, met by one test per functional.
 
+A question may decide several formulas; then each of them has the contract for itself, and the tests that they share
+cost the least for all of them together.
+
 The shares are chosen by apportionment, the tests calibrated from them, and then the whole contract is checked
 with the tests' exact error rates; where an interval's two sides weigh more than its shares allowed for, the
 shares shrink until it holds. What is reported is what was checked.
@@ -10,10 +13,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
-from mechanisms.apportionment.clauses import Constraint, Constraints, constraints
+from mechanisms.apportionment.clauses import Constraint, constraints
 from mechanisms.apportionment.keyhole import LossCurve, Objective, Shares, keyhole_shares, tree_shares
 from mechanisms.apportionment.tree import tree_bound
-from mechanisms.formula import Formula, cuts
+from mechanisms.formula import AllOf, Formula, cuts
 from mechanisms.protocol import (
     Calibration,
     DecisionTask,
@@ -29,8 +32,14 @@ from mechanisms.threshold.three_zone import PROMISED
 
 TREE_NOTE = "Too many literals to enumerate: the rates are split over the tree as typed, which may cost more."
 EMPTY_PROMISE_NOTE = "Within the tolerances the formula always holds: the false-positive promise is empty."
+EMPTY_PREDICATE_NOTE = "Within the tolerances predicate {} always holds: its false-positive promise is empty."
+SEVERAL_REFUSED = "this mechanism decides one formula, and the question has predicates beside its groups"
+
+_DECIDES_SEVERAL = "progressive"  # the name of the default mechanism, which imports this module
 
 _RESOLVED = 4  # attempts that apportion anew with the tests' true weights; later ones shrink shares, which always ends
+_MOST_ROUNDS = 3  # of using what wide tolerances leave over; the first gains most of it
+_WORTHWHILE = 5e-4  # a further round must save so much of the loss
 _MOST_ATTEMPTS = 40  # shrinking converges in a few; beyond, an interval is narrower than its tolerances
 _ROUNDED = 1e-9
 """What a bound on a loss gives away to rounding, many times what a sum of 64 products can lose."""
@@ -41,9 +50,10 @@ class OneShotKind:
     """How one functional is tested: what a pair of shares costs, and the test that meets it.
 
     `loss(f, fnr, fpr)` gives epsilon and its slopes; `calibrate(f, fnr, fpr)` the test, or raises `Unachievable`.
-    `tied` when only the smaller share counts. `missed(test, distance)` and `wrong(test, distance)` bound the
-    rates at which the literal is rejected and accepted at a distance. `foresee(f, fnr, fpr)` says what is known of the
-    test before it is calibrated, where there is anything to be known for less time.
+    `tied` when only the smaller share counts, `several` when the mechanism decides several formulas on one value.
+    `missed(test, distance)` and `wrong(test, distance)` bound the rates at which the literal is rejected and accepted
+    at a distance. `foresee(f, fnr, fpr)` says what is known of the test before it is calibrated, where there is
+    anything to be known for less time.
     """
 
     loss: LossCurve
@@ -52,17 +62,55 @@ class OneShotKind:
     missed: Callable[[FunctionalTest, int], float] = rejection
     wrong: Callable[[FunctionalTest, int], float] = acceptance
     foresee: Callable[[int, float, float], ForeseenTest] | None = None
+    several: bool = False
 
 
-def check_task(task: DecisionTask) -> None:
-    """Raises `Unachievable` for rates outside (0, 1) or summing to one, ValueError for a task that is malformed."""
+@dataclass(frozen=True, slots=True)
+class _Promises:
+    """What has to hold of all formulas that are not constant, `formulas`: the constraints of each that has them, the
+    bounds of the others' `trees`.
+
+    `fnr`, `fpr` are all constraints, without repetitions; `empty` are the formulas whose relaxation always holds.
+    """
+
+    formulas: tuple[Formula, ...]
+    trees: tuple[Formula, ...]
+    fnr: tuple[Constraint, ...]
+    fpr: tuple[Constraint, ...]
+    empty: tuple[Formula, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether any formula has its constraints."""
+        return len(self.trees) < len(self.formulas)
+
+    @staticmethod
+    def of(task: DecisionTask) -> "_Promises":
+        """The promises of a task."""
+        formulas = tuple(dict.fromkeys(formula for formula in task.formulas if any(True for _ in cuts(formula))))
+        found = {formula: constraints(formula) for formula in formulas}
+        known = [exact for exact in found.values() if exact is not None]
+        return _Promises(
+            formulas=formulas,
+            trees=tuple(formula for formula, exact in found.items() if exact is None),
+            fnr=tuple(dict.fromkeys(constraint for exact in known for constraint in exact.fnr)),
+            fpr=tuple(dict.fromkeys(constraint for exact in known for constraint in exact.fpr)),
+            empty=tuple(formula for formula, exact in found.items() if exact is not None and not exact.fpr),
+        )
+
+
+def check_task(task: DecisionTask, *, several: bool = False) -> None:
+    """Raises `Unachievable` for rates outside (0, 1) or summing to one, and for predicates unless `several` formulas
+    can be decided; ValueError for a task that is malformed."""
+    if task.predicates and not several:
+        raise Unachievable(SEVERAL_REFUSED, instead=_DECIDES_SEVERAL)
     if not (0.0 < task.fnr < 1.0 and 0.0 < task.fpr < 1.0):
         raise Unachievable("error rates must lie strictly between 0 and 1")
     if task.fnr + task.fpr >= 1.0:
         raise Unachievable("error rates that sum to one or more promise nothing")
     if any(sensitivity < 1 for sensitivity in task.sensitivities):
         raise ValueError("sensitivities are integers of at least one unit")
-    for cut in cuts(task.formula):
+    for cut in task.literals():
         if not 0 <= cut.functional < len(task.sensitivities) or cut.tolerance < 0:
             raise ValueError("a literal names an unknown functional or a negative tolerance")
 
@@ -75,13 +123,18 @@ def tolerances(formula: Formula, functionals: int) -> tuple[int, ...]:
     return tuple(least.get(functional, 0) for functional in range(functionals))
 
 
+def task_tolerances(task: DecisionTask) -> tuple[int, ...]:
+    """Each functional's tolerance: the least of its literals' in any formula, zero where it has none."""
+    return tolerances(AllOf(task.formulas), len(task.sensitivities))
+
+
 def exact_epsilon(test: FunctionalTest, sensitivity: int) -> Fraction:
     """What one privacy unit can reveal through one noisy value."""
     return test.rate * (sensitivity if test.block == 1 else 1)
 
 
 def idle_test(task: DecisionTask) -> FunctionalTest:
-    """Stands for a functional that the formula does not mention: nothing is drawn, nothing is revealed."""
+    """Stands for a functional that no formula mentions: nothing is drawn, nothing is revealed."""
     return FunctionalTest(
         epsilon=0.0,
         rate=Fraction(0),
@@ -101,32 +154,33 @@ def meet_contract(
     Parameters:
         foreseen: what `foresee_contract` found for the same task and kind, where it was asked before.
 
-    Guarantee: `fnr` and `fpr` of the result are upper bounds under any dependence between the functionals,
-    computed from the tests' exact laws, and at most the task's.
+    Guarantee: `fnr` and `fpr` of the result are upper bounds for each of the task's formulas, under any dependence
+    between the functionals, computed from the tests' exact laws, and at most the task's.
 
     Raises:
-        Unachievable: no finite loss meets the contract.
+        Unachievable: no finite loss meets the contract, or the mechanism decides one formula and the task has several.
 
-    References: docs/proofs/apportionment.md.
+    References: docs/proofs/apportionment.md, docs/proofs/several_formulas.md.
     """
-    check_task(task)
-    used = _list_mentioned(task.formula)
+    check_task(task, several=kind.several)
+    used = _list_mentioned(task)
     tests = [idle_test(task)] * len(task.sensitivities)
     if not used:
         return Calibration(mechanism=mechanism, task=task, tests=tuple(tests), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0)
-    objective = _objective(task, kind, used)
-    exact = constraints(task.formula)
+    promises = _Promises.of(task)
+    objective = _objective(task, promises, kind, used)
     shares = None if foreseen is None else Shares(fnr=foreseen.fnr, fpr=foreseen.fpr)
     for attempt in range(_MOST_ATTEMPTS):
-        if shares is None or (exact is not None and 0 < attempt < _RESOLVED):
-            shares = _apportion(objective, exact, tests if attempt else None, task)
+        if shares is None or (promises.exact and 0 < attempt < _RESOLVED):
+            shares = _apportion(objective, promises, tests if attempt else None, task)
         for functional in used:
             tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
         rates = _TestRates.of(tests, kind)
-        broken = _find_excesses(task, exact, rates)
+        broken = _find_excesses(task, promises, rates)
         if not broken.fnr and not broken.fpr:
-            return _make_calibration(mechanism, task, tests, exact, rates)
-        if exact is None or attempt >= _RESOLVED - 1:
+            found = _make_calibration(mechanism, task, tests, promises, rates)
+            return found if len(promises.formulas) == 1 else _use_wide_tolerances(found, objective, promises, kind)
+        if not promises.exact or attempt >= _RESOLVED - 1:
             shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
 
@@ -135,8 +189,8 @@ def foresee_contract(task: DecisionTask, kind: OneShotKind) -> Foreseen | None:
     """What `meet_contract` will come to, as far as the shares alone say it.
 
     Guarantee: where it is not None, `meet_contract` returns a calibration with these shares and blocks, and epsilons
-    within these bounds. None where calibrated tests may change the shares, as on intervals, or where the formula is
-    constant.
+    within these bounds. None where calibrated tests may change the shares, as on intervals and beside predicates, or
+    where the formula is constant.
 
     Parameters:
         kind: whose tests err at most at `PROMISED` times their shares, at distances from 1 on and from the tolerance
@@ -148,13 +202,13 @@ def foresee_contract(task: DecisionTask, kind: OneShotKind) -> Foreseen | None:
     References: docs/proofs/apportionment.md, "Before the tests are calibrated".
     """
     assert kind.foresee is not None
-    check_task(task)
-    used = _list_mentioned(task.formula)
-    if not used:
+    check_task(task, several=kind.several)
+    used = _list_mentioned(task)
+    if not used or task.predicates:
         return None
-    exact = constraints(task.formula)
-    shares = _apportion(_objective(task, kind, used), exact, None, task)
-    if not _surely_kept(task, exact, shares):
+    promises = _Promises.of(task)
+    shares = _apportion(_objective(task, promises, kind, used), promises, None, task)
+    if not _surely_kept(task, promises, shares):
         return None
     tests: list[ForeseenTest | None] = [None] * len(task.sensitivities)
     for functional in used:
@@ -168,9 +222,9 @@ def foresee_contract(task: DecisionTask, kind: OneShotKind) -> Foreseen | None:
     )
 
 
-def _surely_kept(task: DecisionTask, exact: Constraints | None, shares: Shares) -> bool:
+def _surely_kept(task: DecisionTask, promises: _Promises, shares: Shares) -> bool:
     """Whether no test that keeps its shares can break the contract: none is ever asked at a distance in between."""
-    near = tolerances(task.formula, len(task.sensitivities))
+    near = task_tolerances(task)
 
     def chance_missed(functional: int, distance: int) -> float:
         return PROMISED * shares.fnr[functional] if distance >= 1 else 1.0
@@ -178,11 +232,51 @@ def _surely_kept(task: DecisionTask, exact: Constraints | None, shares: Shares) 
     def wrong(functional: int, distance: int) -> float:
         return PROMISED * shares.fpr[functional] if distance <= -near[functional] else 1.0
 
-    if exact is None:
-        fnr = tree_bound(task.formula, lambda cut: chance_missed(cut.functional, 1), fnr=True)[0]
-        fpr = tree_bound(task.formula, lambda cut: wrong(cut.functional, -cut.tolerance), fnr=False)[0]
-        return fnr <= task.fnr and fpr <= task.fpr
-    return not _excesses(exact.fnr, chance_missed, task.fnr) and not _excesses(exact.fpr, wrong, task.fpr)
+    broken = _find_excesses(task, promises, _TestRates(missed=chance_missed, wrong=wrong))
+    return not broken.fnr and not broken.fpr
+
+
+def _use_wide_tolerances(
+    first: Calibration, objective: Objective, promises: _Promises, kind: OneShotKind
+) -> Calibration:
+    """The calibration or a cheaper one of the same contract, with shares that follow from what its tests really err at
+    each literal's own tolerance.
+
+    A functional is tested for the narrowest tolerance that any formula has on it. A formula with a wide one hardly ever
+    errs there, and leaves what it may err to the other functionals of its clauses.
+    """
+    best, near = first, task_tolerances(first.task)
+    for _ in range(_MOST_ROUNDS if promises.exact else 0):
+        rates = _TestRates.of(best.tests, kind)
+
+        def weigh_fnr(functional: int, distance: int, rates: _TestRates = rates) -> float:
+            return _part_of(rates.missed(functional, max(1, distance)), rates.missed(functional, 1))
+
+        def weigh_fpr(functional: int, distance: int, rates: _TestRates = rates) -> float:
+            edge = -near[functional]
+            return _part_of(rates.wrong(functional, min(edge, distance)), rates.wrong(functional, edge))
+
+        shares = keyhole_shares(
+            objective,
+            fnr=promises.fnr,
+            fpr=promises.fpr,
+            weigh_fnr=weigh_fnr,
+            weigh_fpr=weigh_fpr,
+            trees=promises.trees,
+            least=0.0,
+        )
+        try:
+            found = keep_contract(first.mechanism, first.task, kind, shares)
+        except Unachievable:
+            break
+        if found.worst_case_epsilon >= best.worst_case_epsilon * (1.0 - _WORTHWHILE):
+            break
+        best = found
+    return best
+
+
+def _part_of(rate: float, whole: float) -> float:
+    return rate / whole if whole > 0.0 else 1.0
 
 
 def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares: Shares) -> Calibration:
@@ -193,28 +287,28 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
     Raises:
         Unachievable: no finite loss meets the contract.
     """
-    check_task(task)
-    used = _list_mentioned(task.formula)
+    check_task(task, several=kind.several)
+    used = _list_mentioned(task)
     tests = [idle_test(task)] * len(task.sensitivities)
-    exact = constraints(task.formula)
+    promises = _Promises.of(task)
     for _ in range(_MOST_ATTEMPTS):
         for functional in used:
             tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
         rates = _TestRates.of(tests, kind)
-        broken = _find_excesses(task, exact, rates)
+        broken = _find_excesses(task, promises, rates)
         if not broken.fnr and not broken.fpr:
-            return _make_calibration(mechanism, task, tests, exact, rates)
+            return _make_calibration(mechanism, task, tests, promises, rates)
         shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
 
 
-def _list_mentioned(formula: Formula) -> tuple[int, ...]:
-    return tuple(sorted({cut.functional for cut in cuts(formula)}))
+def _list_mentioned(task: DecisionTask) -> tuple[int, ...]:
+    return tuple(sorted({cut.functional for cut in task.literals()}))
 
 
-def _objective(task: DecisionTask, kind: OneShotKind, used: tuple[int, ...]) -> Objective:
+def _objective(task: DecisionTask, promises: _Promises, kind: OneShotKind, used: tuple[int, ...]) -> Objective:
     return Objective(
-        formula=task.formula,
+        formulas=promises.formulas,
         used=used,
         functionals=len(task.sensitivities),
         exposures=_used_exposures(task, used),
@@ -226,17 +320,17 @@ def _objective(task: DecisionTask, kind: OneShotKind, used: tuple[int, ...]) -> 
 
 
 def _used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, ...]:
-    """The exposures' parts of the formula's functionals, in the order of `used`, without those that others cover."""
+    """The exposures' parts of the formulas' functionals, in the order of `used`, without those that others cover."""
     check_covered(used, task.exposures)
     return drop_dominated(tuple(exposure[functional] for functional in used) for exposure in task.exposures)
 
 
 def _apportion(
-    objective: Objective, exact: Constraints | None, tests: Sequence[FunctionalTest] | None, task: DecisionTask
+    objective: Objective, promises: _Promises, tests: Sequence[FunctionalTest] | None, task: DecisionTask
 ) -> Shares:
-    if exact is None:
+    if not promises.exact:
         return tree_shares(objective)
-    near = tolerances(task.formula, objective.functionals)
+    near = task_tolerances(task)
 
     def weigh_fnr(functional: int, distance: int) -> float:
         if tests is None or distance <= 1:
@@ -249,7 +343,14 @@ def _apportion(
             return 1.0 if distance >= edge else 0.0
         return acceptance(tests[functional], distance) / acceptance(tests[functional], edge)
 
-    return keyhole_shares(objective, fnr=exact.fnr, fpr=exact.fpr, weigh_fnr=weigh_fnr, weigh_fpr=weigh_fpr)
+    return keyhole_shares(
+        objective,
+        fnr=promises.fnr,
+        fpr=promises.fpr,
+        weigh_fnr=weigh_fnr,
+        weigh_fpr=weigh_fpr,
+        trees=promises.trees,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,17 +383,18 @@ class _TestRates:
         return fnr, fpr
 
 
-def _find_excesses(task: DecisionTask, exact: Constraints | None, rates: _TestRates) -> _Broken:
-    if exact is not None:
-        return _Broken(
-            fnr=_excesses(exact.fnr, rates.missed, task.fnr), fpr=_excesses(exact.fpr, rates.wrong, task.fpr)
-        )
-    fnr, fpr = rates.of_tree(task.formula)
-    every = {cut.functional for cut in cuts(task.formula)}
-    return _Broken(
-        fnr=dict.fromkeys(every, task.fnr / fnr) if fnr > task.fnr else {},
-        fpr=dict.fromkeys(every, task.fpr / fpr) if fpr > task.fpr else {},
+def _find_excesses(task: DecisionTask, promises: _Promises, rates: _TestRates) -> _Broken:
+    broken = _Broken(
+        fnr=_excesses(promises.fnr, rates.missed, task.fnr), fpr=_excesses(promises.fpr, rates.wrong, task.fpr)
     )
+    for tree in promises.trees:
+        for value, bound, factors in zip(
+            rates.of_tree(tree), (task.fnr, task.fpr), (broken.fnr, broken.fpr), strict=True
+        ):
+            if value > bound:
+                for functional in {cut.functional for cut in cuts(tree)}:
+                    factors[functional] = min(factors.get(functional, 1.0), bound / value)
+    return broken
 
 
 def _excesses(sums: Sequence[Constraint], rate: Callable[[int, int], float], bound: float) -> dict[int, float]:
@@ -316,18 +418,20 @@ def _make_calibration(
     mechanism: str,
     task: DecisionTask,
     tests: Sequence[FunctionalTest],
-    exact: Constraints | None,
+    promises: _Promises,
     rates: _TestRates,
 ) -> Calibration:
-    notes: list[str] = []
-    if exact is None:
-        fnr, fpr = rates.of_tree(task.formula)
-        notes.append(TREE_NOTE)
-    else:
-        fnr = max((c.probability(rates.missed) for c in exact.fnr), default=0.0)
-        fpr = max((c.probability(rates.wrong) for c in exact.fpr), default=0.0)
-        if not exact.fpr:
-            notes.append(EMPTY_PROMISE_NOTE)
+    of_trees = [rates.of_tree(tree) for tree in promises.trees]
+    fnr = max([*(c.probability(rates.missed) for c in promises.fnr), *(fnr for fnr, _ in of_trees)], default=0.0)
+    fpr = max([*(c.probability(rates.wrong) for c in promises.fpr), *(fpr for _, fpr in of_trees)], default=0.0)
+    notes = [TREE_NOTE] if promises.trees else []
+    if task.formula in promises.empty:
+        notes.append(EMPTY_PROMISE_NOTE)
+    notes += [
+        EMPTY_PREDICATE_NOTE.format(number)
+        for number, predicate in enumerate(task.predicates, start=1)
+        if predicate in promises.empty
+    ]
     losses = [exact_epsilon(test, sensitivity) for test, sensitivity in zip(tests, task.sensitivities, strict=True)]
     return Calibration(
         mechanism=mechanism,

@@ -21,8 +21,8 @@ from typing import TypeAlias
 import numpy as np
 
 from mechanisms.apportionment.keyhole import Shares
-from mechanisms.formula import Integers, cuts
-from mechanisms.keyhole.contract import OneShotKind, exact_epsilon, keep_contract
+from mechanisms.formula import Integers
+from mechanisms.keyhole.contract import exact_epsilon, keep_contract, task_tolerances
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive, empty_groups, two_sided
 from mechanisms.keyhole.run_looks import decide_anew, decide_on_known, decide_on_paths, unread
@@ -91,7 +91,7 @@ def continue_on(calibration: Calibration, paths: Paths) -> Continuation | None:
     task = calibration.task
     if len(paths) != len(task.sensitivities) or len({path.reached.size for path in paths if path is not None}) > 1:
         raise ValueError("there is one path or None for each functional, all of the same keys")
-    used = {cut.functional for cut in cuts(task.formula)}
+    used = {cut.functional for cut in task.literals()}
     tests = calibration.tests
     laid: dict[int, NoisePath] = {}
     for functional, path in enumerate(paths):
@@ -114,7 +114,7 @@ def continue_on(calibration: Calibration, paths: Paths) -> Continuation | None:
             return _on_path(calibration.mechanism, task, functional, laid[functional], fnr, fpr)
         return anew.calibrate(functional, fnr, fpr)
 
-    kind = OneShotKind(loss=anew.loss, calibrate=calibrate, tied=anew.tied, missed=anew.missed, wrong=anew.wrong)
+    kind = replace(anew, calibrate=calibrate, foresee=None)
     shares = Shares(fnr=tuple(test.fnr for test in tests), fpr=tuple(test.fpr for test in tests))
     try:
         found = keep_contract(calibration.mechanism, task, kind, shares)
@@ -188,7 +188,7 @@ def decide_in_full(calibration: Calibration, aggregates: Integers, *, noise: Noi
 def _on_path(
     mechanism: str, task: DecisionTask, functional: int, path: NoisePath, fnr: float, fpr: float
 ) -> FunctionalTest:
-    near = min(cut.tolerance for cut in cuts(task.formula) if cut.functional == functional)
+    near = task_tolerances(task)[functional]
     sensitivity = task.sensitivities[functional]
     if mechanism == Keyhole.name:
         test = one_shot_on_path(path.rates, sensitivity=sensitivity, tolerance=near, fnr=fnr, fpr=fpr)

@@ -1,6 +1,6 @@
 """Keyhole's one-shot mechanism: optimal tests under Keyhole's apportionment, every key at the same loss.
 
-References: docs/proofs/optimal_test.md, docs/proofs/apportionment.md.
+References: docs/proofs/optimal_test.md, docs/proofs/apportionment.md, docs/proofs/several_formulas.md.
 """
 
 from collections import Counter
@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 
 from mechanisms.apportionment.keyhole import LossCurve
-from mechanisms.formula import Integers, cuts
-from mechanisms.keyhole.contract import OneShotKind, meet_contract, tolerances
+from mechanisms.formula import Integers
+from mechanisms.keyhole.contract import OneShotKind, meet_contract, task_tolerances
 from mechanisms.keyhole.run_looks import decide_anew
 from mechanisms.keyhole.run_once import run_once
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
@@ -20,7 +20,7 @@ class Keyhole:
     """Least epsilon per test, least joint loss per question; both error rates bounded for every key.
 
     Guarantee: `P(not returned | formula true) <= fnr`, `P(returned | relaxed formula false) <= fpr`, per key, for any
-    data; the loss of a key is at most `worst_case_epsilon`.
+    data, and likewise for the value of each predicate; the loss of a key is at most `worst_case_epsilon`.
     """
 
     name = "keyhole"
@@ -32,7 +32,7 @@ class Keyhole:
 
     def kind(self, task: DecisionTask) -> OneShotKind:
         """How a functional of the task is tested."""
-        near = tolerances(task.formula, len(task.sensitivities))
+        near = task_tolerances(task)
         alone = single_literals(task)
 
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
@@ -47,7 +47,7 @@ class Keyhole:
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
 
-        return OneShotKind(loss=optimal_loss(task), calibrate=calibrate, tied=False)
+        return OneShotKind(loss=optimal_loss(task), calibrate=calibrate, tied=False, several=True)
 
     def decide(
         self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True
@@ -64,7 +64,7 @@ def uniform_outcome(calibration: Calibration, aggregates: Integers, *, noise: No
 
 def optimal_loss(task: DecisionTask) -> LossCurve:
     """What a pair of shares costs each functional with the optimal one-shot test: what apportionment minimises."""
-    near = tolerances(task.formula, len(task.sensitivities))
+    near = task_tolerances(task)
     alone = single_literals(task)
 
     def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
@@ -80,8 +80,9 @@ def optimal_loss(task: DecisionTask) -> LossCurve:
 
 
 def single_literals(task: DecisionTask) -> frozenset[int]:
-    """The functionals with one distinct literal, whose noise may live on block indices if the task allows it."""
-    literals = Counter(cut.functional for cut in dict.fromkeys(cuts(task.formula)))
+    """The functionals with one distinct literal in all formulas together, whose noise may live on block indices if the
+    task allows it."""
+    literals = Counter(cut.functional for cut in dict.fromkeys(task.literals()))
     alone = frozenset(functional for functional, count in literals.items() if count == 1)
     return alone if task.blocks is None else alone & task.blocks
 
@@ -89,7 +90,7 @@ def single_literals(task: DecisionTask) -> frozenset[int]:
 def better_in_blocks(calibration: Calibration, *, by: float) -> frozenset[int]:
     """The functionals with noise on block indices where noise on the sum would cost more than `by` times as much."""
     sensitivities = calibration.task.sensitivities
-    near = tolerances(calibration.task.formula, len(sensitivities))
+    near = task_tolerances(calibration.task)
     return frozenset(
         functional
         for functional, test in enumerate(calibration.tests)

@@ -1,15 +1,15 @@
 """Keyhole's default mechanism: three-zone tests, three-valued formula, and every key charged what it revealed.
 
 Look by look, from coarse to fine, a functional's value is refined only for the keys whose answer it can still change;
-a key is finished as soon as its formula is settled.
+a key is finished as soon as its formula is settled, and with it, where it is returned, each of its predicates.
 
-Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md.
+Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md, docs/proofs/several_formulas.md.
 """
 
 from collections.abc import Sequence
 
-from mechanisms.formula import Formula, Integers, cuts
-from mechanisms.keyhole.contract import OneShotKind, foresee_contract, meet_contract, tolerances
+from mechanisms.formula import Integers
+from mechanisms.keyhole.contract import OneShotKind, foresee_contract, meet_contract, task_tolerances
 from mechanisms.keyhole.one_shot import optimal_loss, single_literals
 from mechanisms.keyhole.run_looks import decide_anew
 from mechanisms.protocol import (
@@ -37,8 +37,9 @@ class Progressive:
     """Three-zone tests under Keyhole's apportionment; far keys stop early and cost little.
 
     Guarantee: `P(not returned | formula true) <= fnr`, `P(returned | relaxed formula false) <= fpr`, per key, for any
-    data. Of each key's functionals exactly the looks taken are revealed: the key's loss is the joint loss at the rates
-    reached, at most `worst_case_epsilon`, zero for a functional never looked at.
+    data, and likewise for the value of each predicate. Of each key's functionals exactly the looks taken are revealed:
+    the key's loss is the joint loss at the rates reached, at most `worst_case_epsilon`, zero for a functional never
+    looked at.
     """
 
     name = "progressive"
@@ -61,10 +62,10 @@ class Progressive:
 
     def kind(self, task: DecisionTask) -> OneShotKind:
         """How a functional of the task is tested."""
-        near = tolerances(task.formula, len(task.sensitivities))
+        near = task_tolerances(task)
         alone = single_literals(task)
         both = two_sided(task)
-        short = _shortfalls(task.formula)
+        short = _shortfalls(task)
 
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
             try:
@@ -90,7 +91,13 @@ class Progressive:
             )
 
         return OneShotKind(
-            loss=optimal_loss(task), calibrate=calibrate, tied=False, missed=chance_missed, wrong=wrong, foresee=foresee
+            loss=optimal_loss(task),
+            calibrate=calibrate,
+            tied=False,
+            missed=chance_missed,
+            wrong=wrong,
+            foresee=foresee,
+            several=True,
         )
 
     def decide(
@@ -103,13 +110,13 @@ class Progressive:
 def empty_groups(task: DecisionTask, functional: int, tolerance: int) -> EmptyGroups | None:
     """How far a group without rows, whose functionals are zero, is from passing the literals of a functional that it
     fails by more than the tolerance; None where there are none such."""
-    return _nearest(_shortfalls(task.formula).get(functional, ()), tolerance, keys=task.keys)
+    return _nearest(_shortfalls(task).get(functional, ()), tolerance, keys=task.keys)
 
 
-def _shortfalls(formula: Formula) -> dict[int, list[int]]:
-    """By functional, how far zero is from each of its literals; negative where it passes."""
+def _shortfalls(task: DecisionTask) -> dict[int, list[int]]:
+    """By functional, how far zero is from each of its literals in any formula; negative where it passes."""
     found: dict[int, list[int]] = {}
-    for cut in cuts(formula):
+    for cut in task.literals():
         found.setdefault(cut.functional, []).append(cut.cut if cut.above else -(cut.cut + 1))
     return found
 
@@ -120,6 +127,6 @@ def _nearest(shortfalls: Sequence[int], tolerance: int, *, keys: int) -> EmptyGr
 
 
 def two_sided(task: DecisionTask) -> frozenset[int]:
-    """The functionals with literals of both directions."""
-    directions = {(cut.functional, cut.above) for cut in cuts(task.formula)}
+    """The functionals with literals of both directions, whether in one formula or in several."""
+    directions = {(cut.functional, cut.above) for cut in task.literals()}
     return frozenset(f for f, _ in directions if {(f, True), (f, False)} <= directions)

@@ -1,24 +1,26 @@
-"""Looking at values, coarse to fine, until every key's formula is settled; on fresh noise or on stored noise paths.
+"""Looking at values, coarse to fine, until every key's formulas are settled; on fresh noise or on stored noise paths.
 
 What a path has revealed before is read from it; it is refined only for keys where one of its undecided literals still
-matters. A question that wants one look at everything takes it for every key.
+matters. First it is found out which keys are returned, then what of their predicates is still open: of a key that is
+not returned nothing is looked at for its predicates. A question that wants one look at everything takes it for every
+key.
 
 | here | in the proofs |
 |---|---|
 | taken | the looks that this question has read |
 | reached | the levels that have been revealed, by this question or earlier ones |
 
-Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md, docs/proofs/reuse.md.
+Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md, docs/proofs/several_formulas.md, docs/proofs/reuse.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
-from mechanisms.formula import Booleans, Cut, Integers, cuts
+from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
 from mechanisms.noise.gradual_release import refine, release_chain
 from mechanisms.protocol import Calibration, Epsilons, FunctionalTest, Levels, Noise, NoisePath, Outcome
 from mechanisms.three_valued import Verdicts, find_undecided, settle_formula
@@ -211,9 +213,19 @@ class _Closed:
     """What is left of a run once its keys are decided."""
 
     passed: Booleans
+    predicates: tuple[Booleans, ...]
     lost: Epsilons
     fresh: Epsilons
     paths: tuple[NoisePath | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Formulas that are settled together, by the functionals that they mention, in a public order; `of_returned` where
+    they are open only for keys that may be returned."""
+
+    formulas: Mapping[int, tuple[Formula, ...]]
+    of_returned: bool
 
 
 class _KeysRun:
@@ -224,14 +236,18 @@ class _KeysRun:
     ) -> None:
         task = calibration.task
         self._calibration = calibration
-        self._formula = task.formula
+        self._task = task
         self._noise = noise
         self._everything = everything
         self._keys = aggregates.shape[1]
-        self._literals = tuple(dict.fromkeys(cuts(self._formula)))
+        self._literals = tuple(dict.fromkeys(task.literals()))
         self._verdicts: dict[Cut, Verdicts] = {cut: np.zeros(self._keys, dtype=np.int8) for cut in self._literals}
         used = {cut.functional for cut in self._literals}
         self._order = sorted(used, key=lambda functional: calibration.tests[functional].epsilon)
+        self._stages = (
+            _Stage(self._list_by_functional((task.formula,)), of_returned=False),
+            _Stage(self._list_by_functional(task.predicates), of_returned=True),
+        )
         self._values = {
             f: _Values(calibration.tests[f], aggregates[f], paths[f] if paths else None, task.sensitivities[f])
             for f in used
@@ -239,14 +255,14 @@ class _KeysRun:
 
     def read_known(self) -> None:
         """Take every look that matters and costs nothing; values on the very boundary wait for their coins."""
-        for functional, look in self._turns():
-            where = self._find_concerned(functional, look)
+        for stage, functional, look in self._turns():
+            where = self._find_concerned(stage, functional, look)
             known = where[self._values[functional].is_known(look)[where]]
             self._take(functional, look, known, tie=None)
 
     def short(self) -> bool:
         """Whether a value that is not known yet could still matter, however the coins of `flip` fall."""
-        return any(self._unread(functional).size for functional in self._order)
+        return any(self._unread(stage, functional).size for stage in self._stages for functional in stage.formulas)
 
     def flip(self) -> None:
         """Toss the coins of the values that `read_known` found on the boundary of a last look."""
@@ -259,17 +275,19 @@ class _KeysRun:
                 self._decide(functional, last, where, tie=self._coins(functional, where))
 
     def reveal(self) -> None:
-        """Take looks until every key's formula is settled."""
-        for functional, look in self._turns():
-            where = self._find_concerned(functional, look)
+        """Take looks until every key's formulas are settled, its predicates where it is returned."""
+        for stage, functional, look in self._turns():
+            where = self._find_concerned(stage, functional, look)
             last = look == len(self._values[functional].test.looks)
             self._take(functional, look, where, tie=self._coins(functional, where) if last else None)
 
     def close(self, *, keep_paths: bool) -> _Closed:
         """The answers and losses of keys that are all settled."""
-        answer = settle_formula(self._formula, self._verdicts, keys=self._keys)
+        task, worst = self._task, self._calibration.worst_case_epsilon
+        answer, *values_of = (settle_formula(formula, self._verdicts, keys=self._keys) for formula in task.formulas)
         assert np.all(answer != 0), "a key's formula is still open after every look"
-        task, worst = self._calibration.task, self._calibration.worst_case_epsilon
+        passed = answer == 1
+        assert all(np.all(value[passed] != 0) for value in values_of), "a returned key's predicate is still open"
         lost = {functional: values.total_loss() for functional, values in self._values.items()}
         fresh = {functional: values.fresh() for functional, values in self._values.items()}
         own = np.minimum(joint_losses(lost, task.exposures, keys=self._keys), worst)
@@ -277,35 +295,52 @@ class _KeysRun:
             own = np.full(self._keys, worst)
         paths = [self._values[f].path() if f in self._values else None for f in range(len(task.sensitivities))]
         return _Closed(
-            passed=answer == 1,
+            passed=passed,
+            predicates=tuple(passed & (value == 1) for value in values_of),
             lost=own,
             fresh=np.minimum(joint_losses(fresh, task.exposures, keys=self._keys), own),
             paths=tuple(paths) if keep_paths else (),
         )
 
-    def _turns(self) -> Iterator[tuple[int, int]]:
-        """Functionals and their looks in a public order. Tests end together: those with fewer looks start later."""
-        looks = {functional: len(values.test.looks) for functional, values in self._values.items()}
-        most = max(looks.values(), default=0)
-        for turn in range(most + 1):
-            for functional in self._order:
-                look = turn - (most - looks[functional])
-                if look >= 0:
-                    yield functional, look
+    def _list_by_functional(self, formulas: Sequence[Formula]) -> dict[int, tuple[Formula, ...]]:
+        """The formulas that mention each functional, the cheapest to look at first."""
+        mentioned = {formula: {cut.functional for cut in cuts(formula)} for formula in formulas}
+        own = {f: tuple(formula for formula, used in mentioned.items() if f in used) for f in self._order}
+        return {functional: formulas for functional, formulas in own.items() if formulas}
 
-    def _find_concerned(self, functional: int, look: int) -> Integers:
+    def _turns(self) -> Iterator[tuple[_Stage, int, int]]:
+        """Stages, their functionals and these ones' looks in a public order. Tests of a stage end together: those with
+        fewer looks start later."""
+        for stage in self._stages:
+            looks = {functional: len(self._values[functional].test.looks) for functional in stage.formulas}
+            most = max(looks.values(), default=0)
+            for turn in range(most + 1):
+                for functional in stage.formulas:
+                    look = turn - (most - looks[functional])
+                    if look >= 0:
+                        yield stage, functional, look
+
+    def _find_concerned(self, stage: _Stage, functional: int, look: int) -> Integers:
         """The keys that have the look still to come and for which it matters."""
-        come = self._values[functional].taken == look
-        if self._everything:
-            return np.flatnonzero(come)
-        return np.flatnonzero(come & find_undecided(self._formula, self._verdicts, keys=self._keys)[functional])
+        return self._find_mattering(stage, functional, self._values[functional].taken == look)
 
-    def _unread(self, functional: int) -> Integers:
+    def _unread(self, stage: _Stage, functional: int) -> Integers:
         """The keys for which the functional matters and has looks left."""
         left = self._values[functional].taken <= len(self._values[functional].test.looks)
+        return self._find_mattering(stage, functional, left)
+
+    def _find_mattering(self, stage: _Stage, functional: int, among: Booleans) -> Integers:
+        """Of some keys, those for which the functional can still change a formula of the stage that may be shown."""
         if self._everything:
-            return np.flatnonzero(left)
-        return np.flatnonzero(left & find_undecided(self._formula, self._verdicts, keys=self._keys)[functional])
+            return np.flatnonzero(among)
+        if stage.of_returned:
+            among = among & (settle_formula(self._task.formula, self._verdicts, keys=self._keys) >= 0)
+        if not among.any():
+            return np.flatnonzero(among)
+        matters = np.zeros(self._keys, dtype=np.bool_)
+        for formula in stage.formulas[functional]:
+            matters |= find_undecided(formula, self._verdicts, keys=self._keys)[functional]
+        return np.flatnonzero(among & matters)
 
     def _take(self, functional: int, look: int, where: Integers, *, tie: Booleans | None) -> None:
         if where.size:
@@ -340,6 +375,7 @@ class _KeysRun:
 def _join_parts(parts: Sequence[_Closed], *, keep_paths: bool) -> Outcome:
     return Outcome(
         passed=np.concatenate([part.passed for part in parts]),
+        predicates=tuple(map(np.concatenate, zip(*(part.predicates for part in parts), strict=True))),
         epsilon=np.concatenate([part.lost for part in parts]),
         fresh=np.concatenate([part.fresh for part in parts]),
         paths=tuple(map(_one_path, zip(*(part.paths for part in parts), strict=True))) if keep_paths else (),

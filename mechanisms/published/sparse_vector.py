@@ -75,6 +75,7 @@ class SparseVector:
 
         Raises `Unachievable`, also without a limit or for several literals.
         """
+        check_task(task)
         thresholds = len(set(cuts(task.formula)))
         if thresholds > 1:
             raise Unachievable(

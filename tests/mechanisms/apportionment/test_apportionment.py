@@ -38,7 +38,7 @@ def published_loss(functional: int, fnr: float, fpr: float) -> tuple[float, floa
 def objective(formula: Formula, groups: tuple[frozenset[int], ...] | None = None) -> Objective:
     used = tuple(sorted({cut.functional for cut in cuts(formula)}))
     return Objective(
-        formula=formula,
+        formulas=(formula,),
         used=used,
         functionals=max(used) + 1,
         exposures=sets_at_once([[used.index(f) for f in group] for group in groups or (used,)], functionals=len(used)),
