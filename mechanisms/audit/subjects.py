@@ -25,7 +25,7 @@ from mechanisms.audit.worst_cases import (
 )
 from mechanisms.formula import Integers
 from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continue_on
-from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Unachievable
+from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome, Unachievable
 from mechanisms.registry import MECHANISMS
 
 _RUN_KEYS = 3  # the one that moves and two for data-dependent choices to turn on
@@ -112,17 +112,18 @@ SCAN = PlannedAudit(mechanism="bounds", question="a unit between candidates")
 def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     """Every mechanism, those registered if none are named, on five questions: one condition, coarse units, two
     conditions joined by AND and by OR, and one whose rows move sums by parts of their sensitivities or, where filters
-    are disjoint, not at all. Where a mechanism leaves noise paths, each question also together with a later one that
-    continues them, and two of them with all of their noise drawn at once for a unit in many groups. If none are named,
-    or its name is, the scan for a private bound as well."""
+    are disjoint, not at all; those that decide several formulas on a scorecard as well. Where a mechanism leaves noise
+    paths, each question also together with a later one that continues them, and two of them with all of their noise
+    drawn at once for a unit in many groups. If none are named, or its name is, the scan for a private bound as well."""
     named = tuple(mechanisms)
     questions = tuple(
         PlannedAudit(mechanism=name, question=question, continued=continued, many_groups=many_groups)
         for name in named or MECHANISMS
         if name != SCAN.mechanism
-        for question in audit_tasks()
+        for question, task in audit_tasks().items()
         for continued, many_groups in (_ON_PATHS if name in CONTINUABLE else _ON_PATHS[:1])
         if not many_groups or question in _ASKED_IN_MANY_GROUPS
+        if name in CONTINUABLE or not task.predicates
     )
     return (*questions, SCAN) if not named or SCAN.mechanism in named else questions
 
@@ -219,7 +220,7 @@ def audit_reuse(
                 raise Unachievable("the first question leaves nothing that the second could continue")
             after = carry_on(question, aggregates, noise=noise)
             claimed = before.epsilon + (after.epsilon if after.fresh is None else after.fresh)
-            columns: list[Integers] = [before.passed.astype(np.int64), after.passed.astype(np.int64)]
+            columns = [*_list_answers(before), *_list_answers(after)]
             for path in after.paths:
                 if path is not None:
                     columns += [path.reached.astype(np.int64), path.values[path.reached - 1, np.arange(samples)]]
@@ -252,9 +253,14 @@ def _single_keys(
     def release(samples: int) -> Transcripts:
         aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples, axis=1)
         outcome = mechanism.decide(calibration, aggregates, noise=noise)
-        return Transcripts(seen=outcome.passed.astype(np.int64)[:, np.newaxis], claimed=outcome.epsilon)
+        return Transcripts(seen=np.column_stack(_list_answers(outcome)), claimed=outcome.epsilon)
 
     return release
+
+
+def _list_answers(outcome: Outcome) -> list[Integers]:
+    """Per key, whether it was returned and each predicate's value."""
+    return [answer.astype(np.int64) for answer in (outcome.passed, *outcome.predicates)]
 
 
 def _whole_questions(

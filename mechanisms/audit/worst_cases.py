@@ -5,14 +5,16 @@ refute: so its tolerances are widened until the mechanism claims little enough.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 
-from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, cuts, evaluate
+from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, evaluate
 from mechanisms.protocol import Calibration, DecisionTask, Exposure, Mechanism
 from mechanisms.published.probe import PHASES_RESERVED
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
@@ -42,6 +44,7 @@ def audit_tasks() -> dict[str, DecisionTask]:
         sensitivities: tuple[int, ...],
         exposures: tuple[Exposure, ...],
         blocks: frozenset[int] | None = None,
+        predicates: tuple[Formula, ...] = (),
     ) -> DecisionTask:
         return DecisionTask(
             formula=formula,
@@ -51,14 +54,18 @@ def audit_tasks() -> dict[str, DecisionTask]:
             fpr=0.1,
             blocks=blocks,
             most_positives=1,
+            predicates=predicates,
         )
 
+    low, high = (Cut(functional=1, cut=cut, above=True, tolerance=4) for cut in (30, 33))
+    larger = Cut(functional=0, cut=24, above=True, tolerance=4)
     return {
         "one condition": task(first, (1,), all_at_once(1)),
         "coarse units": task(first, (3,), all_at_once(1)),
         "both of two": task(AllOf((first, second)), (1, 1), together),
         "either of two apart": task(AnyOf((first, second)), (1, 1), apart),
         "parts of sums": task(AllOf(sums), (4, 4, 4), parts, blocks=frozenset()),
+        "scorecard": task(first, (1, 1), together, predicates=(low, high, AnyOf((larger, high)))),
     }
 
 
@@ -75,12 +82,18 @@ def widen_tolerances(mechanism: Mechanism, task: DecisionTask, *, most_epsilon: 
         if claimed <= most_epsilon:
             break
         times = max(times + 1, math.floor(times * claimed / most_epsilon))
-        widened = replace(task, formula=_widen(task.formula, times))
+        widened = _change_literals(task, partial(_widen, times=times))
     return widened
 
 
-def _widen(formula: Formula, times: int) -> Formula:
-    return formula.mapped(lambda cut: replace(cut, tolerance=cut.tolerance * times))
+def _widen(literal: Cut, times: int) -> Cut:
+    return replace(literal, tolerance=literal.tolerance * times)
+
+
+def _change_literals(task: DecisionTask, change: Callable[[Cut], Cut]) -> DecisionTask:
+    """The task with every literal of every formula changed."""
+    formula, *predicates = (formula.mapped(change) for formula in task.formulas)
+    return replace(task, formula=formula, predicates=tuple(predicates))
 
 
 def _claimed_for_an_answer(calibration: Calibration) -> float:
@@ -95,7 +108,7 @@ def sharpen_task(task: DecisionTask) -> DecisionTask:
     def sharpen(literal: Cut) -> Cut:
         return replace(literal, cut=literal.cut + 1, tolerance=literal.tolerance // 2)
 
-    return replace(task, formula=task.formula.mapped(sharpen))
+    return _change_literals(task, sharpen)
 
 
 def critical_neighbours(
@@ -104,38 +117,46 @@ def critical_neighbours(
     """One key's values near every threshold, and the same after one privacy unit moved all it can move at once.
 
     All literals stand alike in their bands, from just false beyond the tolerance to just true, and move together,
-    inward or outward, each by its part of an exposure. Where there are several exposures, the functionals that one does
-    not move stand at either end of their bands, so that an AND or an OR turns on the others. `few` leaves out the ends
-    where it does not, and what moves inward: answers that become rarer tell more from as many draws. `depths` lie in
-    [0, 1], 0 just true.
+    inward or outward, each by its part of an exposure; of several on one functional first one does, then another. Where
+    there are several exposures, the functionals that one does not move stand at either end of their bands, so that an
+    AND or an OR turns on the others. `few` leaves out the ends where it does not, and what moves inward: answers that
+    become rarer tell more from as many draws. `depths` lie in [0, 1], 0 just true.
     """
     functionals = range(len(task.sensitivities))
-    bands = {cut.functional: cut for cut in cuts(task.formula)}
 
-    def inward(functional: int) -> int:
-        return (1 if bands[functional].above else -1) if functional in bands else 0
+    def inward(literal: Cut | None) -> int:
+        return (1 if literal.above else -1) if literal else 0
 
     seen = set()
-    for exposure in task.exposures:
+    for exposure, bands, depth, elsewhere in product(task.exposures, _list_bands(task), depths, (0.0, 1.0)):
         together = {functional for functional in functionals if exposure[functional]}
-        for depth in depths:
-            for elsewhere in (0.0, 1.0):
-                if few and not _turns_on(task.formula, together, others_hold=elsewhere == 0.0):
-                    continue
-                values = values_at(task, [depth if f in together else elsewhere for f in functionals])
-                for side in (-1,) if few else (1, -1):
-                    step = [side * inward(f) * int(task.sensitivities[f] * exposure[f]) for f in functionals]
-                    moved = tuple(value + by for value, by in zip(values, step, strict=True))
-                    if moved != values and frozenset((values, moved)) not in seen:
-                        seen.add(frozenset((values, moved)))
-                        yield values, moved
+        if few and not _turns_on(task.formula, together, others_hold=elsewhere == 0.0):
+            continue
+        values = _values_in(bands, [depth if f in together else elsewhere for f in functionals])
+        for side in (-1,) if few else (1, -1):
+            step = [side * inward(bands.get(f)) * int(task.sensitivities[f] * exposure[f]) for f in functionals]
+            moved = tuple(value + by for value, by in zip(values, step, strict=True))
+            if moved != values and frozenset((values, moved)) not in seen:
+                seen.add(frozenset((values, moved)))
+                yield values, moved
 
 
 def values_at(task: DecisionTask, depths: Sequence[float]) -> Values:
     """One key's values, each functional at a depth of its band: 0 just true, 1 just false beyond the tolerance, and so
-    on; 0 for functionals that the formula does not mention."""
-    bands = {cut.functional: cut for cut in cuts(task.formula)}
+    on; 0 for functionals that no formula mentions. Of several literals on one functional the last one counts."""
+    return _values_in(_list_bands(task)[-1], depths)
 
+
+def _list_bands(task: DecisionTask) -> list[dict[int, Cut]]:
+    """By functional one of its literals: the first of each, the second where there is one, and so on to the last."""
+    own: dict[int, list[Cut]] = {}
+    for literal in dict.fromkeys(task.literals()):
+        own.setdefault(literal.functional, []).append(literal)
+    most = max(map(len, own.values()), default=1)
+    return [{f: literals[min(turn, len(literals) - 1)] for f, literals in own.items()} for turn in range(most)]
+
+
+def _values_in(bands: Mapping[int, Cut], depths: Sequence[float]) -> Values:
     def at(functional: int, depth: float) -> int:
         cut = bands.get(functional)
         if cut is None:

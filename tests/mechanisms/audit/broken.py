@@ -76,6 +76,26 @@ class UnderNoised:
         return self._honest.decide(replace(calibration, tests=tests), aggregates, noise=noise)
 
 
+class ApartForEachPredicate:
+    """Every predicate on a noisy value of its own, at the loss of a value that all of them share."""
+
+    summary = "broken: predicates do not share their noise"
+
+    def __init__(self, honest: Mechanism) -> None:
+        self.name = honest.name
+        self._honest = honest
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        return self._honest.calibrate(task)
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        task = calibration.task
+        tasks = [replace(task, formula=predicate, predicates=()) for predicate in task.predicates]
+        whole = self._honest.decide(calibration, aggregates, noise=noise)
+        each = [self._honest.decide(replace(calibration, task=one), aggregates, noise=noise).passed for one in tasks]
+        return replace(whole, predicates=tuple(whole.passed & passed for passed in each))
+
+
 class SharperNoise:
     """One-sided noise at twice the rate that is asked for: all of epsilon on the target and all on each comparison."""
 
