@@ -12,6 +12,7 @@ Of the candidate that changes less, each question is then brought as near to its
 first.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -39,7 +40,8 @@ _WISH = FACTORS.index(Decimal(1))
 _PRICES = 8  # halvings between the least and the most that a question costs: then the price is within a hundredth
 _NEARER = 5  # tries for each question to come nearer to its wish: a 32nd of the way in factors
 _PLANNING = Turns(1)  # it takes seconds of the processor, which answers need
-_LONGEST_WAIT_MS = 600_000  # far above what the lists of all analysts take; who waits so long has gone
+_LONGEST_WAIT_MS = 120_000  # two lists that take as long as any may; who waits longer is told to come again
+_LONGEST_MS = 60_000  # answers need the processor: ordinary lists of twenty take ten seconds, dear ones could an hour
 _MENDED = ("KH303", "KH304")  # refusals that another tolerance may end
 _FREE = frozenset((Decided.NOTHING, Decided.STORED, Decided.REPEATED))
 
@@ -71,9 +73,12 @@ def rehearse_list(service: Service, listed: Sequence[Listed], *, most_nano: int 
     return _Trial(service, tuple(listed), most_nano).wished
 
 
-def plan_list(service: Service, listed: Sequence[Listed], *, most_nano: int | None) -> PlannedList:
-    """Hold a list against the balances; `most_nano` is its own budget, of a group. Raises KH502."""
-    trial = _Trial(service, tuple(listed), most_nano)
+def plan_list(
+    service: Service, listed: Sequence[Listed], *, most_nano: int | None, longest_ms: int | None = None
+) -> PlannedList:
+    """Hold a list against the balances; `most_nano` is its own budget, of a group. Raises KH502, and KH430 where it
+    takes longer than `longest_ms` (None: as long as it takes)."""
+    trial = _Trial(service, tuple(listed), most_nano, longest_ms=longest_ms)
     factor = trial.find_factor() if trial.movable else None
     tolerances: dict[int, str] = {}
     split: Rehearsed | None = None
@@ -86,19 +91,34 @@ def plan_list(service: Service, listed: Sequence[Listed], *, most_nano: int | No
     return PlannedList(tuple(listed), trial.wished, factor, tolerances, split, most_nano)
 
 
-def plan_in_turn(service: Service, listed: Sequence[Listed], *, most_nano: int | None, analyst: str) -> PlannedList:
-    """The same, while nobody else plans a list in this process; analysts have their turns one after the other."""
-    with _PLANNING.taken(analyst, timeout_ms=_LONGEST_WAIT_MS):
-        return plan_list(service, listed, most_nano=most_nano)
+def plan_in_turn(
+    service: Service,
+    listed: Sequence[Listed],
+    *,
+    most_nano: int | None,
+    analyst: str,
+    longest_wait_ms: int = _LONGEST_WAIT_MS,
+    longest_ms: int = _LONGEST_MS,
+) -> PlannedList:
+    """The same, while nobody else plans a list in this process; analysts have their turns one after the other. Raises
+    KH430 also where others' lists take all that time."""
+    with _PLANNING.taken(analyst, timeout_ms=longest_wait_ms) as has_turn:
+        if not has_turn:
+            raise KeyholeError("KH430", "other lists are being planned", hint="Ask again in a moment.")
+        return plan_list(service, listed, most_nano=most_nano, longest_ms=longest_ms)
 
 
 class _Trial:
     """One list that is rehearsed again and again, with tolerances times factors by statement."""
 
-    def __init__(self, service: Service, listed: tuple[Listed, ...], most_nano: int | None) -> None:
+    def __init__(
+        self, service: Service, listed: tuple[Listed, ...], most_nano: int | None, *, longest_ms: int | None = None
+    ) -> None:
         self._service = service
         self._all = listed
-        self._wishes = tuple(_plan_exactly(service, one, None) for one in listed)
+        self._longest_ms = longest_ms
+        self._began = time.monotonic()
+        self._wishes = tuple(self._plan(one, None) for one in listed)
         tables = (one.asked.question.table.ledger.table for one in listed if one.asked is not None)
         self._stage = Rehearsals(service, frozenset(tables), most_nano=most_nano)
         self._plans: dict[tuple[int, Decimal], Question] = {}
@@ -129,7 +149,7 @@ class _Trial:
         """The list as sessions would ask it with these tolerances set before their statements."""
         return self._stage.rehearse(
             [
-                _plan_exactly(self._service, one, tolerances[one.statement]) if one.statement in tolerances else wish
+                self._plan(one, tolerances[one.statement]) if one.statement in tolerances else wish
                 for one, wish in zip(self._all, self._wishes, strict=True)
             ],
             {},
@@ -209,6 +229,7 @@ class _Trial:
 
     def _fit(self, factors: Mapping[int, Decimal]) -> bool:
         """Whether all questions fit with these factors; those that no tolerance mends do not count."""
+        self._check_time()
         if all(factor == 1 for factor in factors.values()):
             return self.is_whole(self.wished)
         places = range(len(self._all))
@@ -238,10 +259,25 @@ class _Trial:
             self._plans[place, factor] = self._calibrate(one, wish, factor)
         return self._plans[place, factor]
 
+    def _plan(self, one: Listed, tolerance: str | None) -> Question:
+        self._check_time()
+        return _plan_exactly(self._service, one, tolerance)
+
+    def _check_time(self) -> None:
+        """Raise KH430 where the list has taken too long. It is asked before each step that takes time."""
+        if self._longest_ms is not None and time.monotonic() - self._began >= self._longest_ms / 1000:
+            raise KeyholeError(
+                "KH430",
+                "the list takes too long to plan",
+                detail=f"One list may take {self._longest_ms / 1000:g} s, since it takes the processor from answers.",
+                hint="Plan fewer questions at once, or with fewer conditions; or ask the owner to run keyhole plan.",
+            )
+
     def _calibrate(self, one: Listed, wish: Question, factor: Decimal) -> Question:
+        self._check_time()
         tolerance = _times(one, self._service, factor)
         if isinstance(wish, KeyholeError):
-            return _plan_exactly(self._service, one, tolerance)
+            return self._plan(one, tolerance)
         asked, plan = wish
         catalog = self._service.catalog
         try:
@@ -251,7 +287,7 @@ class _Trial:
         except KeyholeError as refusal:
             return refusal
         except Unachievable:
-            return _plan_exactly(self._service, one, tolerance)
+            return self._plan(one, tolerance)
         fingerprint = f"{plan.fingerprint} {tolerance}"  # another question than the wish
         made = replace(plan, question=reduced, calibration=calibration, sharing=sharing, fingerprint=fingerprint)
         return asked, made

@@ -5,9 +5,12 @@ from decimal import Decimal
 
 import pytest
 
+from planner.errors import KeyholeError
+from proxy.concurrency.fair_queue import Turns
+from proxy.dashboard import tolerance_split
 from proxy.dashboard.plan_report import PlanReport, with_tolerances
 from proxy.dashboard.rehearsal import Decided
-from proxy.dashboard.tolerance_split import FACTORS, plan_list, rehearse_list
+from proxy.dashboard.tolerance_split import FACTORS, plan_in_turn, plan_list, rehearse_list
 from proxy.service.service import Service
 from tests.proxy.dashboard.test_rehearsal import ask, put
 
@@ -117,3 +120,18 @@ def test_the_same_question_of_live_data_is_another_one(open_grocer: Callable[...
     first, second = rehearse_list(service, put(service, 2 * question), most_nano=None).quotes
     assert first.decided is Decided.ANEW
     assert second.decided is (Decided.ANEW if refresh == "live" else Decided.REPEATED)
+
+
+def test_a_list_that_takes_too_long_ends_and_so_does_waiting_for_others(
+    open_grocer: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = open_grocer(mechanism="keyhole")
+    listed, turns = put(service, DEAR), Turns(1)
+    monkeypatch.setattr(tolerance_split, "_PLANNING", turns)
+    with pytest.raises(KeyholeError, match="KH430: the list takes too long to plan"):
+        plan_in_turn(service, listed, most_nano=None, analyst="ada", longest_ms=0)
+    with turns.taken("bob", timeout_ms=60_000) as free_again:
+        assert free_again
+        with pytest.raises(KeyholeError, match="KH430: other lists are being planned"):
+            plan_in_turn(service, listed, most_nano=None, analyst="ada", longest_wait_ms=0)
+    assert plan_in_turn(service, (), most_nano=None, analyst="ada").listed == ()
