@@ -13,6 +13,7 @@ from accountant.store.attempts import Attempt
 from planner.catalog.model import Analyst, Value
 from planner.errors import KeyholeError
 from planner.statements.settings import find_setting
+from proxy.concurrency.fair_queue import alone
 from proxy.dashboard.question_list import Listed
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.service import Service
@@ -118,7 +119,8 @@ def _read_one(number: int, one: QuestionIn, analyst: Analyst, service: Service, 
     asked: Asked | None = None
     refusal: KeyholeError | None = None
     try:
-        asked = one.asked_by(analyst, service, today=today)
+        with alone(one.sql, analyst=analyst.name):
+            asked = one.asked_by(analyst, service, today=today)
     except KeyholeError as error:
         refusal = error
     return Listed(statement=number, line=1, offset=0, text=one.sql, asked=asked, refusal=refusal)

@@ -49,7 +49,8 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
 def over_rest(there: Addresses, path: str, sql: str) -> None:
     url = f"http://{there.host}:{there.rest_port}/v1/{path}"
     headers = {"Authorization": f"Bearer {TOKENS['ada']}"}
-    httpx.post(url, json={"sql": sql}, headers=headers, timeout=PATIENCE_S).raise_for_status()
+    body: dict[str, object] = {"questions": [{"sql": sql}]} if path == "plan" else {"sql": sql}
+    httpx.post(url, json=body, headers=headers, timeout=PATIENCE_S).raise_for_status()
 
 
 def over_postgresql(there: Addresses, sql: str) -> None:
@@ -60,6 +61,7 @@ def over_postgresql(there: Addresses, sql: str) -> None:
 
 ASKING: dict[str, tuple[str, Callable[[Addresses, str], None]]] = {
     "explained over REST": ("ada", lambda there, sql: over_rest(there, "explain", sql)),
+    "planned over REST": ("ada", lambda there, sql: over_rest(there, "plan", sql)),
     "asked over REST": ("ada", lambda there, sql: over_rest(there, "question", sql)),
     "over PostgreSQL": ("cy", over_postgresql),
 }
