@@ -144,8 +144,11 @@ def _check_countable(size: int, most: int) -> None:
 
 def take_values(values: Sequence[Value | None], kind: SqlType) -> tuple[Value, ...]:
     """The domain of `values_from`: the distinct values of a pinned public column, sorted, NULL left out."""
-    present = [value for value in values if value is not None]
-    return list_values(sorted(set(present), key=lambda value: (not isinstance(value, str), value)), kind)
+    present = {value for value in values if value is not None}
+    if not present:
+        return list_values((), kind)
+    ordered: tuple[Value, ...] = tuple(sorted(present))  # they are of one type
+    return ordered
 
 
 def domain_digest(values: Sequence[Value], kind: SqlType) -> str:

@@ -3,16 +3,19 @@
 Whatever the source says later, questions use the pinned copy until the owner confirms a change.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from hashlib import sha256
+from itertools import chain
 
 from planner.catalog.domains import encode_value
 from planner.catalog.fault import Fault
 from planner.catalog.model import SqlType, Value
 from planner.catalog.sql_types import SourceColumn, sql_type
+
+_AT_ONCE = 10_000  # rows that are hashed together: more would only take memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +96,92 @@ class Pins:
 
 def pinned_table(name: str, columns: Sequence[SourceColumn], rows: Sequence[Sequence[object]]) -> PinnedTable:
     """A copy of a public table from the source's rows, in whatever order they came. Raises a `Fault` (KH006)."""
-    kinds = [_copyable(column) for column in columns]
+    kinds = _copyable(columns)
+    by_column = list(zip(*rows, strict=True)) or [()] * len(columns)
     copied = [
-        tuple(_copy_value(raw, kind, column.name) for raw, kind, column in zip(row, kinds, columns, strict=True))
-        for row in rows
+        [_copy_value(raw, kind, column.name) for raw in found]
+        for found, kind, column in zip(by_column, kinds, columns, strict=True)
     ]
-    copied.sort(key=_write_row)
-    return PinnedTable(name=name, columns=tuple(columns), rows=tuple(copied), digest=_digest(columns, copied))
+    written = [write_values(found, kind) for found, kind in zip(copied, kinds, strict=True)]
+    sort_keys = [[(text is not None, text or "") for text in found] if None in found else found for found in written]
+    keys = list(zip(*sort_keys, strict=True))
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return PinnedTable(
+        name=name,
+        columns=tuple(columns),
+        rows=_rows([[found[place] for place in order] for found in copied]),
+        digest=_digest(columns, [[found[place] for place in order] for found in written]),
+    )
 
 
-def _copyable(column: SourceColumn) -> SqlType:
-    kind = sql_type(column.declared)
-    if kind is SqlType.OTHER:
-        problem = f'column "{column.name}" of type {column.declared} cannot be copied'
-        hint = "Copy a table without that column, or with it cast to text, numbers, dates or timestamps without zone."
-        raise Fault("KH006", problem, hint=hint)
-    return kind
+def written_table(
+    name: str, columns: Sequence[SourceColumn], rows: Sequence[Sequence[str | None]], *, digest: str
+) -> PinnedTable | None:
+    """The copy whose values were written as these texts, in its order; None where they are not those of the digest.
+
+    Raises a `Fault` (KH006).
+    """
+    kinds = _copyable(columns)
+    by_column = list(zip(*rows, strict=True)) or [()] * len(columns)
+    if _digest(columns, by_column) != digest:
+        return None
+    read = [[*map(_reader(kind), found)] for found, kind in zip(by_column, kinds, strict=True)]
+    return PinnedTable(name=name, columns=tuple(columns), rows=_rows(read), digest=digest)
+
+
+def write_values(values: Iterable[Value | None], kind: SqlType) -> list[str | None]:
+    """A column's values as texts, as `encode_value` has each; NULL stays."""
+    match kind:
+        case SqlType.TEXT | SqlType.UUID | SqlType.INTEGER | SqlType.NUMERIC | SqlType.DOUBLE:
+            return [None if value is None else str(value) for value in values]
+        case _:
+            return [None if value is None else encode_value(value) for value in values]
+
+
+def _rows(columns: Sequence[Sequence[Value | None]]) -> tuple[tuple[Value | None, ...], ...]:
+    """Columns as rows, with equal values as one object where a column repeats them: there may be a million rows."""
+    once: list[Sequence[Value | None]] = []
+    for column in columns:
+        first: dict[Value | None, Value | None] = {}
+        once.append([first.setdefault(value, value) for value in column] if _may_be_shared(column) else column)
+    return tuple(zip(*once, strict=True))
+
+
+def _may_be_shared(column: Sequence[Value | None]) -> bool:
+    """Whether values that are equal are written alike, too: of numbers 2.5 and 2.50 are equal."""
+    return not any(isinstance(value, Decimal) for value in column)
+
+
+def _reader(kind: SqlType) -> Callable[[str | None], Value | None]:
+    """What reads a value of a kind as it was written."""
+    read: Callable[[str], Value]
+    match kind:
+        case SqlType.BOOLEAN:
+            read = "true".__eq__
+        case SqlType.INTEGER:
+            read = int
+        case SqlType.NUMERIC | SqlType.DOUBLE:
+            read = Decimal
+        case SqlType.DATE:
+            read = date.fromisoformat
+        case SqlType.TIMESTAMP:
+            read = datetime.fromisoformat
+        case _:
+            return lambda text: text
+    return lambda text: None if text is None else read(text)
+
+
+def _copyable(columns: Sequence[SourceColumn]) -> list[SqlType]:
+    """The columns' types. Raises a `Fault` (KH006) for one whose values cannot be copied."""
+    kinds = [sql_type(column.declared) for column in columns]
+    for column, kind in zip(columns, kinds, strict=True):
+        if kind is SqlType.OTHER:
+            problem = f'column "{column.name}" of type {column.declared} cannot be copied'
+            hint = (
+                "Copy a table without that column, or with it cast to text, numbers, dates or timestamps without zone."
+            )
+            raise Fault("KH006", problem, hint=hint)
+    return kinds
 
 
 def _copy_value(raw: object, kind: SqlType, column: str) -> Value | None:
@@ -132,16 +205,14 @@ def _copy_value(raw: object, kind: SqlType, column: str) -> Value | None:
             raise Fault("KH006", problem, hint="Cast the column in the source.")
 
 
-def _write_row(row: Sequence[Value | None]) -> tuple[tuple[bool, str], ...]:
-    return tuple((value is not None, "" if value is None else encode_value(value)) for value in row)
-
-
-def _digest(columns: Sequence[SourceColumn], rows: Sequence[Sequence[Value | None]]) -> str:
+def _digest(columns: Sequence[SourceColumn], written: Sequence[Sequence[str | None]]) -> str:
+    """Of columns and, row by row, of what is written in them, each with its length in front."""
     digest = sha256()
     for column in columns:
         digest.update(_prefix_length(column.name) + _prefix_length(column.declared))
-    for row in rows:
-        digest.update(b"".join(_prefix_length(None if value is None else encode_value(value)) for value in row))
+    for start in range(0, len(written[0]) if written else 0, _AT_ONCE):
+        parts = [list(map(_prefix_length, found[start : start + _AT_ONCE])) for found in written]
+        digest.update(b"".join(chain.from_iterable(zip(*parts, strict=True))))
     return digest.hexdigest()
 
 

@@ -301,8 +301,10 @@ def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable
 def _identity_of(table: Table) -> dict[str, Any]:
     """A table without its columns' types in the source, which mean to an answer what the declared types say, and
     without bounds of other groupings: a question has its own in its fingerprint."""
-    written = asdict(table)
+    without_domains = (replace(column, domain=None) for column in table.columns)
+    written = asdict(replace(table, columns=tuple(without_domains)))  # which would copy every value by itself
     del written["groupings"]
-    for column in written["columns"]:
+    for column, known in zip(written["columns"], table.columns, strict=True):
         del column["stored"]
+        column["domain"] = known.domain
     return written

@@ -8,7 +8,7 @@ from accountant.model import LIVE, is_lasting
 from planner.catalog.model import Table
 from planner.catalog.pins import Pins
 from planner.catalog.refresh import parse_refresh
-from proxy.service.pins import read_pins
+from proxy.service.pins import read_private_pins
 from proxy.service.refusals import never_refreshed
 
 
@@ -69,4 +69,4 @@ class Versions:
             return
         seen = (state.st_mtime_ns, state.st_ino)
         if seen != self._seen:
-            self._pins, self._seen = read_pins(self._path), seen
+            self._pins, self._seen = read_private_pins(self._path), seen

@@ -6,17 +6,15 @@ the file when nothing differs or the owner confirms. Public data alone is read h
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from planner.catalog.domains import encode_value
 from planner.catalog.fault import Fault
-from planner.catalog.model import Catalog, SqlType, Value
-from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table
+from planner.catalog.model import Catalog
+from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table, write_values, written_table
 from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
@@ -27,6 +25,8 @@ from proxy.service.relations import Identities, check_pinned, check_pinned_types
 
 MAX_PUBLIC_ROWS = 1_000_000  # of a public table: its rows are held in memory, pinned, and copied into the shadow
 _FORMAT = 1  # of the pin file
+_BEFORE_TABLES = f'{{\n "format": {_FORMAT},\n "tables": '
+_BEHIND_TABLES = ',\n "domains": {'
 
 
 class PinSource(Protocol):
@@ -218,10 +218,19 @@ def _difference(old: PinnedTable, new: PinnedTable) -> str:
 
 def read_pins(path: Path) -> Pins:
     """The pin file at `path`; nothing is pinned where there is none. Raises KH007 for a file that was edited."""
+    return _read(path, lambda: path.read_text(encoding="utf-8"))
+
+
+def read_private_pins(path: Path) -> Pins:
+    """The pin file without public tables, whose rows may be many: what is pinned of private ones. Raises KH007."""
+    return _read(path, lambda: _without_tables(path))
+
+
+def _read(path: Path, text: Callable[[], str]) -> Pins:
     if not path.exists():
         return Pins()
     try:
-        pins = _decode_pins(json.loads(path.read_text(encoding="utf-8")))
+        pins = _decode_pins(json.loads(text()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, KeyholeError, Fault):
         pins = None
     if pins is None:
@@ -229,32 +238,57 @@ def read_pins(path: Path) -> Pins:
     return pins
 
 
+def _without_tables(path: Path) -> str:
+    """The file's text behind the public tables, as `write_pins` puts it; all of it where it was laid out otherwise.
+
+    No value holds the mark: JSON has no line ends inside a text, and everything in the tables is indented further.
+    """
+    content = path.read_bytes()
+    at = content.rfind(_BEHIND_TABLES.encode())
+    if at < 0 or not content.startswith(_BEFORE_TABLES.encode()):
+        written = json.loads(content)
+        return json.dumps({**written, "tables": {}})
+    return _BEFORE_TABLES + "{}" + content[at:].decode("utf-8")
+
+
 def write_pins(path: Path, pins: Pins) -> None:
     """Write the pin file, whole or not at all."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     with temporary.open("w", encoding="utf-8") as file:
-        json.dump(_encode_pins(pins), file, indent=1, ensure_ascii=False)
-        file.write("\n")
+        file.writelines(_write(pins))
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
 
 
-def _encode_pins(pins: Pins) -> dict[str, object]:
+def _write(pins: Pins) -> Iterator[str]:
+    """The file's text: first the public tables, a line for each row, then everything else."""
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    yield _BEFORE_TABLES + "{"
+    for number, table in enumerate(pins.tables):
+        columns = [[column.name, column.declared, column.nullable] for column in table.columns]
+        yield f"{',' if number else ''}\n  {encode(table.name)}: {{"
+        yield f'\n   "digest": {encode(table.digest)},\n   "columns": {encode(columns)},'
+        yield f'\n   "unique": {encode(list(table.unique))},\n   "rows": ['
+        ahead = ""
+        written = [
+            write_values(found, sql_type(c.declared))
+            for found, c in zip(zip(*table.rows, strict=True), table.columns, strict=bool(table.rows))
+        ]
+        for row in zip(*written, strict=True):
+            yield f"{ahead}\n    {encode(row)}"
+            ahead = ","
+        yield "\n   ]\n  }" if table.rows else "]\n  }"
+    yield "\n }" if pins.tables else "}"
+    others = json.dumps(_encode_others(pins), indent=1, ensure_ascii=False)
+    yield f",{others.removeprefix('{')}\n"
+
+
+def _encode_others(pins: Pins) -> dict[str, object]:
     domains: dict[str, dict[str, object]] = {}
     for domain in pins.domains:
         domains.setdefault(domain.table, {})[domain.column] = {"count": domain.count, "digest": domain.digest}
     return {
-        "format": _FORMAT,
-        "tables": {
-            table.name: {
-                "digest": table.digest,
-                "columns": [[column.name, column.declared, column.nullable] for column in table.columns],
-                "unique": list(table.unique),
-                "rows": [[None if value is None else encode_value(value) for value in row] for row in table.rows],
-            }
-            for table in pins.tables
-        },
         "domains": domains,
         "refreshes": {name: at.isoformat() for name, at in pins.refreshes},
         "relations": {name: list(names) for name, names in pins.relations},
@@ -264,9 +298,9 @@ def _encode_pins(pins: Pins) -> dict[str, object]:
 
 
 def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
-    tables = tuple(_decoded_table(name, table) for name, table in written["tables"].items())
-    edited = any(table.digest != written["tables"][table.name]["digest"] for table in tables)
-    if edited or written["format"] != _FORMAT:
+    found = [_decoded_table(name, table) for name, table in written["tables"].items()]
+    tables = tuple(table for table in found if table is not None)
+    if len(tables) < len(found) or written["format"] != _FORMAT:
         return None
     return Pins(
         tables=tables,
@@ -286,27 +320,9 @@ def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
     )
 
 
-def _decoded_table(name: str, written: Mapping[str, Any]) -> PinnedTable:
+def _decoded_table(name: str, written: Mapping[str, Any]) -> PinnedTable | None:
+    """The table; None where it was edited."""
     columns = tuple(SourceColumn(name=each[0], declared=each[1], nullable=each[2]) for each in written["columns"])
-    kinds = [sql_type(column.declared) for column in columns]
-    rows = [tuple(_value(text, kind) for text, kind in zip(row, kinds, strict=True)) for row in written["rows"]]
+    table = written_table(name, columns, written["rows"], digest=written["digest"])
     # absent in files of before
-    return replace(pinned_table(name, columns, rows), unique=tuple(map(str, written.get("unique", []))))
-
-
-def _value(text: str | None, kind: SqlType) -> Value | None:
-    if text is None:
-        return None
-    match kind:
-        case SqlType.BOOLEAN:
-            return text == "true"
-        case SqlType.INTEGER:
-            return int(text)
-        case SqlType.NUMERIC | SqlType.DOUBLE:
-            return Decimal(text)
-        case SqlType.DATE:
-            return date.fromisoformat(text)
-        case SqlType.TIMESTAMP:
-            return datetime.fromisoformat(text)
-        case _:
-            return text
+    return None if table is None else replace(table, unique=tuple(map(str, written.get("unique", []))))

@@ -23,7 +23,7 @@ from proxy.observe.telemetry import Stage, Telemetry
 from proxy.service.accounts import limits
 from proxy.service.column_dependencies import dependencies
 from proxy.service.data_versions import Versions
-from proxy.service.pins import pinned_catalog, pins_path, read_pins
+from proxy.service.pins import pinned_catalog, pins_path, read_private_pins
 from proxy.service.refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded_error
 from proxy.service.relations import remember_names
 from proxy.sources.failures import SourceFailures
@@ -95,7 +95,7 @@ class Service:
         started = time.monotonic()
         ledger = open_ledger(policy, knowledge=dependencies(catalog))
         try:
-            remember_names(policy, read_pins(pins_path(policy)), ledger)
+            remember_names(policy, read_private_pins(pins_path(policy)), ledger)
         except BaseException:
             ledger.close()
             raise

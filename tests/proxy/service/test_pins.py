@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +19,16 @@ from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.service.data_versions import Versions, data_version
-from proxy.service.pins import Pinning, pin, pinned_catalog, pins_path, read_pins, refresh, write_pins
+from proxy.service.pins import (
+    Pinning,
+    pin,
+    pinned_catalog,
+    pins_path,
+    read_pins,
+    read_private_pins,
+    refresh,
+    write_pins,
+)
 from proxy.sources.open import open_source
 from tests.worlds.policies import compiled
 
@@ -209,6 +219,23 @@ def test_pins_survive_the_file(tmp_path_factory: pytest.TempPathFactory, rows: S
     path = tmp_path_factory.mktemp("pins") / "pins.json"
     write_pins(path, pins)
     assert read_pins(path) == pins
+    assert read_private_pins(path) == replace(pins, tables=())
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
+    assert read_pins(path) == pins
+    assert read_private_pins(path) == replace(pins, tables=())
+
+
+def test_rows_of_a_pin_file_are_its_own_in_their_order(tmp_path: Path) -> None:
+    """They are not sorted again as it is read, so that another order is an edited file."""
+    columns = [SourceColumn("name", "text", True)]
+    path = tmp_path / "pins.json"
+    write_pins(path, Pins(tables=(pinned_table("t", columns, [("b",), (None,), ("a",)]),)))
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert written["tables"]["t"]["rows"] == [[None], ["a"], ["b"]]
+    written["tables"]["t"]["rows"].reverse()
+    path.write_text(json.dumps(written), encoding="utf-8")
+    with pytest.raises(KeyholeError, match="KH007"):
+        read_pins(path)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "a", "ab", None]), st.sampled_from(["", "b", "c", None])), max_size=3))
