@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.bind.lookup_columns import MOST_ROWS
 from planner.bind.refusals import (
     ambiguous_using,
     left_join_of_private,
@@ -17,7 +16,6 @@ from planner.bind.refusals import (
     private_on_the_right,
     renamed_columns,
     same_alias,
-    too_many_rows,
     unsupported_join,
     with_query_joined,
 )
@@ -194,8 +192,6 @@ def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | Publi
     public = next((table for table in catalog.public_tables if known and table.name == called), None)
     if public is None:
         raise no_public_table(called, node)
-    if len(public.rows) > MOST_ROWS:
-        raise too_many_rows(public, node, most_rows=MOST_ROWS)
     return public
 
 

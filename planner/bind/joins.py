@@ -20,10 +20,17 @@ from planner.bind.from_clause import (
     conjuncts,
     from_clause,
 )
-from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up, unique_values
-from planner.bind.refusals import could_count_twice, joined_by_several, joins_two_types, not_joined, unknown_join_column
+from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, is_too_long, looked_up, unique_values
+from planner.bind.refusals import (
+    could_count_twice,
+    joined_by_several,
+    joins_two_types,
+    not_joined,
+    too_long,
+    unknown_join_column,
+)
 from planner.bind.unit_equalities import private_tables
-from planner.catalog.model import Catalog, Column, PublicTable, Table
+from planner.catalog.model import Catalog, Column, Lookup, PublicTable, Table
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, name, position
 from planner.predicates.condition import row_condition
@@ -108,7 +115,10 @@ class _Joining:
     def _join(self, relation: Relation, found: _JoinKey) -> None:
         public = relation.public
         assert public is not None
-        table, columns = self._done.table, []
+        table, columns, met = self._done.table, [], None
+        own = looked_up(f"{relation.alias}.{found.key}", public, found.key, key=found.key, base=found.base, table=table)
+        if not relation.outer and isinstance(own.derivation, Lookup) and not own.derivation.is_listed:
+            table, met = replace(table, columns=(*table.columns, own)), own.name
         for column in public.columns:
             if column.name not in self._mentioned:
                 continue
@@ -118,6 +128,8 @@ class _Joining:
             made = looked_up(
                 f"{relation.alias}.{column.name}", public, column.name, key=found.key, base=found.base, table=table
             )
+            if is_too_long(made):
+                raise too_long(public, column.name, relation.node)
             same = next((known for known in table.columns if known.derivation == made.derivation), None)
             if same is None:
                 table = replace(table, columns=(*table.columns, made))
@@ -127,7 +139,8 @@ class _Joining:
             name=public.name,
             key=found.key,
             base=found.base.name,
-            values=unique_values(public, found.key),
+            met=met,
+            values=() if met is not None or relation.outer else unique_values(public, found.key),
             columns=tuple(columns),
             every=relation.names,
             merged=self._clause.merged[relation.alias],
@@ -139,9 +152,15 @@ class _Joining:
         """Looked-up columns under their own names, where no other column of the question has them."""
         own = [column.name for column in self._own.table.columns]
         publics = {named: public for joined in self._done.joined for public, named in joined.columns}
-        made = [column.name for column in self._done.table.columns if column.name not in own]
+        made = [column.name for column in self._done.table.columns if column.name not in own and column.name in publics]
         times = Counter([*own, *(publics[named] for named in made)])
         names = {named: publics[named] if times[publics[named]] == 1 else named for named in made}
+        taken = {*own, *made, *names.values(), *(joined.met for joined in self._done.joined)}
+        for joined in self._done.joined:  # what nobody mentions is called the same whatever the table's alias
+            called = f"{joined.name}.{joined.key}"
+            if joined.met is not None and joined.met not in names and called not in taken:
+                names[joined.met] = called
+                taken.add(called)
         columns = tuple(
             replace(column, name=names.get(column.name, column.name)) for column in self._done.table.columns
         )
@@ -152,6 +171,7 @@ class _Joining:
                 replace(
                     joined,
                     base=names.get(joined.base, joined.base),
+                    met=None if joined.met is None else names.get(joined.met, joined.met),
                     columns=tuple((public, names.get(named, named)) for public, named in joined.columns),
                 )
                 for joined in self._done.joined

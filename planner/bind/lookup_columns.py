@@ -5,12 +5,12 @@ neither adds rows nor lets one privacy unit count for more than it has.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from planner.catalog.derived_columns import describe_derivation
 from planner.catalog.domains import KEY_TYPES, take_values
-from planner.catalog.model import Column, Derivation, Lookup, Product, PublicTable, SqlType, Table, Value
+from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Product, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.question.condition import (
     ALWAYS,
@@ -30,7 +30,7 @@ from planner.question.condition import (
 )
 from planner.question.model import Question
 
-MOST_ROWS = 10_000  # of a public table: what is looked up stands in the statement for the source, value by value
+MOST_CHARACTERS = 100_000_000  # of a looked-up column's texts: PostgreSQL takes no parameter of more than a gigabyte
 JOINED_TYPES = frozenset(
     {SqlType.TEXT, SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP, SqlType.BOOLEAN, SqlType.UUID}
 )
@@ -43,21 +43,42 @@ class NotUnique(Exception):
     """The public column by which rows should be looked up holds a value twice, or NULL; the text says which."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the values say that are looked up: their type, and as what they can be used."""
+
+    kind: SqlType
+    declared: str
+    domain: tuple[Value, ...] | None
+    bounds: tuple[Decimal, Decimal]
+    grid: Decimal
+    longest: int | None
+
+
 def values(table: PublicTable, column: str) -> tuple[Value | None, ...]:
     """What stands in a column of a public table, row by row."""
-    index = [known.name for known in table.columns].index(column)
-    return tuple(row[index] for row in table.rows)
+
+    def read() -> tuple[Value | None, ...]:
+        index = [known.name for known in table.columns].index(column)
+        return tuple(row[index] for row in table.rows)
+
+    return table.remembered.get(("values", column), read)
 
 
 def unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
     """A public column by which rows can be looked up. Raises `NotUnique`."""
+
+    def read() -> tuple[Value, ...] | str:
+        present = tuple(value for value in found if value is not None)
+        if len(present) < len(found):
+            return "holds NULL"
+        return "is not unique" if len(set(present)) < len(present) else present
+
     found = values(table, column)
-    present = tuple(value for value in found if value is not None)
-    if len(present) < len(found):
-        raise NotUnique("holds NULL")
-    if len(set(present)) < len(present):
-        raise NotUnique("is not unique")
-    return present
+    unique = table.remembered.get(("unique", column), read)
+    if isinstance(unique, str):
+        raise NotUnique(unique)
+    return unique
 
 
 def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Column, table: Table) -> Column:
@@ -65,13 +86,13 @@ def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Co
 
     Its domain are the pinned values, its bounds the least and the greatest of them. Raises `NotUnique`.
     """
-    keys, found = unique_values(public, key), values(public, column)
+    keys = unique_values(public, key)
     source = f"{public.name}.{column} by {key} {public.digest}"
-    pairs = tuple(zip(keys, found, strict=True))
+    found = keys if column == key else values(public, column)
+    pairs = public.remembered.get(("pairs", key, column), lambda: LookupValues(keys, found))
     if isinstance(base.derivation, Lookup):
-        through = dict(pairs)
+        pairs = _look_up_through(base.derivation.pairs, pairs)
         source = f"{source} of {base.derivation.source}"
-        pairs = tuple((first, None if known is None else through.get(known)) for first, known in base.derivation.pairs)
         first = base.derivation.column
     else:
         first = base.name
@@ -81,30 +102,70 @@ def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Co
     return _type_column(name, given, Lookup(column=first, source=source, pairs=pairs), base=base, table=table)
 
 
+def is_too_long(column: Column) -> bool:
+    """Whether a looked-up column's texts, or those that it is looked up by, are more than a statement can take."""
+    assert isinstance(column.derivation, Lookup)
+    pairs = column.derivation.pairs
+
+    def count() -> int:
+        sides = (sum(len(text) for text in side if isinstance(text, str)) for side in (pairs.known, pairs.found))
+        return max(sides)
+
+    return pairs.remembered.get("characters", count) > MOST_CHARACTERS
+
+
+def _look_up_through(first: LookupValues, then: LookupValues) -> LookupValues:
+    """What is looked up by what was looked up."""
+
+    def join() -> LookupValues:
+        through = then.by_key
+        return LookupValues(first.known, tuple(None if one is None else through.get(one) for one in first.found))
+
+    return first.remembered.get(("through", then), join)
+
+
 def _type_column(name: str, given: Column, lookup: Lookup, *, base: Column, table: Table) -> Column:
-    kind, declared = given.sql_type, given.declared
-    present = tuple(value for _, value in lookup.pairs if value is not None)
-    if kind is SqlType.DOUBLE and declared.strip().lower() in ("real", "float4"):
-        kind = SqlType.OTHER
-    if kind in (SqlType.NUMERIC, SqlType.DOUBLE) and not all(Decimal(value).is_finite() for value in _numbers(present)):
-        kind = SqlType.OTHER
-    if kind is SqlType.NUMERIC:
-        scale = max((_places(value) for value in _numbers(present)), default=0)
-        precision = max((_whole_digits(value) for value in _numbers(present)), default=1) + scale
-        kind = kind if precision <= _NUMERIC_DIGITS else SqlType.OTHER
-        declared = f"numeric({precision},{scale})"
+    found = lookup.pairs.remembered.get(
+        ("found", given.sql_type, given.declared), lambda: _describe_found(given, lookup)
+    )
     column = Column(
         name=name,
-        sql_type=kind,
-        declared=declared,
-        domain=take_values(present, kind) if kind in KEY_TYPES and present else None,
+        sql_type=found.kind,
+        declared=found.declared,
+        domain=found.domain,
         derivation=lookup,
         immutable=base.immutable,
         prunable=False,
         comment=given.comment,
         ledger=base.ledger,
+        max_length=found.longest,
     )
-    return _measure_column(column, _numbers(present), table) if kind in _MEASURES else column
+    return _measure_column(column, found, table) if found.kind in _MEASURES else column
+
+
+def _describe_found(given: Column, lookup: Lookup) -> _Found:
+    kind, declared = given.sql_type, given.declared
+    present = tuple({value for value in lookup.pairs.found if value is not None})
+    if kind is SqlType.DOUBLE and declared.strip().lower() in ("real", "float4"):
+        kind = SqlType.OTHER
+    whole = kind is SqlType.INTEGER and present  # of whole numbers the ends say everything
+    numbers = _numbers((min(present), max(present)) if whole else present)
+    if kind in (SqlType.NUMERIC, SqlType.DOUBLE) and not all(Decimal(value).is_finite() for value in numbers):
+        kind = SqlType.OTHER
+    if kind is SqlType.NUMERIC:
+        scale = max((_places(value) for value in numbers), default=0)
+        precision = max((_whole_digits(value) for value in numbers), default=1) + scale
+        kind = kind if precision <= _NUMERIC_DIGITS else SqlType.OTHER
+        declared = f"numeric({precision},{scale})"
+    bounds, grid = _measure_found(numbers) if kind in _MEASURES else ((Decimal(0), Decimal(0)), Decimal(1))
+    return _Found(
+        kind=kind,
+        declared=declared,
+        domain=take_values(present, kind) if kind in KEY_TYPES and present else None,
+        bounds=bounds,
+        grid=grid,
+        longest=None if lookup.is_listed or kind is not SqlType.TEXT else max(map(len, map(str, present)), default=1),
+    )
 
 
 def _numbers(found: tuple[Value, ...]) -> tuple[Decimal, ...]:
@@ -120,32 +181,36 @@ def _whole_digits(value: Decimal) -> int:
     return max(1, value.adjusted() + 1) if value else 1
 
 
-def _measure_column(column: Column, found: tuple[Decimal, ...], table: Table) -> Column:
-    """The column with the least and the greatest pinned value as bounds, and the finest grid that stays exact."""
-    places = min(
-        max(map(_places, found), default=0),
-        _DIGITS - max(map(_whole_digits, found), default=1),
-    )
-    grid = Decimal(1).scaleb(-places)
+def _measure_found(found: tuple[Decimal, ...]) -> tuple[tuple[Decimal, Decimal], Decimal]:
+    """The least and the greatest pinned value, and the finest grid on which sums of them stay exact."""
     low, high = min(found, default=Decimal(0)), max(found, default=Decimal(0))
+    places = min(max(map(_places, found), default=0), _DIGITS - max(_whole_digits(low), _whole_digits(high)))
+    return (low, high), Decimal(1).scaleb(-places)
+
+
+def _measure_column(column: Column, found: _Found, table: Table) -> Column:
+    """The column as a measure, bounded by the pinned values."""
+    low, high = found.bounds
     rows = table.rows_per_unit or 1
     return replace(
         column,
-        bounds=(low, high),
-        grid=grid,
+        bounds=found.bounds,
+        grid=found.grid,
         per_unit=(min(Decimal(0), low) * rows, max(Decimal(0), high) * rows),
     )
 
 
 def lookups(table: Table, condition: Condition) -> frozenset[str]:
-    """The looked-up columns that a condition reads."""
-    return frozenset(name for name in columns(condition) if isinstance(table.column(name).derivation, Lookup))
+    """The looked-up columns that a condition reads, of which lists are made."""
+    found = {name: table.column(name).derivation for name in columns(condition)}
+    return frozenset(name for name, read in found.items() if isinstance(read, Lookup) and read.is_listed)
 
 
 def store_conditions(question: Question) -> Question:
     """The question with conditions on looked-up columns as conditions on the columns that they are looked up by.
 
-    Only looked-up columns whose values are needed, as keys or in sums, stay in its table.
+    Those on a column that is not listed, one of a large public table, stay conditions on that column. Only looked-up
+    columns whose values are needed, as keys, in sums or in such conditions, stay in its table.
     """
     table = question.table
     if not any(isinstance(column.derivation, Lookup) for column in table.columns):
@@ -160,22 +225,20 @@ def store_conditions(question: Question) -> Question:
     needed = set(question.keys.names) | {name for functional in functionals for name in functional.columns}
     multiplied = (column.derivation for column in table.columns if isinstance(column.derivation, Product))
     needed |= {name for product in multiplied for name in product.columns}
-    kept = tuple(
-        column for column in table.columns if not isinstance(column.derivation, Lookup) or column.name in needed
-    )
     where = _true(question.where, table)
     conjuncts = _intersect_lists(where.conjuncts())
     summed = {name for functional in functionals for name in functional.summed}
-    implied = {
-        found
-        for column in question.keys.columns
-        for found in _imply_lists(column, conjuncts)
-        if found.column not in summed
-    }
+    implied = {found for column in question.keys.columns for found in _find_implied(column, conjuncts, table, summed)}
+    left = all_of(part for part in conjuncts if part not in implied)
+    asked = (left, *(term.condition for functional in functionals for term in functional.terms))
+    needed |= {name for condition in asked for name in columns(condition)}
+    kept = tuple(
+        column for column in table.columns if not isinstance(column.derivation, Lookup) or column.name in needed
+    )
     return replace(
         question,
         table=replace(table, columns=kept),
-        where=all_of(part for part in conjuncts if part not in implied),
+        where=left,
         functionals=functionals,
     )
 
@@ -197,14 +260,27 @@ def _intersect_lists(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
     return (*others, *(_within(name, list(found)) for name, found in listed.items()))
 
 
-def _imply_lists(key: Column, conjuncts: tuple[Condition, ...]) -> Iterator[Within]:
+def _find_implied(
+    key: Column, conjuncts: tuple[Condition, ...], table: Table, summed: set[str]
+) -> Iterator[Within | Not]:
     """The conjuncts that hold in every row where a value of the key is found."""
     if not isinstance(key.derivation, Lookup):
         return
-    leading = {known for known, value in key.derivation.pairs if value is not None}
     for part in conjuncts:
-        if isinstance(part, Within) and part.column == key.derivation.column and leading <= set(part.values):
-            yield part
+        match part:
+            case Within(name, several) if name == key.derivation.column and name not in summed:
+                if {known for known, value in key.derivation.pairs if value is not None} <= set(several):
+                    yield part
+            case Not(IsNull(name)) if _finds_where(table.column(name), key.derivation):
+                yield part
+
+
+def _finds_where(column: Column, key: Lookup) -> bool:
+    """Whether a column has a value wherever a key is looked up: at each of the values that both are looked up by."""
+    found = column.derivation
+    if not isinstance(found, Lookup) or found.column != key.column or found.pairs.known is not key.pairs.known:
+        return False
+    return found.pairs.remembered.get("everywhere", lambda: None not in found.pairs.found)
 
 
 def _true(condition: Condition, table: Table) -> Condition:

@@ -101,11 +101,11 @@ def no_public_table(called: str, node: exp.Expr) -> KeyholeError:
     return _from_refusal(f'"{called}" is not a public table', node)
 
 
-def too_many_rows(public: PublicTable, node: exp.Expr, *, most_rows: int) -> KeyholeError:
-    """KH213 for a public table that would make a question too large."""
+def too_long(public: PublicTable, column: str, node: exp.Expr) -> KeyholeError:
+    """KH213 for a public column whose texts would make a question too large."""
     return KeyholeError(
         "KH213",
-        f'the public table "{public.name}" has {len(public.rows):,} rows; the most in a question is {most_rows:,}',
+        f"the texts of {public.name}.{column} are too long together to be looked up",
         hint=APART,
         position=position(node),
     )

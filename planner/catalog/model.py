@@ -5,22 +5,28 @@ Everything here is public.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from mechanisms.registry import BOUNDED
 from planner.errors import KeyholeError
 
 Value: TypeAlias = str | int | bool | Decimal | date | datetime
+_Result = TypeVar("_Result")
 
 LONGEST_TEXT = 500
 """Characters of a text that conditions see where the owner and the type say nothing: a comment, not a document. Longer
 ones leave room for fewer patterns in a question."""
+
+MOST_LISTED = 1_000
+"""Rows of a public table up to which what is said of its columns becomes a list of the private column's values, which
+is sharper: of more rows it is asked of the column as it is looked up, so that a question costs what one over few does.
+"""
 
 RELEASED_BY = "(owner)"
 """Whom the ledger names for a release that is no question; no analyst may be called so."""
@@ -64,6 +70,61 @@ class Derivation:
     column: str
 
 
+class Remembered:
+    """What follows from pinned data, computed when it is first asked for: the same each time, whoever asks."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Any] = {}
+
+    def get(self, name: Hashable, make: Callable[[], _Result]) -> _Result:
+        """What goes by that name; two threads may both make it."""
+        try:
+            found: _Result = self._known[name]
+        except KeyError:
+            found = self._known[name] = make()
+        return found
+
+
+class LookupValues:
+    """The pinned values of a column by which something is looked up, each once, and what stands there, in their order.
+
+    There may be a million: questions of one catalog share one object, and with it what was computed of it.
+    """
+
+    __slots__ = ("found", "known", "remembered")
+
+    def __init__(self, known: tuple[Value, ...], found: tuple[Value | None, ...]) -> None:
+        self.known, self.found = known, found
+        self.remembered = Remembered()
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[Value, Value | None]]) -> "LookupValues":
+        """From pairs."""
+        listed = tuple(pairs)
+        return cls(tuple(first for first, _ in listed), tuple(value for _, value in listed))
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def __iter__(self) -> Iterator[tuple[Value, Value | None]]:
+        return zip(self.known, self.found, strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, LookupValues) and (self.known, self.found) == (other.known, other.found)
+
+    def __hash__(self) -> int:
+        return len(self.known)
+
+    @property
+    def by_key(self) -> Mapping[Value, Value | None]:
+        """What stands at each of the values."""
+        return self.remembered.get("by key", lambda: dict(self))
+
+
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """A column of a pinned public table, looked up for each row by a column of the private table.
@@ -76,8 +137,13 @@ class Lookup:
 
     column: str
     source: str
-    pairs: tuple[tuple[Value, Value | None], ...] = field(hash=False)  # not hashed: there may be many
+    pairs: LookupValues = field(hash=False)  # not hashed: there may be many
     classes: bool = False
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether what is said of it becomes a list of the values that it is looked up by."""
+        return len(self.pairs) <= MOST_LISTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +325,7 @@ class PublicTable:
     """A public table, pinned: columns and rows are copied into the shadow.
 
     `required` are its columns without NULL, and `unique` those whose values differ, as the source insists and the
-    pinned rows have it.
+    pinned rows have it. `remembered` is what questions computed of the rows.
     """
 
     name: str
@@ -269,6 +335,7 @@ class PublicTable:
     comment: str | None = None
     required: tuple[str, ...] = ()
     unique: tuple[str, ...] = ()
+    remembered: Remembered = field(default_factory=Remembered, init=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,8 @@ def _where_found(name: str, table: Table) -> Condition:
     lookup = table.column(name).derivation
     if not isinstance(lookup, Lookup):
         return ALWAYS
+    if not lookup.is_listed:
+        return Not(IsNull(name))
     return Within(lookup.column, tuple(known for known, value in lookup.pairs if value is not None))
 
 

@@ -3,17 +3,23 @@
 Guarantee: a joined row of several tables is made of rows of one privacy unit, one of each table, so that every row
 belongs to the unit that its unit columns name. Rows without a unit find nothing. Which columns of a unit are equal is
 decided as bounding reads them: text byte by byte. Looked-up columns come from pinned values that stand in the
-statement: a row finds one at most, so that this join neither adds nor drops rows, whatever the data.
+statement, or, where there are many, go with it as a relation: a row finds one at most, so that this join neither adds
+nor drops rows, whatever the data.
 
 References: docs/decisions/0007-joins.md; docs/decisions/0009-unit-joins.md.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from hashlib import sha256
 
-from planner.catalog.model import Column, Lookup, Member, SqlType, Table
+from planner.catalog.domains import encode_value
+from planner.catalog.model import Column, Lookup, LookupValues, Member, SqlType, Table, Value
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql
+from planner.question.plan import PinnedColumn, PinnedRelation
 from planner.values.sql_literals import constant, identifier, type_name
+
+MOST_SPELLED = 200  # rows in the statement: engines parse tens of thousands in seconds, and a few hundred at once
 
 
 def join_members(table: Table, *, dialect: Dialect) -> Table:
@@ -49,13 +55,13 @@ def _member(member: Member, dialect: Dialect) -> str:
 
 def join_lookups(table: Table, *, dialect: Dialect) -> Table:
     """The table with its looked-up columns stored: its relation is the private one with the pinned values beside it."""
-    looked_up = [column for column in table.columns if isinstance(column.derivation, Lookup)]
-    if not looked_up:
+    together = _look_up_together(table)
+    if not together:
         return table
     row = RowSql(table=table, dialect=dialect)
     stored = [identifier(column.name) for column in table.columns if column.derivation is None]
-    found = [f"keyhole_v{i} AS {identifier(column.name)}" for i, column in enumerate(looked_up)]
-    joins = [_pinned_values(row, column, i) for i, column in enumerate(looked_up)]
+    found = [f"{one.value(column)} AS {identifier(column.name)}" for one in together for column in one.columns]
+    joins = [one.join(row) for one in together]
     relation = f"(SELECT {', '.join([*stored, *found])} FROM {table.relation} {' '.join(joins)}) AS joined"
     columns = tuple(
         replace(column, derivation=None, determined=table.determines(column))
@@ -66,18 +72,109 @@ def join_lookups(table: Table, *, dialect: Dialect) -> Table:
     return replace(table, relation=relation, columns=columns)
 
 
-def _pinned_values(row: RowSql, column: Column, number: int) -> str:
-    assert isinstance(column.derivation, Lookup)
-    base = row.table.column(column.derivation.column)
-    pairs = {known: value for known, value in column.derivation.pairs if value is not None}
-    key, value = f"keyhole_k{number}", f"keyhole_v{number}"
-    types = _type(base), _type(column)
-    listed = ", ".join(
-        f"({constant(known, column=base)}, {constant(found, column=column)})" for known, found in pairs.items()
+def list_pinned(table: Table) -> tuple[PinnedRelation, ...]:
+    """The pinned values that a statement over the table reads as relations."""
+    return tuple(one.pinned for one in _look_up_together(table) if not one.is_spelled)
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedUp:
+    """Columns that are looked up by the same values of the same column: they are found together."""
+
+    number: int
+    base: Column
+    pairs: LookupValues
+    columns: tuple[Column, ...]
+
+    @property
+    def is_spelled(self) -> bool:
+        """Whether the values stand in the statement: as a relation they are read faster, but cost a name."""
+        return len(self.pairs) <= MOST_SPELLED
+
+    def value(self, column: Column) -> str:
+        """The joined relation's column with the values of a looked-up one."""
+        if column not in self._other:
+            return f"keyhole_k{self.number}"
+        return f"keyhole_v{self.number}_{self._other.index(column)}"
+
+    @property
+    def _other(self) -> tuple[Column, ...]:
+        """The columns that have other values than those that they are looked up by."""
+        known = self.pairs.known  # of an empty table every column has the same object
+        return tuple(column for column in self.columns if not known or _pairs(column).found is not known)
+
+    def join(self, row: RowSql) -> str:
+        """The join beside the private relation."""
+        key = f"keyhole_k{self.number}"
+        shown = [f"CAST(k AS {_type(self.base)}) AS {key}"]
+        shown += [f"CAST(v{i} AS {_type(column)}) AS {self.value(column)}" for i, column in enumerate(self._other)]
+        rows = self._spelled_rows() if self.is_spelled else self.pinned.name
+        pinned = f"(SELECT {', '.join(shown)} FROM {rows}) AS pinned{self.number}"
+        return f"LEFT JOIN {pinned} ON {row.column(self.base.name)} = {key}"
+
+    @property
+    def pinned(self) -> PinnedRelation:
+        """The values as a relation: k, and v0, v1 and so on."""
+        columns = (
+            _pinned_column("k", self.base, self.pairs.known),
+            *(_pinned_column(f"v{i}", column, _pairs(column).found) for i, column in enumerate(self._other)),
+        )
+        digests = [_digest(self.pairs, "known"), *(_digest(_pairs(column), "found") for column in self._other)]
+        meant = "\n".join(f"{c.type_name} {digest}" for c, digest in zip(columns, digests, strict=True))
+        return PinnedRelation(f"keyhole_pinned_{sha256(meant.encode()).hexdigest()[:32]}", columns)
+
+    def _spelled_rows(self) -> str:
+        names = ("k", *(f"v{i}" for i in range(len(self._other))))
+        types = (self.base, *self._other)
+        rows = list(zip(self.pairs.known, *(_pairs(column).found for column in self._other), strict=True))
+        if self._other == self.columns:  # else whether there is such a row is asked as well
+            rows = [row for row in rows if any(value is not None for value in row[1:])]
+        if not rows:
+            return f"(SELECT {', '.join(f'NULL AS {name}' for name in names)} WHERE FALSE) AS given"
+        spelled = (
+            ", ".join(_constant(value, column) for value, column in zip(row, types, strict=True)) for row in rows
+        )
+        return f"(VALUES {', '.join(f'({row})' for row in spelled)}) AS given({', '.join(names)})"
+
+
+def _look_up_together(table: Table) -> tuple[_LookedUp, ...]:
+    found: dict[tuple[str, int], list[Column]] = {}
+    for column in table.columns:
+        if isinstance(column.derivation, Lookup):
+            found.setdefault((column.derivation.column, id(column.derivation.pairs.known)), []).append(column)
+    return tuple(
+        _LookedUp(i, table.column(base), _pairs(columns[0]), tuple(columns))
+        for i, ((base, _), columns) in enumerate(found.items())
     )
-    rows = f"(VALUES {listed}) AS given(k, v)" if pairs else "(SELECT NULL AS k, NULL AS v WHERE FALSE) AS given"
-    pinned = f"(SELECT CAST(k AS {types[0]}) AS {key}, CAST(v AS {types[1]}) AS {value} FROM {rows}) AS pinned{number}"
-    return f"LEFT JOIN {pinned} ON {row.column(base.name)} = {key}"
+
+
+def _pairs(column: Column) -> LookupValues:
+    assert isinstance(column.derivation, Lookup)
+    return column.derivation.pairs
+
+
+def _pinned_column(name: str, column: Column, values: tuple[Value | None, ...]) -> PinnedColumn:
+    return PinnedColumn(name, _type(column), column.sql_type is SqlType.INTEGER, values)
+
+
+def _digest(pairs: LookupValues, side: str) -> str:
+    """A sha256 of one side of looked-up values, computed once."""
+
+    def digest() -> str:
+        written = map(_spell, pairs.known if side == "known" else pairs.found)
+        return sha256("".join(written).encode()).hexdigest()
+
+    return pairs.remembered.get(("digest", side), digest)
+
+
+def _spell(value: Value | None) -> str:
+    """A value so that no two sequences of values are one text."""
+    text = "" if value is None else value if isinstance(value, str) else encode_value(value)
+    return f"{'-' if value is None else len(text)}:{text}"
+
+
+def _constant(value: Value | None, column: Column) -> str:
+    return "NULL" if value is None else constant(value, column=column)
 
 
 def _type(column: Column) -> str:

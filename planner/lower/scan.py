@@ -19,7 +19,7 @@ from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
-from planner.lower.joins import join_lookups, join_members
+from planner.lower.joins import join_lookups, join_members, list_pinned
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.rollup import rollup, rollup_per_unit
@@ -40,12 +40,12 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
             functional's declared sensitivity not cover what one privacy unit can change.
     """
     if question.per_unit is None:
-        rewritten, relations = _rewrite_rows(question, dialect), list_relations(question.table)
+        rewritten, read = _rewrite_rows(question, dialect), question.table
     else:
-        rewritten = _rewrite_per_unit(question, question.per_unit, dialect)
-        relations = list_relations(question.per_unit.table)
-    rolled = None if rewritten.rollup is None else replace(rewritten.rollup, relations=relations)
-    return replace(rewritten, rollup=rolled, relations=relations)
+        rewritten, read = _rewrite_per_unit(question, question.per_unit, dialect), question.per_unit.table
+    relations, pinned = list_relations(read), list_pinned(read)
+    rolled = None if rewritten.rollup is None else replace(rewritten.rollup, relations=relations, pinned=pinned)
+    return replace(rewritten, rollup=rolled, relations=relations, pinned=pinned)
 
 
 def list_relations(table: Table) -> tuple[ReadRelation, ...]:

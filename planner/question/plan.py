@@ -1,7 +1,7 @@
 """The plan of a question: what will be computed, decided and charged, fixed before any data is touched."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -9,6 +9,7 @@ from mechanisms.formula import Cut, Formula
 from mechanisms.protocol import Calibration, DecisionTask
 from mechanisms.registry import MECHANISMS, compare
 from mechanisms.threshold.joint_loss import all_at_once
+from planner.catalog.model import Value
 from planner.question.model import Question
 
 
@@ -36,12 +37,33 @@ class ReadRelation:
 
 
 @dataclass(frozen=True, slots=True)
+class PinnedColumn:
+    """Pinned values as a column of a `PinnedRelation`, row by row: of `type_name` in SQL; `whole`: bigint in fact."""
+
+    name: str
+    type_name: str
+    whole: bool
+    values: tuple[Value | None, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PinnedRelation:
+    """Pinned public rows that a statement reads as a relation called `name`, which the source is given with it.
+
+    Equal names mean the same rows: a sha256 of them is part of the name. Nothing that the source itself holds is read.
+    """
+
+    name: str
+    columns: tuple[PinnedColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rollup:
     """The rows of `table` that count, kept by the source for later questions of the same data version.
 
     `build` is the SELECT whose rows it holds, with an index on column `indexed`. Equal names mean equal builds.
     `sql` answers the question like `Rewritten.sql`, behind a clause `WITH rolled AS (SELECT * FROM it),`. `relations`
-    are what `build` reads.
+    and `pinned` are what `build` reads.
     """
 
     table: str
@@ -50,6 +72,7 @@ class Rollup:
     indexed: str
     sql: str
     relations: tuple[ReadRelation, ...] = ()
+    pinned: tuple[PinnedRelation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +81,15 @@ class Rewritten:
 
     `sql` is empty when the formula is constant: then nothing is read. `rollup` gives the same integers from rows that
     bounding has chosen once for many questions; None where bounding chooses nothing or nothing may be kept.
-    `relations` are what it reads: the statement means what the question does while they are as it says.
+    `relations` are what it reads: the statement means what the question does while they are as it says. `pinned` are
+    public rows that it reads, and that the source does not have.
     """
 
     dialect: str
     sql: str
     rollup: Rollup | None = None
     relations: tuple[ReadRelation, ...] = ()
+    pinned: tuple[PinnedRelation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

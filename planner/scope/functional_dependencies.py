@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from planner.catalog.model import Column, Lookup, Value
+from planner.catalog.model import Column, Lookup, LookupValues, Value
 from planner.parser.lexer import quote_identifier
 from planner.scope.names import JoinedTable, Scope
 
@@ -50,16 +50,23 @@ def by_key(column: Column, key: Column, values: Collection[Value]) -> Mapping[Va
         return {value: value for value in values}
     if not isinstance(column.derivation, Lookup):
         return None
-    pairs = dict(column.derivation.pairs)
+    pairs = column.derivation.pairs.by_key
     if column.derivation.column == key.name:
         return {value: pairs.get(value) for value in values}
     if not isinstance(key.derivation, Lookup) or key.derivation.column != column.derivation.column:
         return None
-    found: dict[Value, Value | None] = {}
-    for base, value in key.derivation.pairs:
+    known, by = column.derivation.pairs, key.derivation.pairs
+    image = by.remembered.get(("image", known), lambda: _image(by, known))
+    return None if image is None else {value: image[value] for value in values}
+
+
+def _image(key: LookupValues, column: LookupValues) -> Mapping[Value, Value | None] | None:
+    """What is looked up for each value of a key that is looked up by the same column; None where there are several."""
+    pairs, found = column.by_key, dict[Value, Value | None]()
+    for base, value in key:
         if value is not None and found.setdefault(value, pairs.get(base)) != pairs.get(base):
             return None
-    return {value: found[value] for value in values}
+    return found
 
 
 def _looked_up(column: Column, scope: Scope) -> tuple[JoinedTable, str] | None:

@@ -14,7 +14,7 @@ from math import prod
 from sqlglot import exp
 
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Derivation, Lookup, SqlType, Value
+from planner.catalog.model import Column, Derivation, Lookup, LookupValues, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.scope.key_expressions import images
@@ -208,7 +208,9 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
         sql_type=base.sql_type,
         declared=base.declared,
         domain=first,
-        derivation=Lookup(column=base.name, source=f"classes {digest} of {base.label}", pairs=pairs, classes=True),
+        derivation=Lookup(
+            column=base.name, source=f"classes {digest} of {base.label}", pairs=LookupValues.of(pairs), classes=True
+        ),
         immutable=base.immutable,
         prunable=False,
         ledger=base.label,

@@ -8,7 +8,7 @@ from planner.catalog.model import Column, Derivation, Lookup, Product, SqlType, 
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, name, position
-from planner.question.condition import ALWAYS, Condition, Within
+from planner.question.condition import ALWAYS, Condition, IsNull, Not, Within
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class JoinedTable:
     """A public table joined to a question's table: each row finds the row whose `key` equals its `base`, if any.
 
     `columns` are the public columns that the question mentions, each with its name in the extended table. `merged` are
-    those that USING leaves out of unqualified names. `outer` is LEFT JOIN: rows that find nothing stay.
+    those that USING leaves out of unqualified names. `outer` is LEFT JOIN: rows that find nothing stay. Else a row
+    stays where its `base` is one of `values`, or, where these are too many to list, where the column `met` has a value.
     """
 
     alias: str
@@ -24,6 +25,7 @@ class JoinedTable:
     key: str
     base: str
     values: tuple[Value, ...]
+    met: str | None
     columns: tuple[tuple[str, str], ...]
     every: frozenset[str]
     merged: frozenset[str]
@@ -31,7 +33,7 @@ class JoinedTable:
 
     def membership(self) -> Condition:
         """That a row finds a public row."""
-        return Within(self.base, tuple(sorted(self.values)))
+        return Within(self.base, tuple(sorted(self.values))) if self.met is None else Not(IsNull(self.met))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,8 @@ class Scope:
             for public, named in joined.columns:
                 if named == column.name and isinstance(column.derivation, Lookup):
                     return joined.alias, public
+            if column.name == joined.met:
+                return joined.alias, joined.key
         for member in self.members:
             for written, named in member.columns:
                 if named == column.name:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 
-from accountant.balances.dependencies import Dependency, Knowledge
+from accountant.balances.dependencies import MOST_VALUES, Dependency, Knowledge
 from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up
 from planner.catalog.derived_columns import calendar_step, follows_by_calendar
 from planner.catalog.key_space import as_text
@@ -54,6 +54,8 @@ def _from_pins(label: str, table: Table, catalog: Catalog) -> Iterator[Dependenc
             continue
         for column, base in _of_source(label[at + 1 :], table, catalog):
             if column.label == label and isinstance(column.derivation, Lookup):
+                if len(column.derivation.pairs) > MOST_VALUES:
+                    return  # the ledger would leave it alone
                 values = {
                     as_text(known): None if value is None else as_text(value)
                     for known, value in column.derivation.pairs

@@ -5,11 +5,13 @@ SELECT raises. They can create nothing, not even temporarily, so a name cannot c
 """
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 
 import psycopg
+import structlog
 from psycopg import sql
 
 from accountant.store.punctual import PunctualConnection, within
@@ -22,6 +24,7 @@ from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 from proxy.shadow.reviewed import insist_reviewed
 
+log = structlog.get_logger("keyhole.shadow")
 GROUP = "keyhole_analyst"
 UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 """A function that raises: what a portal runs whose question Keyhole has not answered."""
@@ -29,6 +32,8 @@ _UNQUALIFIED = f"{VIRTUAL_SCHEMA}.unqualified"
 """Another: what the views under `keyhole.` read, which Keyhole fills where they are named in full."""
 _SCHEMA_COMMENT = "what Keyhole tells of your session: budget, queries, answers, settings, domains, errors"
 _LONGEST_S = 600.0  # for the schema and all rows of public tables, from memory: what takes longer hangs
+_TOLD_S = 2.0  # between lines of the log on how far a copy is: less would be noise, more would seem to hang
+_LOOKED_AT = 10_000  # rows between looks at the clock
 COUNTERS = ("pg_stat_database", "pg_stat_database_conflicts")  # views with one row for each database
 _LAYOUT = "12"
 MOST_LISTED = 8  # values of a key in its comment, which clients print beside every column
@@ -329,8 +334,12 @@ def _fill(connection: psycopg.Connection, table: PublicTable) -> None:
     columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in table.columns)
     with connection.cursor() as cursor:
         with cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(name, columns)) as copy:
-            for row in table.rows:
+            told = time.monotonic()
+            for number, row in enumerate(table.rows):
                 copy.write_row(row)
+                if number % _LOOKED_AT == 0 and time.monotonic() - told > _TOLD_S:
+                    told = time.monotonic()
+                    log.info("copying a public table", table=table.name, rows=number, of=len(table.rows))
         cursor.execute(sql.SQL("ANALYZE {}").format(name))
 
 

@@ -9,6 +9,7 @@ import duckdb
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
 from proxy.sources.duckdb_relations import same_types
+from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.rollups import RollupTooLarge, limit_rows
 
 DATABASE = "keyhole_rollups"
@@ -19,11 +20,13 @@ class DuckDBStore:
 
     Parameters:
         connection: of the instance that has `DATABASE` attached.
+        pins: what reads pinned rows in it.
         most_rows: that a rollup may have.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, *, most_rows: int) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, *, pins: DuckDBPins, most_rows: int) -> None:
         self._connection = connection
+        self._pins = pins
         self._most_rows = most_rows
         self._numbers = itertools.count()
         self._interrupt: Callable[[], None] | None = None
@@ -37,8 +40,11 @@ class DuckDBStore:
         self._interrupt = cursor.interrupt
         timer.start()
         try:
-            with same_types(rollup.relations, cursor):
-                cursor.execute(f"CREATE TABLE {relation} AS\n{limit_rows(rollup, self._most_rows)}")
+            with (
+                self._pins.reading(limit_rows(rollup, self._most_rows), rollup.pinned) as build,
+                same_types(rollup.relations, cursor),
+            ):
+                cursor.execute(f"CREATE TABLE {relation} AS\n{build}")
             rows = cursor.execute(f"SELECT count(*) > {self._most_rows} FROM {relation}").fetchone()
             if rows == (True,):
                 cursor.execute(f"DROP TABLE {relation}")

@@ -31,6 +31,8 @@ from proxy.sources.duckdb_relations import (
     same_types,
 )
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
+from proxy.sources.pinned_relations import DATABASE as PINNED
+from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
 from proxy.sources.refusals import duckdb_unopened, unreachable
@@ -42,6 +44,7 @@ _SEALED = {
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
     "preserve_insertion_order": "false",
+    "pandas_analyze_sample": "0",  # what a column of pinned texts is must not be guessed from some of them
 }
 # PostgreSQL's text, which the copy becomes, cannot hold the character
 _UNCOPYABLE = {**UNCOPYABLE, SqlType.TEXT: "contains({0}, chr(0))"}
@@ -78,7 +81,9 @@ class DuckDBSource:
         self._turns = Turns(questions)
         self._connection = _open_connection(database, directories=directories, settings=settings)
         self._directory, self._database = directories[0], database
-        self._rollups = Rollups(DuckDBStore(self._connection, most_rows=rollup_rows), most=rollups)
+        self._pins = DuckDBPins(self._connection)
+        store = DuckDBStore(self._connection, pins=self._pins, most_rows=rollup_rows)
+        self._rollups = Rollups(store, most=rollups)
 
     def relations(self) -> tuple[str, ...]:
         """Tables and views of the database file."""
@@ -131,15 +136,14 @@ class DuckDBSource:
         """The true aggregates of a question. Raises KH501."""
 
         def read_aggregates(sql: str, left_ms: int) -> TrueAggregates:
-            read = (
-                rewritten.relations if sql is rewritten.sql else ()
-            )  # a rollup was held against them when it was made
+            scans = sql is rewritten.sql
             with (
+                self._pins.reading(sql, rewritten.pinned if scans else ()) as asked,
                 self._cursor() as cursor,
                 _interrupted(cursor.interrupt, timeout_ms=left_ms),
-                same_types(read, cursor),
+                same_types(rewritten.relations if scans else (), cursor),  # a rollup was held against them when made
             ):
-                found = cursor.execute(sql).fetchnumpy()
+                found = cursor.execute(asked).fetchnumpy()
             groups = [found[f"k{i}"] for i in range(len(keys.columns))]
             sums = [found[f"f{i}"] for i in range(functionals)]
             return TrueAggregates(align_groups(groups, sums, keys))
@@ -210,7 +214,8 @@ def _open_connection(
         )
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         connection.execute(EXPLAIN_ALL)
-        connection.execute(f"ATTACH ':memory:' AS {DATABASE} (READ_WRITE)")
+        for beside in (DATABASE, PINNED):
+            connection.execute(f"ATTACH ':memory:' AS {beside} (READ_WRITE)")
         connection.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
         connection.execute("SET GLOBAL enable_external_access = false")
         connection.execute("SET GLOBAL lock_configuration = true")

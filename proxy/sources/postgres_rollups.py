@@ -14,6 +14,7 @@ import psycopg
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
 from proxy.sources.connecting import OPENING_S, SourceConnection, given_up
+from proxy.sources.pinned_relations import PostgresPins
 from proxy.sources.postgres_relations import check_locked_types
 from proxy.sources.rollups import Busy, RollupTooLarge, limit_rows
 
@@ -45,13 +46,17 @@ class PostgresStore:
         url: a libpq connection string.
         scratch: the schema in which the role may create tables; None for temporary tables.
         settings: of the session, as for the connections that questions are asked on.
+        pins: what sends pinned rows with a statement.
         most_rows: that a rollup may have.
     """
 
-    def __init__(self, url: str, *, scratch: str | None, settings: Mapping[str, str], most_rows: int) -> None:
+    def __init__(
+        self, url: str, *, scratch: str | None, settings: Mapping[str, str], pins: PostgresPins, most_rows: int
+    ) -> None:
         self._url = url
         self._scratch = scratch
         self._settings = {**settings, "default_transaction_read_only": "off"}
+        self._pins = pins
         self._most_rows = most_rows
         self._numbers = itertools.count()
         self._held = threading.Lock()
@@ -66,10 +71,11 @@ class PostgresStore:
                 connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
                 relation = self._name()
                 kind = "TEMPORARY" if self._scratch is None else "UNLOGGED"
-                # the text is Keyhole's own: identifiers quoted, constants typed, no parameters
-                made = f"CREATE {kind} TABLE {relation} AS\n{limit_rows(rollup, self._most_rows)}"
-                if _run(connection, made) > self._most_rows:
-                    raise RollupTooLarge  # which rolls the table back
+                head = f"CREATE {kind} TABLE {relation} AS\n"
+                build = limit_rows(rollup, self._most_rows)
+                with self._pins.run(connection, build, rollup.pinned, head=head) as cursor:
+                    if cursor.rowcount > self._most_rows:
+                        raise RollupTooLarge  # which rolls the table back
                 check_locked_types(rollup.relations, connection)
                 _run(connection, f"CREATE INDEX ON {relation} ({identifier(rollup.indexed)})")
                 _run(connection, f"ANALYZE {relation}")

@@ -17,6 +17,7 @@ from planner.question.plan import ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups
 from proxy.sources.connecting import OPENING_S, SourceConnection, given_up, not_reached, reach
+from proxy.sources.pinned_relations import PostgresPins
 from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, identity_of, read_columns
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
@@ -103,7 +104,10 @@ class PostgresSource:
         )
         if not self._is_ready():
             raise not_reached(url)
-        self._store = PostgresStore(url, scratch=scratch, settings=self._settings, most_rows=rollup_rows)
+        self._pins = PostgresPins()
+        self._store = PostgresStore(
+            url, scratch=scratch, settings=self._settings, pins=self._pins, most_rows=rollup_rows
+        )
         self._rollups = Rollups(self._store, most=rollups)
 
     def _is_ready(self) -> bool:
@@ -231,7 +235,9 @@ class PostgresSource:
             is_rolled = sql is not rewritten.sql
             own = self._store.temporary and is_rolled
             with self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection:
-                rows = _run(connection, sql)
+                pinned = () if is_rolled else rewritten.pinned
+                with self._pins.run(connection, sql, pinned) as cursor:
+                    rows = cursor.fetchall()
                 if not is_rolled:  # a rollup was held against them when it was made
                     check_locked_types(rewritten.relations, connection)
             columns = list(zip(*rows, strict=True)) or [()] * (len(keys.columns) + functionals)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.bind.groupings import bound_by_groupings, determines
 from planner.bind.unit_join import bound_table
-from planner.catalog.model import Catalog, Column, Derivation, Grouping, Lookup, RowCap, SqlType, Table
+from planner.catalog.model import Catalog, Column, Derivation, Grouping, Lookup, LookupValues, RowCap, SqlType, Table
 from planner.question.model import Question
 from proxy.pipeline.claim import groups_of_one_unit
 from tests.effort import examples
@@ -21,7 +21,7 @@ from tests.worlds.stays import STAYS, people
 
 MANY = 10**6  # a default that everything declared stays below
 DAYS = tuple(date(2026, 1, 1) + timedelta(days=i) for i in range(120))
-REGIONS = (("s1", "north"), ("s2", "north"), ("s3", "south"), ("s4", None))
+REGIONS = LookupValues.of((("s1", "north"), ("s2", "north"), ("s3", "south"), ("s4", None)))
 
 
 def _derived(name: str, part: str) -> Column:

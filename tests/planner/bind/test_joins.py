@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bind.lookup_columns import MOST_ROWS, looked_up, store_conditions
+from planner.bind import lookup_columns
+from planner.bind.lookup_columns import looked_up, store_conditions
 from planner.bind.question import ask
-from planner.catalog.model import Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
+from planner.catalog.model import MOST_LISTED, Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.question.condition import And, Compare, Condition, IsNull, Not, Or, Within, columns, evaluate
+from planner.lower.dialects.postgres import POSTGRES
+from planner.plan.build import plan
+from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within, columns, evaluate
 from planner.question.model import Accuracy, Question
 from planner.statements.classify import Asking, classify
 from tests.worlds import questions
@@ -106,15 +109,54 @@ def test_what_the_unit_determines_by_lookup_is_determined() -> None:
     assert not replace(table, unit=("customer_id",)).determines(made)
 
 
-def test_a_public_table_that_is_too_large_is_refused() -> None:
-    def many(rows: int, different: int) -> PublicTable:
-        values = tuple((f"place {i}", f"{i % different}") for i in range(rows))
-        return _public("many", {"name": _TEXT, "code": _TEXT}, *values)
+def _many(rows: int, different: int) -> PublicTable:
+    values = tuple((f"place {i}", f"{i % different}", i % 7) for i in range(rows))
+    return _public("many", {"name": _TEXT, "code": _TEXT, "size": _INTEGER}, *values)
 
-    sql = "SELECT {} FROM sales JOIN many ON country = name GROUP BY {} HAVING count(*) > 1000"
-    assert _asked(sql.format("code", "code"), many(MOST_ROWS, 500)).keys.size == 500
+
+MANY = _many(2 * MOST_LISTED, 20)
+
+
+def test_what_is_said_of_a_large_public_table_stays_with_its_column() -> None:
+    """A list of the private column's values would be as long as the table, in every question."""
+    sql = "SELECT month FROM sales JOIN many m ON country = m.name WHERE m.code = '3' GROUP BY month HAVING {}"
+    asked = _asked(sql.format("count(*) FILTER (WHERE m.size > 5) > 1000"), MANY)
+    assert asked.where == And((Not(IsNull("many.name")), Compare("code", "=", "3")))
+    assert [term.condition for term in asked.functionals[0].terms] == [Compare("size", ">", 5)]
+    few = _asked(sql.format("count(*) FILTER (WHERE m.size > 5) > 1000"), _many(MOST_LISTED, 500))
+    assert columns(few.where) == {"country"}
+
+
+def test_that_a_row_of_a_large_public_table_is_found_is_said_once() -> None:
+    """A key that is looked up in it says so already; a key that it is looked up by loses its other values."""
+    sql = "SELECT {0} FROM sales {1} JOIN many m ON country = m.name GROUP BY {0} HAVING count(*) > 1000"
+    assert _asked(sql.format("m.code", ""), MANY).where == ALWAYS
+    assert _asked(sql.format("m.code", "LEFT"), MANY).where == ALWAYS
+    assert _asked(sql.format("month", "LEFT"), MANY).where == ALWAYS
+    found = _public("many", {"name": _TEXT, "code": _TEXT, "size": _INTEGER}, ("Norway", "0", 1), *MANY.rows)
+    by_key = _asked(sql.format("country", ""), found)
+    assert (by_key.keys.values, by_key.where) == ((("Norway",),), ALWAYS)
+
+
+def test_a_large_public_table_is_computed_once_and_stands_in_no_statement() -> None:
+    joined = "FROM sales JOIN many m ON country = m.name"
+    sql = f"SELECT m.code {joined} WHERE m.size > {{}} GROUP BY m.code HAVING sum(m.size) > 9"
+    found = [plan(_asked(sql.format(size), MANY), dialect=POSTGRES) for size in (1, 2)]
+    read = [one.rewritten.pinned for one in found]
+    assert len({relation.name for (relation,) in read}) == 1
+    assert all(a.values is b.values for a, b in zip(read[0][0].columns, read[1][0].columns, strict=True))
+    assert all("place 1" not in one.rewritten.sql and len(one.rewritten.sql) < 5_000 for one in found)
+    other = replace(MANY, rows=(*MANY.rows[:-1], ("place x", "0", 0)))
+    ((changed,),) = [plan(_asked(sql.format(1), other), dialect=POSTGRES).rewritten.pinned]
+    assert changed.name != read[0][0].name
+
+
+def test_texts_that_are_too_long_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup_columns, "MOST_CHARACTERS", 40)
+    sql = "SELECT m.code FROM sales JOIN many m ON country = m.name GROUP BY m.code HAVING count(*) > 1000"
+    assert _asked(sql, _many(5, 5)).keys.size == 5
     with pytest.raises(KeyholeError) as refused:
-        _asked(sql.format("code", "code"), many(MOST_ROWS + 1, 2))
+        _asked(sql, _many(6, 5))
     assert refused.value.code == "KH213"
 
 

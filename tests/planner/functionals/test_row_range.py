@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Column, Lookup, SqlType, Value
+from planner.catalog.model import Column, Lookup, LookupValues, SqlType, Value
 from planner.functionals.row_range import MOST_CONDITIONS, not_true, row_range, row_range_without
 from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Not, Or, Within, evaluate
 from planner.question.model import Term
@@ -114,7 +114,8 @@ def test_a_sum_adds_nothing_where_its_column_is_null() -> None:
     assert row_range_without(terms, column=None, condition=values, ranges=RANGES, table=VISITS) == (0, 0)
 
 
-BEDS = Column("beds", SqlType.INTEGER, "integer", derivation=Lookup("ward", "wards name beds", (("A", 3), ("B", 40))))
+_BEDS = LookupValues.of((("A", 3), ("B", 40)))
+BEDS = Column("beds", SqlType.INTEGER, "integer", derivation=Lookup("ward", "wards name beds", _BEDS))
 JOINED = replace(VISITS, columns=(*VISITS.columns, BEDS))
 FOUND: tuple[Condition, Condition] = (Not(IsNull("beds")), Within("ward", ("A", "B")))
 

@@ -6,7 +6,7 @@ import pytest
 
 from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Derivation, Lookup, SqlType, Value
+from planner.catalog.model import Column, Derivation, Lookup, LookupValues, SqlType, Value
 from proxy.pipeline.claim import groups_of_one_unit
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 
@@ -16,7 +16,9 @@ REGION = Column(
     "text",
     domain=("West", "North"),
     derivation=Lookup(
-        "country", "countries.region by name", (("France", "West"), ("Norway", "North"), ("Spain", None))
+        "country",
+        "countries.region by name",
+        LookupValues.of((("France", "West"), ("Norway", "North"), ("Spain", None))),
     ),
 )
 YEAR = Column(

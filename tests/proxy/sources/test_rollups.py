@@ -27,6 +27,7 @@ from planner.question.model import Measure, Question
 from planner.question.plan import Rewritten, Rollup
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.open import Source, open_source
+from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.rollups import Rollups
 from tests.effort import cases, examples
 from tests.proxy.sources.oracle import Row, true_aggregates
@@ -145,7 +146,7 @@ def test_a_rollup_that_did_not_fit_is_not_built_again_in_another_version() -> No
     """One that fits is built for each version."""
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
-        store = _CountingStore(connection, most_rows=10)
+        store = _CountingStore(connection, pins=DuckDBPins(connection), most_rows=10)
         rollups = Rollups(store, most=2)
         for rows, builds in ((11, 1), (10, 3)):
             store.builds = 0

@@ -1,0 +1,211 @@
+"""Pinned public rows that go to an engine with the statements that read them.
+
+Guarantee: a statement finds the rows of the pin under the relation's name, whatever the source calls so itself: they
+are named in a WITH around the statement, which hides every table. Nothing is written to the source, and no right is
+needed there but to read.
+
+PostgreSQL is sent them as arrays, parameters of the statement; DuckDB is handed them once for all questions, as tables
+of a database in memory beside the one that is read.
+
+References: docs/decisions/0022-large-public-tables.md.
+"""
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from struct import pack
+from typing import Any
+
+import duckdb
+import numpy as np
+import psycopg
+from psycopg.adapt import Dumper, PyFormat
+from psycopg.pq import Format
+
+from planner.catalog.domains import encode_value
+from planner.catalog.model import Value
+from planner.question.plan import PinnedColumn, PinnedRelation
+
+DATABASE = "keyhole_pinned"
+_KEPT = 8  # relations, some tens of megabytes each where they have a million rows: those that questions last read
+_OIDS = {True: (20, 1016), False: (25, 1009)}  # of bigint, bigint[], and of text, text[]
+
+
+def with_pinned(sql: str, pinned: Sequence[PinnedRelation], rows: Callable[[PinnedRelation], str]) -> str:
+    """The statement, reading these relations as what `rows` gives for them."""
+    if not pinned:
+        return sql
+    named = ",\n".join(f"{one.name} AS (\n{rows(one)}\n)" for one in pinned)
+    return f"-- pinned public rows\nWITH {named}\nSELECT * FROM (\n{sql}\n) AS asked"
+
+
+def _as_text(value: Value) -> str:
+    return format(value, "f") if isinstance(value, Decimal) else encode_value(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array as PostgreSQL reads it in binary, and the type that it is of."""
+
+    oid: int
+    content: bytes
+
+
+class _Recent:
+    """What was made of pinned relations, for those that were asked for last. Safe to share."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: OrderedDict[str, tuple[Array, ...]] = OrderedDict()
+
+    def get(self, relation: PinnedRelation) -> tuple[Array, ...]:
+        with self._lock:
+            made = self._made.get(relation.name)
+            if made is None:
+                made = self._made[relation.name] = tuple(map(_encode_array, relation.columns))
+                while len(self._made) > _KEPT:
+                    self._made.popitem(last=False)
+            self._made.move_to_end(relation.name)
+            return made
+
+
+def _encode_array(column: PinnedColumn) -> Array:
+    element, array = _OIDS[column.whole]
+    size = len(column.values)
+    head = (
+        pack(">iiIii", 1, 1 if None in column.values else 0, element, size, 1) if size else pack(">iiI", 0, 0, element)
+    )
+    if column.whole and None not in column.values:
+        items = np.empty(size, dtype=[("length", ">i4"), ("value", ">i8")])
+        items["length"], items["value"] = 8, np.array(column.values, dtype=np.int64)
+        return Array(array, head + items.tobytes())
+    written = {value: _encode_item(value, column) for value in set(column.values)}
+    return Array(array, head + b"".join(map(written.__getitem__, column.values)))
+
+
+def _encode_item(value: Value | None, column: PinnedColumn) -> bytes:
+    if value is None:
+        return b"\xff\xff\xff\xff"
+    content = pack(">q", value) if column.whole else _as_text(value).encode()
+    return pack(">i", len(content)) + content
+
+
+class _ArrayDumper(Dumper):
+    """Hands an array on as it is."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: Array) -> bytes:
+        return obj.content
+
+    def get_key(self, obj: Array, format: PyFormat) -> tuple[type, ...]:  # noqa: A002, ARG002 (psycopg's name)
+        return (self.cls, int if obj.oid == _OIDS[True][1] else str)
+
+    def upgrade(self, obj: Array, format: PyFormat) -> Dumper:  # noqa: A002, ARG002
+        made = _ArrayDumper(self.cls)
+        made.oid = obj.oid
+        return made
+
+
+class PostgresPins:
+    """Pinned relations as arrays, which are kept for the next statements."""
+
+    def __init__(self) -> None:
+        self._arrays = _Recent()
+
+    def run(
+        self,
+        connection: psycopg.Connection[tuple[Any, ...]],
+        sql: str,
+        pinned: Sequence[PinnedRelation],
+        *,
+        head: str = "",
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Run a statement that reads pinned relations, behind a `head` that says what becomes of its rows; else the
+        cursor has them. The text is Keyhole's own: identifiers quoted, constants typed."""
+        cursor = psycopg.RawCursor(connection)
+        if not pinned:
+            return cursor.execute(head + sql, binary=True)
+        cursor.adapters.register_dumper(Array, _ArrayDumper)
+        first: dict[str, int] = {}
+        arrays: list[Array] = []
+        for relation in pinned:
+            first[relation.name] = len(arrays) + 1
+            arrays += self._arrays.get(relation)
+
+        def rows(relation: PinnedRelation) -> str:
+            at = first[relation.name]
+            given = ", ".join(
+                f"CAST(${at + i} AS {'bigint' if column.whole else 'text'}[])"
+                for i, column in enumerate(relation.columns)
+            )
+            names = ", ".join(column.name for column in relation.columns)
+            typed = ", ".join(f"CAST({c.name} AS {c.type_name}) AS {c.name}" for c in relation.columns)
+            return f"SELECT {typed} FROM unnest({given}) AS given({names})"
+
+        return cursor.execute(head + with_pinned(sql, pinned, rows), arrays, binary=True)
+
+
+class DuckDBPins:
+    """Pinned relations as tables of the attached database `DATABASE`, made when a statement first reads them.
+
+    Parameters:
+        connection: of the instance that has the database attached.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._made: OrderedDict[str, None] = OrderedDict()
+        self._read: Counter[str] = Counter()
+
+    @contextmanager
+    def reading(self, sql: str, pinned: Sequence[PinnedRelation]) -> Iterator[str]:
+        """The statement as it finds the relations, which stay as long as the block runs."""
+        names = [relation.name for relation in pinned]
+        with self._lock:
+            for relation in pinned:
+                self._make(relation)
+            self._read.update(names)
+        try:
+            yield with_pinned(sql, pinned, lambda relation: f"SELECT * FROM {_place(relation.name)}")
+        finally:
+            with self._lock:
+                self._read.subtract(names)
+                self._drop_oldest()
+
+    def _make(self, relation: PinnedRelation) -> None:
+        if relation.name not in self._made:
+            cursor = self._connection.cursor()
+            try:
+                cursor.register("keyhole_given", {column.name: _as_array(column) for column in relation.columns})
+                typed = ", ".join(f"CAST({c.name} AS {c.type_name}) AS {c.name}" for c in relation.columns)
+                cursor.execute(f"CREATE TABLE {_place(relation.name)} AS SELECT {typed} FROM keyhole_given")
+            finally:
+                cursor.close()
+            self._made[relation.name] = None
+        self._made.move_to_end(relation.name)
+
+    def _drop_oldest(self) -> None:
+        for name in list(self._made)[: max(0, len(self._made) - _KEPT)]:
+            if not self._read[name]:
+                del self._made[name], self._read[name]
+                cursor = self._connection.cursor()
+                try:
+                    cursor.execute(f"DROP TABLE {_place(name)}")
+                finally:
+                    cursor.close()
+
+
+def _place(name: str) -> str:
+    return f"{DATABASE}.main.{name}"
+
+
+def _as_array(column: PinnedColumn) -> Any:
+    if column.whole and None not in column.values:
+        return np.array(column.values, dtype=np.int64)
+    texts = {value: None if value is None else _as_text(value) for value in set(column.values)}
+    return np.array([texts[value] for value in column.values], dtype=object)
