@@ -89,12 +89,15 @@ def _values(select: exp.Select, catalog: Catalog) -> list[str] | None:
     if not isinstance(shown, exp.Column) or isinstance(shown.this, exp.Star):
         return None
     column = scope.column(shown)
-    rows = list(_rows(select, scope, public))
-    found = [row[column.name] for row in rows]
-    values = [value for value in dict.fromkeys(found) if value is not None]
-    if len(values) < len(set(found)) or not 0 < len(values) <= MOST_VALUES or column.sql_type not in _TYPES:
+    if column.sql_type not in _TYPES or column.declared.startswith(("character(", "bpchar")):
         return None
-    if column.declared.startswith(("character(", "bpchar")):
+    values: dict[Value, None] = {}
+    for row in _rows(select, scope, public):  # of which there may be a million
+        value = row[column.name]
+        if value is None or len(values) > MOST_VALUES:
+            return None
+        values[value] = None
+    if not 0 < len(values) <= MOST_VALUES:
         return None
     return [constant(value, column=column) for value in values]
 
