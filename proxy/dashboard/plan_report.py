@@ -68,12 +68,28 @@ class PlanReport:
                 yield f"{every}."
             case None:
                 yield f"{every}. No factor up to {FACTORS[-1]} on their tolerances makes all fit."
+                yield from self._beyond_lines("", None)
+            case factor if planned.beyond:
+                yield from self._beyond_lines(every, factor)
             case factor if factor > 1:
                 yield f"{every}. All that are questions fit with every tolerance times {factor.normalize():f}."
             case factor if factor < 1:
                 yield f"{every}. They would with every tolerance times {factor.normalize():f}, too."
             case _:
                 yield f"{every}, but not with tolerances a hundredth narrower."
+
+    def _beyond_lines(self, every: str, factor: Decimal | None) -> Iterator[str]:
+        """What no tolerance mends, and what the others need."""
+        beyond = [
+            str(number)
+            for number, one in enumerate(self.planned.listed, start=1)
+            if one.statement in self.planned.beyond
+        ]
+        if factor is not None:
+            with_factor = "as wished" if factor <= 1 else f"with every tolerance times {factor.normalize():f}"
+            yield f"{every}. All but {', '.join(beyond)} fit {with_factor}."
+        if beyond:
+            yield f"No tolerance makes {', '.join(beyond)} fit: keyhole explain says what would, such as min_rows."
 
     def _tolerance(self, one: Listed) -> str:
         """The tolerance that a question is asked with as it stands."""

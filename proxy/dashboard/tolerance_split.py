@@ -52,7 +52,9 @@ class PlannedList:
 
     `factor` is the least on all tolerances with which all fit (below 1: so much narrower all could be), None where none
     does. `tolerances` are those of the best split, by the number of the statement, for statements whose wish does not
-    do; `split` is the list with them; both are empty or None where the wishes fit, or nothing does.
+    do; `split` is the list with them; both are empty or None where the wishes fit, or nothing does. `beyond` are the
+    numbers of the statements that fit with no tolerance even by themselves, where not all fit: `factor` and `split` are
+    then of the others.
     """
 
     listed: tuple[Listed, ...]
@@ -61,6 +63,7 @@ class PlannedList:
     tolerances: dict[int, str]
     split: Rehearsed | None
     most_nano: int | None
+    beyond: tuple[int, ...] = ()
 
     @property
     def final(self) -> Rehearsed:
@@ -80,6 +83,10 @@ def plan_list(
     takes longer than `longest_ms` (None: as long as it takes)."""
     trial = _Trial(service, tuple(listed), most_nano, longest_ms=longest_ms)
     factor = trial.find_factor() if trial.movable else None
+    beyond: tuple[int, ...] = ()
+    if factor is None and trial.movable:
+        beyond = trial.leave_out_dear()
+        factor = trial.find_factor() if beyond and trial.movable else None
     tolerances: dict[int, str] = {}
     split: Rehearsed | None = None
     if factor is not None and factor > 1:
@@ -88,7 +95,7 @@ def plan_list(
             split = trial.rehearse_exactly(tolerances)
             if trial.is_whole(split):
                 break
-    return PlannedList(tuple(listed), trial.wished, factor, tolerances, split, most_nano)
+    return PlannedList(tuple(listed), trial.wished, factor, tolerances, split, most_nano, beyond)
 
 
 def plan_in_turn(
@@ -123,6 +130,7 @@ class _Trial:
         self._stage = Rehearsals(service, frozenset(tables), most_nano=most_nano)
         self._plans: dict[tuple[int, Decimal], Question] = {}
         self._known: dict[int, Known] = {}
+        self._beyond: frozenset[int] = frozenset()
 
     @cached_property
     def wished(self) -> Rehearsed:
@@ -130,8 +138,7 @@ class _Trial:
         return self._stage.rehearse(self._wishes, {})
 
     @cached_property
-    def movable(self) -> tuple[int, ...]:
-        """The numbers of the statements whose tolerances count: what costs nothing, or no tolerance mends, is left."""
+    def _moving(self) -> tuple[int, ...]:
         moving = [
             one.statement
             for one, quote in zip(self._all, self.wished.quotes, strict=True)
@@ -140,10 +147,30 @@ class _Trial:
         ]
         return tuple(dict.fromkeys(moving))
 
+    @property
+    def movable(self) -> tuple[int, ...]:
+        """The numbers of the statements whose tolerances count: what costs nothing, or no tolerance mends, is left."""
+        return tuple(statement for statement in self._moving if statement not in self._beyond)
+
+    def leave_out_dear(self) -> tuple[int, ...]:
+        """Leave out the statements that do not fit by themselves with any tolerance; their numbers."""
+        widest = FACTORS[-1]
+        dear = [one for one in self.movable if not self._fits_alone(one, widest)]
+        self._beyond = frozenset(dear)
+        return tuple(dear)
+
+    def _fits_alone(self, statement: int, factor: Decimal) -> bool:
+        places = [place for place, one in enumerate(self._all) if one.statement == statement]
+        return self._stage.all_fit(
+            [self._at(place, factor) for place in places],
+            {number: self._known_of(place, {statement: factor}) for number, place in enumerate(places)},
+            counting=frozenset(range(len(places))),
+        )
+
     def is_whole(self, found: Rehearsed) -> bool:
         """Whether all whose tolerances count fit."""
-        quotes = zip(self._all, found.quotes, strict=True)
-        return all(quote.fits for one, quote in quotes if one.statement in self.movable)
+        quotes, movable = zip(self._all, found.quotes, strict=True), frozenset(self.movable)
+        return all(quote.fits for one, quote in quotes if one.statement in movable)
 
     def rehearse_exactly(self, tolerances: Mapping[int, str]) -> Rehearsed:
         """The list as sessions would ask it with these tolerances set before their statements."""
@@ -232,11 +259,11 @@ class _Trial:
         self._check_time()
         if all(factor == 1 for factor in factors.values()):
             return self.is_whole(self.wished)
-        places = range(len(self._all))
+        places, movable = range(len(self._all)), frozenset(self.movable)
         return self._stage.all_fit(
             (self._at(place, factors.get(self._all[place].statement, Decimal(1))) for place in places),
             {place: self._known_of(place, factors) for place in places},
-            counting=frozenset(place for place in places if self._all[place].statement in self.movable),
+            counting=frozenset(place for place in places if self._all[place].statement in movable),
         )
 
     def _known_of(self, place: int, factors: Mapping[int, Decimal]) -> Known | None:

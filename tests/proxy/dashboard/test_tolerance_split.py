@@ -103,6 +103,20 @@ def test_what_no_tolerance_mends_is_told_and_left_out(open_grocer: Callable[...,
     assert [one.asked.accuracy(service.catalog).tolerance for one in listed if one.asked] == ["20%", "0.5%", "20%"]
 
 
+def test_what_fits_with_no_tolerance_is_named_and_the_others_are_planned(open_grocer: Callable[..., Service]) -> None:
+    """More than three baskets cannot be told from none within what one question may cost, whatever the tolerance."""
+    service = open_grocer(mechanism="keyhole", caps="epsilon_per_predicate = 1.0")
+    asked = DEAR.removesuffix("\n") + ";\nSELECT week FROM baskets GROUP BY week HAVING count(*) > 3"
+    planned = plan_list(service, put(service, asked), most_nano=None)
+    assert planned.beyond == (planned.listed[-1].statement,)
+    assert planned.factor is not None
+    assert planned.split is not None
+    assert [quote.fits for quote in planned.split.quotes] == [True, True, True, False]
+    lines = PlanReport(planned, service).lines()
+    assert any(f"All but 4 fit with every tolerance times {planned.factor.normalize():f}." in line for line in lines)
+    assert any(line.startswith("No tolerance makes 4 fit: ") for line in lines)
+
+
 def test_nothing_is_told_where_no_factor_does(open_grocer: Callable[..., Service]) -> None:
     """A budget below what the widest tolerance costs."""
     service = open_grocer(mechanism="keyhole")
