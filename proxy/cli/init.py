@@ -20,7 +20,16 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _PASSWORD = re.compile(r"(?<=://)([^:/@]*):([^@/]*)@")
 _NAME = re.compile(r"[^a-z0-9_]+")
 # Names of ids and codes, of yes and no, and of numbers that are few and name groups rather than add up.
-_ID = re.compile(r"id|uuid|guid|.+_(id|uuid|guid|key|no|nr|number|code|ref)|.*[a-z](ID|Id|No|Nr|Code|Key)")
+_ID = re.compile(
+    r"id|uuid|guid|.+_(id|uuid|guid|key|no|nr|number|code|ref)|.*[a-z](ID|Id|No|Nr|Code|Key)"
+    r"|.*[a-z](nummer|nr|kennung|numero|número|numéro)"
+)
+# names of people, in a few languages: which of several ids is offered first as the privacy unit
+_PERSON = re.compile(
+    r".*(customer|client|patient|person|people|user|member|household|employee|student|pupil|visitor|guest|subject|citizen"
+    r"|kunde|mitglied|mitarbeiter|haushalt|besucher|gast|schueler|schüler|versicherte|cliente|paciente|usuario|utilisateur)"
+    r".*"
+)
 _FLAG = re.compile(r"(is|has|was)_.+|.+_(flag|yn|ind)")
 _FEW = re.compile(
     r"(.+_)?(year|quarter|month|week|day|dow|weekday|day_of_week|hour|level|grade|rating|class|status|type|kind|"
@@ -137,7 +146,13 @@ def _table(name: str, named: str, columns: Sequence[SourceColumn], unit: Unit | 
     lines = [f"[tables.{name}]"]
     if name != named:
         lines.append(f"relation = {_quote(named)}")
-    people = [column.name for column in columns if _is_id(column) and column.name not in unique]
+    if PurePath(named).suffix.lower() == ".csv":
+        lines += [
+            "# Types are what DuckDB makes of the file's rows: a number with a decimal comma is text, and a column may",
+            "# get another type when the rows change. A .duckdb file with a view over read_csv says what they are.",
+        ]
+    ids = [column.name for column in columns if _is_id(column) and column.name not in unique]
+    people = sorted(ids, key=lambda name: not _PERSON.fullmatch(name.lower()))
     day = next((column for column in columns if _has_days(column)), None)
     lines += _unit_lines(unit, people, day)
     lines += [
@@ -159,9 +174,9 @@ def _unit_lines(unit: Unit | None, people: Sequence[str], day: SourceColumn | No
     if unit is Unit.ROW:
         yield 'privacy_unit = "row"         # each row by itself: whoever has several rows is protected that much less'
         return
-    if unit is Unit.VISIT and people and day is not None:
+    if unit is Unit.VISIT and people and day is not None and _tells_people(people):
         yield f"privacy_unit = [{_quote(people[0])}, {_quote(_day_name(day))}]   # a person's day; {others}"
-    elif unit is None or not people or unit is Unit.VISIT:
+    elif unit is None or not people or unit is Unit.VISIT or not _tells_people(people):
         yield f'privacy_unit = "{BLANK}"    # who is protected: {others}; several columns; or "row"'
     else:
         yield f"privacy_unit = {_quote(people[0])}   # who is protected: {others}"
@@ -171,6 +186,11 @@ def _unit_lines(unit: Unit | None, people: Sequence[str], day: SourceColumn | No
     yield "                            # costs a unit is that many times what it costs a group"
     yield f'{off}rows_per_unit = "{BLANK}"{blank} how many of its rows count in a group, for count(*) and averages'
     yield "# groupings.month = { max_groups = 12 }   # other bounds for the groups of certain keys (docs/policy.md)"
+
+
+def _tells_people(people: Sequence[str]) -> bool:
+    """Whether the first of the ids is the one that names people, as far as names tell."""
+    return len(people) == 1 or _PERSON.fullmatch(people[0].lower()) is not None
 
 
 def _column(table: str, column: SourceColumn, unit: Unit | None, *, is_key: bool) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from pathlib import Path
 from proxy.sources.postgres_source import PostgresSource
 from proxy.sources.protocol import Source as Source
 from proxy.sources.protocol import TrueAggregates as TrueAggregates
-from proxy.sources.refusals import unknown_url
+from proxy.sources.refusals import no_database, unknown_url
 from proxy.sources.rollups import MOST_ROWS
 
 _DUCKDB = "duckdb://"
+_TABLE_FILES = (".csv", ".parquet")  # what DuckDB reads as one table, and opens as no database
 QUESTIONS = 8  # at a source at the same time, in each process
 CONNECTIONS = QUESTIONS
 """To a PostgreSQL source, for questions; one more builds rollups."""
@@ -41,6 +42,8 @@ def open_source(
     """
     if url.startswith(_DUCKDB):
         database = database_file(url, directory=directory)
+        if database is not None and database.suffix.lower() in _TABLE_FILES:
+            raise no_database(database)
         from proxy.sources.duckdb_source import DuckDBSource  # whoever has another source does without the engine
 
         directories = (directory,) if database is None else (directory, database.parent)

@@ -34,6 +34,16 @@ def too_many_failures(most: int) -> KeyholeError:
     )
 
 
+def no_database(file: Path) -> KeyholeError:
+    """What the owner reads whose source is a file of rows."""
+    return KeyholeError(
+        "KH008",
+        f"{file.name} is a file of rows and no DuckDB database",
+        hint=f'Write url = "duckdb://" and [tables.NAME] relation = "{file.name}", '
+        f"as keyhole init --source {file.name} does.",
+    )
+
+
 def no_such_relation(relation: str) -> KeyholeError:
     """What the owner reads when a relation's shape cannot be learned."""
     return KeyholeError(

@@ -221,3 +221,21 @@ def test_the_length_of_a_text_is_proposed_from_its_type() -> None:
         "# max_length = 20",
         f"# max_length = {LONGEST_TEXT}",
     ]
+
+
+def test_a_file_with_names_of_another_language_is_read_as_it_is(tmp_path: Path) -> None:
+    """Of two ids the one that names people is offered; where none does, the owner says which."""
+    (tmp_path / "Bestellungen.csv").write_text(
+        'Bestellnummer,Kundennummer,Bundesland,Bestelldatum,Betrag\nB-1,K-7,Hessen,02.05.2025,"73,99"\n',
+        encoding="utf-8",
+    )
+    text = from_source("Bestellungen.csv", directory=tmp_path, unit=Unit.PERSON)
+    assert 'privacy_unit = "Kundennummer"   # who is protected: Kundennummer, Bestellnummer may name people' in text
+    assert "a number with a decimal comma is text" in text
+    tomllib.loads(text)
+    (tmp_path / "Rechnungen.csv").write_text("Bestellnummer,Rechnungsnummer\nB-1,R-1\n", encoding="utf-8")
+    text = from_source("Rechnungen.csv", directory=tmp_path, unit=Unit.PERSON)
+    assert f'privacy_unit = "{BLANK}"    # who is protected: Bestellnummer, Rechnungsnummer may name people' in text
+    with pytest.raises(KeyholeError, match=r"KH008.*Rechnungen\.csv is a file of rows") as refused:
+        from_source("duckdb:///Rechnungen.csv", directory=tmp_path)
+    assert "keyhole init --source Rechnungen.csv" in (refused.value.hint or "")
