@@ -13,6 +13,7 @@ from mechanisms.audit.bound_scans import audit_scan, audited_scan
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.many_groups import DELTA, GROUPS, MOST_EPSILON_OF_A_GROUP, audit_many_groups
 from mechanisms.audit.noise_ahead import NoiseAhead
+from mechanisms.audit.rankings import audit_ranking
 from mechanisms.audit.worst_cases import (
     DEPTHS,
     MIDDLE,
@@ -63,7 +64,7 @@ class PlannedAudit:
     """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise,
     `many_groups` of a unit that is in many of them, against what its balance counts with a delta.
 
-    The one of `SCAN` is of a release and asks no question.
+    The one of `SCAN` is of a release and asks no question, and that of `RANKING` asks for an order.
     """
 
     mechanism: str
@@ -82,6 +83,8 @@ class PlannedAudit:
         """What it takes beside others, for whoever runs the longest first."""
         if self == SCAN:
             return 1
+        if self == RANKING:
+            return _COST_OF_A_QUESTION
         task = audit_tasks()[self.question]
         return len(_pairs(self.mechanism, task)) * cost_of_a_draw(self.mechanism)
 
@@ -89,6 +92,9 @@ class PlannedAudit:
         """The report; None where the mechanism does not answer such a question. Parameters as for `audit_all`."""
         if self == SCAN:
             return audit_scan(audited_scan(), samples=samples, noise=noise, subject=self.subject, progress=progress)
+        if self == RANKING:
+            fewer = max(2, samples // _COST_OF_A_QUESTION)
+            return audit_ranking(samples=fewer, noise=noise, subject=self.subject, progress=progress)
         mechanism, task = MECHANISMS[self.mechanism], audit_tasks()[self.question]
         most = _MOST_EPSILON_OF_KEYS if _decides_keys_alone(self.mechanism) else _MOST_EPSILON_OF_QUESTIONS
         audit_one = audit_reuse if self.continued else audit_mechanism
@@ -107,6 +113,8 @@ class PlannedAudit:
 
 SCAN = PlannedAudit(mechanism="bounds", question="a unit between candidates")
 """The audit of the scan that finds bounds for owners: no mechanism that a question could name."""
+RANKING = PlannedAudit(mechanism="ranking", question="the first of three keys")
+"""The audit of the first keys in an order: what `ORDER BY` and `LIMIT` run, whatever mechanism a question names."""
 
 
 def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
@@ -114,18 +122,19 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     conditions joined by AND and by OR, and one whose rows move sums by parts of their sensitivities or, where filters
     are disjoint, not at all; those that decide several formulas on a scorecard as well. Where a mechanism leaves noise
     paths, each question also together with a later one that continues them, and two of them with all of their noise
-    drawn at once for a unit in many groups. If none are named, or its name is, the scan for a private bound as well."""
+    drawn at once for a unit in many groups. If none are named, or their names are, rankings and the scan for a private
+    bound as well."""
     named = tuple(mechanisms)
     questions = tuple(
         PlannedAudit(mechanism=name, question=question, continued=continued, many_groups=many_groups)
         for name in named or MECHANISMS
-        if name != SCAN.mechanism
+        if name not in (RANKING.mechanism, SCAN.mechanism)
         for question, task in audit_tasks().items()
         for continued, many_groups in (_ON_PATHS if name in CONTINUABLE else _ON_PATHS[:1])
         if not many_groups or question in _ASKED_IN_MANY_GROUPS
         if name in CONTINUABLE or not task.predicates
     )
-    return (*questions, SCAN) if not named or SCAN.mechanism in named else questions
+    return (*questions, *(one for one in (RANKING, SCAN) if not named or one.mechanism in named))
 
 
 def audit_all(

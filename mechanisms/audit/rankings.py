@@ -1,0 +1,114 @@
+"""Rankings as subjects of an audit: the order that is returned, how far each key went, and what its values told.
+
+Proof: docs/proofs/audit.md.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
+from mechanisms.audit.events import Transcripts
+from mechanisms.audit.noise_ahead import NoiseAhead
+from mechanisms.formula import Booleans, Integers
+from mechanisms.protocol import Noise
+from mechanisms.ranking.calibration import (
+    ONE_LOOK,
+    RankingCalibration,
+    RankingSchedule,
+    RankingTask,
+    calibrate_ranking,
+    loss_of_unit,
+)
+from mechanisms.ranking.run import Ranking, rank_keys
+
+AUDITED_LOOKS = RankingSchedule(rates=(Fraction(1, 4), Fraction(1, 2)), shares=(0.02, 0.02))
+"""Two early looks: enough to stop at one, at the other or at neither."""
+
+_TASK = RankingTask(keys=3, limit=1, descending=True, sensitivity=1, tolerance=4, fnr=0.05, fpr=0.1)
+
+
+class Ranker(Protocol):
+    """What `rank_keys` does; tests pass broken ones."""
+
+    def __call__(
+        self,
+        calibration: RankingCalibration,
+        aggregates: Integers,
+        *,
+        taking_part: Booleans | None,
+        keep_path: bool,
+        noise: Noise,
+    ) -> Ranking:
+        """Rank the keys."""
+
+
+def audit_ranking(
+    *, samples: int, noise: Noise, subject: str = "ranking", progress: Callable[[str], None] | None = None
+) -> AuditReport:
+    """Audit the first of three keys on the databases of `pair_rankings`.
+
+    Parameters:
+        samples: as for `audit`.
+    """
+    pairs = pair_rankings(rank_keys, schedule=AUDITED_LOOKS, noise=noise)
+    return audit(subject, pairs, samples=samples, progress=progress)
+
+
+def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> tuple[Neighbours, ...]:
+    """One of three keys moves near the others, or so far from them that an early look may settle it, against its loss
+    ex post; and two keys move at once, with one look and no values kept, against `loss_of_unit`.
+
+    Of a key that moves is seen how many of its values are nearer to the one database, and whether the finest is.
+    """
+    several, one = calibrate_ranking(_TASK, schedule=schedule), calibrate_ranking(_TASK, schedule=ONE_LOOK)
+    ahead = NoiseAhead(noise)
+
+    def pair_keys(description: str, value: int) -> Neighbours:
+        first, second = (_watch_key(rank, several, (exact, 0, 0), value + 1, ahead) for exact in (value, value + 1))
+        return Neighbours(description=description, first=first, second=second)
+
+    return (
+        pair_keys("a key near the others", -1),
+        pair_keys("a key that an early look may settle", -several.looks[0].gap),
+        Neighbours(
+            description="a unit in two of the keys",
+            first=_watch_answer(rank, one, (0, 0, 0), ahead),
+            second=_watch_answer(rank, one, (0, 1, 1), ahead),
+        ),
+    )
+
+
+def _watch_key(
+    rank: Ranker, calibration: RankingCalibration, values: tuple[int, ...], higher: int, noise: Noise
+) -> Release:
+    """The answer, how far keys went, and what the first key's values tell of which exact one it has."""
+
+    def release(samples: int) -> Transcripts:
+        seen, claimed = [], []
+        for _ in range(samples):
+            found = rank(calibration, np.array(values), taking_part=None, keep_path=True, noise=noise)
+            assert found.path is not None, "three keys are looked at"
+            reached = found.path.reached
+            told = found.path.values[: reached[0], 0] >= higher
+            seen.append((*found.ranked, reached.sum(), told.sum(), told[-1]))
+            claimed.append(found.epsilon[0])
+        return Transcripts(seen=np.array(seen, dtype=np.int64), claimed=np.array(claimed))
+
+    return release
+
+
+def _watch_answer(rank: Ranker, calibration: RankingCalibration, values: tuple[int, ...], noise: Noise) -> Release:
+    """The answer alone, against what a unit in all of the keys loses by it."""
+    loss = loss_of_unit(calibration, groups=len(values), signed=False)
+
+    def release(samples: int) -> Transcripts:
+        ranked = [
+            rank(calibration, np.array(values), taking_part=None, keep_path=False, noise=noise).ranked
+            for _ in range(samples)
+        ]
+        return Transcripts(seen=np.array(ranked), claimed=np.full(samples, loss))
+
+    return release
