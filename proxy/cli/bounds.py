@@ -13,6 +13,7 @@ from accountant.unit_balance import NO_UNIT_LOSS, UnitRoom
 from planner.bind.question import ask
 from planner.catalog.model import Catalog, Grouping, Table
 from planner.errors import KeyholeError
+from planner.explain.numbers import percent
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf
 from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
@@ -51,7 +52,8 @@ class BoundsReport:
             yield "  these are too few for any bound at this epsilon: noise would outweigh them"
             return
         if found.cut > asked.cut:
-            yield f"  too few to cut {_percent(asked.cut)} only: each bound is for at most {100 * found.cut:.2g} %"
+            least = percent(found.cut, places=2)
+            yield f"  too few to cut {_percent(asked.cut)} only: each bound is for at most {least}"
         for one in found.bounds:
             yield f"  {_sentence(one)}"
         yield from self._trade()

@@ -249,6 +249,8 @@ def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> Bound
 
 def _promise(asked: BoundsAsked) -> str:
     share = f"{float(100 * asked.cut):g} %"
+    if asked.units is None:
+        share += " (or the least share that can be told of so few units as are counted)"
     return f"At most {share} of the privacy units lie beyond a bound, with probability {float(1 - BETA / 2):g}."
 
 

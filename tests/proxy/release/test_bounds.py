@@ -461,6 +461,19 @@ def test_with_a_delta_a_release_is_charged_in_full_and_says_how_many_questions_f
         assert int(counted[1].replace(",", "")) > int(counted[2].replace(",", ""))
 
 
+def test_a_share_that_is_more_than_was_asked_is_rounded_up_and_no_other_is_promised(service: Service) -> None:
+    planned = plan_bounds(_asked(units=None), service.catalog, service.source.dialect)
+    wider = FoundBounds((), 95, counted=True, cut=0.12342)
+    released = PaidRelease(wider.to_bytes(), "one", again=False)
+    told = "\n".join(BoundsReport(planned, wider, released, planned.release.table, service.catalog).lines())
+    assert "too few to cut 5 % only: each bound is for at most 12.35 %" in told
+    assert (
+        "At most 5 % (or the least share that can be told of so few units as are counted) of" in planned.release.promise
+    )
+    declared = plan_bounds(_asked(), service.catalog, service.source.dialect)
+    assert declared.release.promise.startswith("At most 5 % of the privacy units lie beyond a bound")
+
+
 def test_no_analyst_has_the_name_of_the_owners_releases(policy: Path) -> None:
     text = policy.read_text().replace("[analysts.ada]", f'[analysts."{RELEASED_BY}"]')
     with pytest.raises(KeyholeError, match=r"KH002.*is not a name that PostgreSQL clients can use"):
