@@ -285,6 +285,7 @@ def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterato
     yield UnitStatistic(BoundOf.ROWS, keys, None, one, bound_candidates(_MOST_ROWS))
     for name in asked.totals:
         column = table.column(name)
+        _check_number(table, column)
         if column.bounds is None:
             raise KeyholeError(
                 "KH203",
@@ -307,10 +308,14 @@ def _of_values(table: Table, column: Column, asked: BoundsAsked) -> Iterator[Uni
         yield UnitStatistic(BoundOf.LOWEST_VALUE, (), column.name, step, candidates)
 
 
-def _public_end(table: Table, column: Column, declared: Decimal | None) -> Fraction:
-    """How large a value can be, by the owner's word or the type."""
+def _check_number(table: Table, column: Column) -> None:
     if column.sql_type not in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE):
         raise KeyholeError("KH203", f'"{column.name}" of "{table.name}" is not a number')
+
+
+def _public_end(table: Table, column: Column, declared: Decimal | None) -> Fraction:
+    """How large a value can be, by the owner's word or the type."""
+    _check_number(table, column)
     if declared is not None:
         return Fraction(declared)
     if column.sql_type is SqlType.INTEGER:

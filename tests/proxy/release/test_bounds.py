@@ -395,6 +395,7 @@ def test_single_rows_have_values_alone(source: str, tmp_path: Path) -> None:
         ({"keys": (("household",),)}, "KH202.*no public domain"),
         ({"keys": (), "columns": ()}, "KH202: nothing to bound"),
         ({"totals": ("price",)}, "KH203.*has no bounds"),
+        ({"totals": ("week",)}, "KH203.*is not a number"),
         ({"columns": ("week",)}, "KH203.*is not a number"),
         ({"columns": ("free",)}, "KH312"),
     ],
