@@ -13,6 +13,7 @@ from math import exp
 import pytest
 
 from mechanisms.ranking.calibration import ONE_LOOK, RankingCalibration, RankingLook, RankingTask, calibrate_ranking
+from tests.effort import cases
 from tests.mechanisms.ranking.chosen_noise import Answer, Path, answer, paths_by_chance, worlds
 from tests.mechanisms.ranking.law_by_hand import overtaken
 
@@ -137,3 +138,35 @@ def test_early_looks_add_no_more_than_the_chance_of_a_gap(limit: int) -> None:
     last = float(overtaken(rate, behind=1, ahead=1, distance=distance))
     early = float(overtaken(look, behind=1, ahead=1, distance=gap + 1 + distance))
     assert 0.9 * last < wrong <= last + early
+
+
+@pytest.mark.parametrize(
+    ("limit", "values"),
+    cases((1, 2), ((0, 0, 0), (-1, 0, 0), (0, 0, 1), (-1, 0, 1), (0, -1, -2), (-2, 2, 0)), quick=4),
+)
+def test_every_key_of_three_keeps_its_rates_with_an_early_look(limit: int, values: tuple[int, ...]) -> None:
+    """With a gap so narrow that early looks are often wrong, all keys and pairs that the contract speaks of are within
+    the proof's sums, for each way of standing near one another.
+    Of all worlds less than one in a hundred is left out."""
+    rate, look, gap, distance = Fraction(5, 2), Fraction(2), 1, 1
+    law = answers_law(ranking(3, limit, rate, ((look, gap),)), values, least=1e-5)
+    assert missing(law) < 8e-3
+    early = float(overtaken(look, behind=3 - limit, ahead=limit, distance=gap + 1))
+    wrongly_returned = early + float(overtaken(rate, behind=1, ahead=limit, distance=distance))
+    wrongly_missed = early + float(overtaken(rate, behind=3 - limit, ahead=1, distance=distance))
+    swapped = float(overtaken(rate, behind=1, ahead=1, distance=distance))
+    swapped += float(overtaken(look, behind=1, ahead=1, distance=gap + 1 + distance))
+    greatest = sorted(values, reverse=True)
+    for key, value in enumerate(values):
+        returned = sum(chance for found, chance in law.items() if key in found.ranked)
+        if value <= greatest[limit - 1] - distance:
+            assert returned <= wrongly_returned
+        if value >= greatest[limit] + distance:
+            assert 1.0 - missing(law) - returned <= wrongly_missed
+        for other in (one for one in range(3) if values[one] >= value + distance):
+            before = sum(
+                chance
+                for found, chance in law.items()
+                if {key, other} <= set(found.ranked) and found.ranked.index(key) < found.ranked.index(other)
+            )
+            assert before <= swapped
