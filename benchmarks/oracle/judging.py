@@ -65,7 +65,7 @@ def judge(statement: Statement, engines: Engines, tally: Tally) -> Disagreement 
         return None
     tally.judged += 1
     tally.joined += len(statement.branches) > 1
-    for name, found in _decided(question, engines):
+    for name, found in decided_by(question, question.formula, engines):
         if found != held:
             return Disagreement(statement, name, frozenset(held - found), frozenset(found - held))
     return None
@@ -81,11 +81,12 @@ def asked(sql: str) -> Question | None:
     return ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=_TODAY)
 
 
-def _decided(question: Question, engines: Engines) -> Iterator[tuple[str, set[Key]]]:
+def decided_by(question: Question, formula: Formula, engines: Engines) -> Iterator[tuple[str, set[Key]]]:
+    """By source and form, the keys for which one of the question's formulas holds on the exact integers."""
     keys = [question.keys.key(i) for i in range(question.keys.size)]
     formulas: dict[str, Formula] = {
-        "as typed": question.formula,
-        "minimised": minimise(question.formula).formula,
+        "as typed": formula,
+        "minimised": minimise(formula).formula,
     }
     for source in engines.sources:
         there = replace(question, table=replace(question.table, relation=engines.relations[source.dialect.name]))
@@ -96,9 +97,9 @@ def _decided(question: Question, engines: Engines) -> Iterator[tuple[str, set[Ke
                 rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000
             ).values
         compared = without_offsets(question, values)
-        for form, formula in formulas.items():
-            held = evaluate(formula, partial(_literal_holds, compared), keys=len(keys))
-            yield f"{source.dialect.name}, {form}", {key for key, one in zip(keys, held, strict=True) if one}
+        for form, one in formulas.items():
+            held = evaluate(one, partial(_literal_holds, compared), keys=len(keys))
+            yield f"{source.dialect.name}, {form}", {key for key, truth in zip(keys, held, strict=True) if truth}
 
 
 def _literal_holds(values: Integers, cut: Cut) -> Booleans:
@@ -106,15 +107,16 @@ def _literal_holds(values: Integers, cut: Cut) -> Booleans:
 
 
 def _truth(statement: Statement, engines: Engines) -> set[Key]:
-    held = _branch(statement, statement.branches[0], engines)
+    held = held_in(statement, statement.branches[0], engines)
     for operation, branch in zip(statement.operations, statement.branches[1:], strict=True):
-        other = _branch(statement, branch, engines)
+        other = held_in(statement, branch, engines)
         held = {"UNION": held | other, "INTERSECT": held & other, "EXCEPT": held - other}[operation]
     return held
 
 
-def _branch(statement: Statement, branch: Branch, engines: Engines) -> set[Key]:
-    """HAVING for each key of the domain over its bounded rows, which may be none; there a ratio to COUNT(*) is NULL."""
+def held_in(statement: Statement, branch: Branch, engines: Engines) -> set[Key]:
+    """The keys of the domain for which PostgreSQL says HAVING over their bounded rows, which may be none; there a ratio
+    to COUNT(*) is NULL."""
     keys, names = domain(statement.keys), statement.keys
     values = ", ".join("(" + ", ".join(map(_literal, key)) + ")" for key in keys)
     ours = " AND ".join(f"v.{name} = d.{name}" for name in names)

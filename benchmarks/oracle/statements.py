@@ -73,20 +73,21 @@ class Statement:
 def statement(drawn: random.Random) -> Statement:
     """A random question, or a set operation between some."""
     table, keys = drawn.choice(TABLES), drawn.choice(KEYS)
-    restriction = _restriction(drawn, keys)
+    common = restriction(drawn, keys)
     count = drawn.choice([1, 1, 1, 1, 1, 2, 3])
     branches = tuple(
-        Branch(restriction if drawn.random() < 0.9 else _restriction(drawn, keys), _where(drawn, keys), _having(drawn))
+        Branch(common if drawn.random() < 0.9 else restriction(drawn, keys), where(drawn, keys), having(drawn))
         for _ in range(count)
     )
     return Statement(table, keys, branches, tuple(drawn.choice(_OPERATIONS) for _ in range(count - 1)))
 
 
-def _restriction(drawn: random.Random, keys: tuple[str, ...]) -> str:
+def restriction(drawn: random.Random, keys: tuple[str, ...]) -> str:
+    """A condition on keys, or none."""
     return drawn.choice(_KEY_CONDITIONS[drawn.choice(keys)]) if drawn.random() < 0.2 else ""
 
 
-def _where(drawn: random.Random, keys: tuple[str, ...]) -> str:
+def where(drawn: random.Random, keys: tuple[str, ...]) -> str:
     """A condition on rows; one on keys alone would restrict the keys instead."""
     if drawn.random() < 0.6:
         return ""
@@ -95,7 +96,8 @@ def _where(drawn: random.Random, keys: tuple[str, ...]) -> str:
     return drawn.choice([" AND ", " OR "]).join(mixed)
 
 
-def _having(drawn: random.Random) -> str:
+def having(drawn: random.Random) -> str:
+    """A formula, often with guards."""
     filters = (drawn.choice(_FILTERS),) if drawn.random() < 0.5 else _FILTERS
     made = _formula(drawn, drawn.choice([0, 0, 0, 1, 1, 2]), filters)
     guards = drawn.choice(["", "", "count(*) >= 1", "count(age) >= 1", "count(*) > 0 AND count(cost) > 0"])

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from scipy.stats import binom
 
-from benchmarks.oracle.judging import _branch as truth_of
+from benchmarks.oracle.judging import held_in as truth_of
 from benchmarks.oracle.statements import Branch, Statement
 from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, Key, engines, rows
 from mechanisms.formula import Booleans, Cut, Integers, evaluate
