@@ -184,6 +184,19 @@ def without_missing(
     return formula, left
 
 
+def restrict_thresholds(
+    formula: Having, whole: Mapping[str, tuple[Value, ...]], left: Mapping[str, tuple[Value, ...]]
+) -> Having:
+    """A predicate over the values of keys that are left of the whole. Raises KH208 where a threshold is NULL there."""
+    for key in dict.fromkeys(own.key for _, own in _with_own_thresholds(formula)):
+        kept = frozenset(left[key])
+        formula = _only(formula, key, tuple(place for place, value in enumerate(whole[key]) if value in kept))
+        for one, own in _with_own_thresholds(formula):
+            if own.key == key and None in own.numbers:
+                raise _unknown(one)
+    return formula
+
+
 def _with_own_thresholds(formula: Having) -> Iterator[tuple[Comparison, KeyNumbers]]:
     for leaf in formula.leaves():
         if isinstance(leaf, Comparison) and leaf.own is not None:

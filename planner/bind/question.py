@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from mechanisms.formula import cuts
+from mechanisms.formula import TRUE, cuts
 from planner.aggregates.comparison import Comparison
 from planner.bind.lookup_columns import store_conditions
 from planner.bind.refusals import nested_too_deeply, too_many_groups
@@ -58,9 +58,10 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     what = read_question(embedded, given)
     if embedded.unless_public is not None and what.where != ALWAYS:
         raise embedded.unless_public
-    compared = (leaf for leaf in what.formula.leaves() if isinstance(leaf, Comparison))
+    formulas = (what.formula, *what.predicates)
+    compared = (leaf for one in formulas for leaf in one.leaves() if isinstance(leaf, Comparison))
     table = with_products(embedded.table, (part.column for leaf in compared for part in leaf.parts))
-    made = atoms(what.formula, table=table, where=what.where, accuracy=accuracy)
+    made = atoms(what.formula, predicates=what.predicates, table=table, where=what.where, accuracy=accuracy)
     size = told_apart(what.keys.columns, what.keys.values)
     if size > catalog.max_keys:
         raise too_many_groups(size, embedded.keys, catalog, at=what.group)
@@ -73,6 +74,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         functionals=made.functionals,
         atoms=made.atoms,
         formula=made.formula,
+        predicates=made.predicates,
         accuracy=accuracy,
         warnings=warnings,
         per_unit=per_unit,
@@ -82,9 +84,12 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
 
 
 def _warnings(made: Atoms, space: KeySpace, *, clock: bool, given: Given) -> Iterator[str]:
+    if made.predicates:
+        rows = f"every value of {space.listed} is a row, with rows of data or without" if made.formula == TRUE else ""
+        yield "; ".join(filter(None, (rows, "a predicate over no values, which is NULL in SQL, is false")))
     if clock:
         yield f"current_date and now() stand for {given.today.isoformat()} 00:00"
     if space.size == 0:
         yield "WHERE leaves no groups"
-    if not any(True for _ in cuts(made.formula)):
+    if not any(True for one in (made.formula, *made.predicates) for _ in cuts(one)):
         yield "the formula is constant: the answer does not depend on the data"

@@ -15,7 +15,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.comparison import Every, Having, Outside, Some
 from planner.aggregates.having import read_having
-from planner.aggregates.key_thresholds import without_missing
+from planner.aggregates.key_thresholds import restrict_thresholds, without_missing
 from planner.aggregates.refusals import unsupported_aggregate
 from planner.bind.joins import row_conditions
 from planner.bind.refusals import reads_rows_in_having
@@ -43,11 +43,13 @@ from planner.values.model import Given
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A question's groups, the rows that it reads, and the formula that decides; `clock`: it depends on the day."""
+    """A question's groups, the rows that it reads, the formula that decides which groups are rows of the answer, and
+    those of its predicates; `clock`: it depends on the day."""
 
     keys: KeySpace
     where: Condition
     formula: Having
+    predicates: tuple[Having, ...]
     clock: bool
     group: int | None
 
@@ -72,7 +74,8 @@ def read_question(embedded: Embedded, given: Given) -> Said:
         offset: _formula(leaf, keys=embedded.keys, given=given, common=common, values=values)
         for offset, leaf in read.items()
     }
-    formula, values = without_missing(_combine_formulas(embedded, formulas), values)
+    whole, predicates = values, _read_predicates(embedded, read, given, values=values)
+    formula, values = without_missing(_combine_formulas(embedded, formulas), whole)
     first = next(iter(read.values()))
     selects = [leaf.tree for leaf in leaves(embedded)]
     shared = [condition for meaning, (_, condition) in first.rows.items() if meaning in common]
@@ -80,6 +83,7 @@ def read_question(embedded: Embedded, given: Given) -> Said:
         keys=KeySpace(columns=embedded.keys, values=tuple(values[key.name] for key in embedded.keys)),
         where=all_of([*shared, *_hull(read.values(), common)]),
         formula=formula,
+        predicates=tuple(restrict_thresholds(predicate, whole, values) for predicate in predicates),
         clock=any(uses_clock(select) for select in selects),
         group=_position_of_keys(selects[0]),
     )
@@ -195,6 +199,20 @@ def _formula(
     for formula in formulas:
         parts.extend(formula.children if isinstance(formula, Every) else (formula,))
     return Every(tuple(parts))
+
+
+def _read_predicates(
+    embedded: Embedded, read: Mapping[int, _Leaf], given: Given, *, values: Mapping[str, tuple[Value, ...]]
+) -> tuple[Having, ...]:
+    """The formulas of a question's predicates; one that joins several questions has none."""
+    if not embedded.predicates:
+        return ()
+    leaf = read[embedded.offset]
+    where = all_of(condition for _, condition in leaf.rows.values())
+    within = GroupScope(
+        scope=leaf.scope, keys=embedded.keys, given=given, fixed=leaf.fixed, where=where, values=tuple(values.items())
+    )
+    return tuple(read_having(predicate.tree, within) for predicate in embedded.predicates)
 
 
 def _filter_aggregates(part: exp.Expr, rows: list[exp.Expr]) -> exp.Expr:

@@ -4,7 +4,7 @@ lose. Public inputs alone."""
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mechanisms.formula import Formula, cuts
+from mechanisms.formula import Formula
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import FunctionalTest, Unachievable
@@ -108,10 +108,11 @@ def expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
 def with_one_step(plan: Plan) -> float | None:
     """What the question would cost if every literal had one integer step of tolerance at least; None where all have."""
     task = plan.calibration.task
-    if all(cut.tolerance for cut in cuts(task.formula)):
+    if all(cut.tolerance for cut in task.literals()):
         return None
     try:
-        wider = replace(task, formula=_with_one_step(task.formula))
+        formula, *predicates = map(_with_one_step, task.formulas)
+        wider = replace(task, formula=formula, predicates=tuple(predicates))
         return MECHANISMS[plan.calibration.mechanism].calibrate(wider).worst_case_epsilon
     except Unachievable:
         return None

@@ -1,5 +1,6 @@
 """A plan as a JSON document: everything that EXPLAIN says, and all of the SQL. Depends on public inputs alone."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -28,6 +29,7 @@ from planner.explain.literal_labels import (
 from planner.explain.render import bounding_notes
 from planner.question.model import Offsets
 from planner.question.plan import Plan
+from planner.scope.embedded import predicate_column
 
 
 def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -41,9 +43,9 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
     texts = words(plan.question)
     document: dict[str, Any] = {
         "formula": spell_formula(plan.asked.formula, words(plan.asked), both="AND", either="OR"),
-        "minimised": spell_formula(order_formula(plan, named), texts, both="AND", either="OR"),
+        "minimised": spell_formula(order_formula(plan.minimised, named), texts, both="AND", either="OR"),
         "exact": plan.minimised.exact,
-        "letters": spell_formula(order_formula(plan, named), letters(named), both="and", either="or"),
+        "letters": spell_formula(order_formula(plan.minimised, named), letters(named), both="and", either="or"),
         "typed_letters": spell_formula(plan.asked.formula, typed_letters(plan, named), both="and", either="or"),
         "literals": [_literal_json(plan, one) for one in named],
         "idle": [{"letter": letter, "text": text} for letter, text in idle(plan, named)],
@@ -54,6 +56,7 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
             [plan.question.functionals[index].name for index, part in enumerate(exposure) if part]
             for exposure in plan.calibration.task.exposures
         ],
+        "predicates": list(_predicates_json(plan, named)),
         "table": plan.question.table.name,
         "privacy_unit": plan.question.table.unit_text,
         "bounding": list(bounding_notes(plan)),
@@ -90,6 +93,16 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
         document["question_id"] = left.question
         document["waits_for_approval"] = None if left.waiting is None else asdict(left.waiting)
     return document
+
+
+def _predicates_json(plan: Plan, named: tuple[Named, ...]) -> Iterator[dict[str, Any]]:
+    for number, (asked, one) in enumerate(zip(plan.asked.predicates, plan.predicates, strict=True)):
+        yield {
+            "column": predicate_column(number),
+            "formula": spell_formula(asked, words(plan.asked), both="AND", either="OR"),
+            "letters": spell_formula(order_formula(one, named), letters(named), both="and", either="or"),
+            "exact": one.exact,
+        }
 
 
 def _set_json(plan: Plan, group: Together) -> dict[str, Any]:

@@ -21,6 +21,7 @@ _FILLS = {
     Kind.LITERAL: "#e3f1e1",
     Kind.IDLE: "#eeeeee",
     Kind.CONSTANT: "#eeeeee",
+    Kind.SCORECARD: "#eeeeee",
 }
 
 

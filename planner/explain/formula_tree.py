@@ -20,6 +20,7 @@ class Kind(StrEnum):
     LITERAL = "literal"
     IDLE = "idle"  # a typed literal that the minimal formula does not need
     CONSTANT = "constant"
+    SCORECARD = "scorecard"  # which groups are rows, and each predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,17 @@ def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
 
     drawn: set[int] = set()
 
-    minimal = order_formula(plan, named)
-    heading = "as it is evaluated: minimal" if plan.minimised.exact else "as it is evaluated"
+    heading = "as it is evaluated: minimal" if all(one.exact for one in plan.canonical) else "as it is evaluated"
     if named:
         heading = f"{heading}, worst case {at_most(plan.worst_case_epsilon)} epsilon for a group"
-    return ("as typed", _branch(plan.asked.formula, branch_as_typed)), (heading, _branch(minimal, branch_as_evaluated))
+    typed = [_branch(formula, branch_as_typed) for formula in plan.asked.formulas]
+    evaluated = [_branch(order_formula(one, named), branch_as_evaluated) for one in plan.canonical]
+    return ("as typed", _whole(typed)), (heading, _whole(evaluated))
+
+
+def _whole(formulas: Sequence[Branch]) -> Branch:
+    """The one formula, or what says which groups are rows with the predicates beside it."""
+    return formulas[0] if len(formulas) == 1 else Branch(Kind.SCORECARD, "rows, and predicates", "", tuple(formulas))
 
 
 def _describe_sharing(plan: Plan, first: str) -> str:

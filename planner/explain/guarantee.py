@@ -3,12 +3,15 @@
 from decimal import Decimal
 from typing import Any
 
+from mechanisms.formula import TRUE
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
 from planner.explain.balances import SharedNoise
+from planner.explain.literal_labels import spell_formula, words
 from planner.explain.numbers import at_most, percent, plain
 from planner.explain.wrong_groups import wrong_groups
 from planner.question.model import aggregate_text
 from planner.question.plan import Plan
+from planner.scope.embedded import predicate_column
 
 FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"
 
@@ -33,14 +36,15 @@ def guarantee_sentence(plan: Plan) -> str:
     elif calibration.fnr is None:
         missed = "a group near a threshold may be missed, without a bound"
     else:
-        missed = f"a group that truly qualifies is missed at most {percent(accuracy.fnr)} of the time"
+        missed = f"{_true_of(plan)} at most {percent(accuracy.fnr)} of the time"
     if EMPTY_PROMISE_NOTE in calibration.notes:
         wrong = "within the tolerance every group qualifies, so any group may be returned"
     elif calibration.fpr is None:
         wrong = "a group that does not may be returned, without a bound"
     else:
         slack, rate = _slack(accuracy.tolerance), percent(accuracy.fpr)
-        wrong = f"one that fails even with {slack} is returned at most {rate} of the time"
+        shown = _shown_of(plan)
+        wrong = f"one that fails even with {slack} is {shown} at most {rate} of the time"
     promise = f"{missed}; {wrong}; {loss}."
     if calibration.deniable:
         promise = f"{promise} It may be denied, which is paid for; the rates are those of being answered wrongly."
@@ -49,6 +53,21 @@ def guarantee_sentence(plan: Plan) -> str:
         return promise
     bounded = f"This holds for aggregates after bounding each ({table.unit_text})"
     return f"{promise} {bounded}{_groups_left_out(plan)}; rows without {' or '.join(table.unit)} are left out."
+
+
+def _true_of(plan: Plan) -> str:
+    """What may be missed: a group, or what a predicate says of it."""
+    if not plan.predicates:
+        return "a group that truly qualifies is missed"
+    holds = "a predicate that truly holds for a group is shown as false"
+    return holds if plan.minimised.formula == TRUE else f"a group that truly qualifies is missed, or {holds},"
+
+
+def _shown_of(plan: Plan) -> str:
+    """What may come wrongly."""
+    if not plan.predicates:
+        return "returned"
+    return "shown as true" if plan.minimised.formula == TRUE else "returned, or shown as true,"
 
 
 def _groups_left_out(plan: Plan) -> str:
@@ -70,8 +89,8 @@ def shared_noise_sentence(noise: SharedNoise) -> str:
 
 
 def guarantee_json(plan: Plan) -> dict[str, Any]:
-    """The guarantee for a program: sentence, rates (None: no bound), tolerance by functional in its unit, loss, and the
-    most groups that are returned (None: no limit)."""
+    """The guarantee for a program: sentence, rates (None: no bound), tolerance by functional in its unit, loss, the
+    most groups that are returned (None: no limit), and what each column of truths says."""
     calibration = plan.calibration
     accuracy = plan.question.accuracy
     wrong = wrong_groups(plan)
@@ -83,6 +102,16 @@ def guarantee_json(plan: Plan) -> dict[str, Any]:
         "epsilon_at_most": plan.worst_case_epsilon,
         "wrong_groups_at_most": None if wrong is None else wrong.near,
         "most_groups": calibration.task.most_positives if calibration.whole_question else None,
+        "predicates": _spell_predicates(plan),
+    }
+
+
+def _spell_predicates(plan: Plan) -> dict[str, str]:
+    """By column of the answer, the formula whose truth it is."""
+    texts = words(plan.asked)
+    return {
+        predicate_column(number): spell_formula(formula, texts, both="AND", either="OR")
+        for number, formula in enumerate(plan.asked.predicates)
     }
 
 

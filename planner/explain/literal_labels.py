@@ -10,7 +10,7 @@ from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
 from planner.explain.numbers import plain
 from planner.functionals.atoms import label
 from planner.question.model import Atom, Functional, Question
-from planner.question.plan import Plan
+from planner.question.plan import Minimised, Plan
 
 Literal: TypeAlias = tuple[int, int, bool]  # functional, cut, above
 
@@ -51,12 +51,13 @@ class Named:
 
 
 def letter_literals(plan: Plan) -> tuple[Named, ...]:
-    """The distinct literals of the minimal formula, lettered in the order in which the analyst wrote them."""
-    kept = {literal_of(cut): cut for cut in cuts(plan.minimised.formula)}
+    """The distinct literals of the minimal formulas, lettered in the order in which the analyst wrote them."""
+    kept = {literal_of(cut): cut for one in plan.canonical for cut in cuts(one.formula)}
     places = {functional: place for place, functional in enumerate(plan.question.functionals)}
     typed = [
         (places[functional], cut.cut, cut.above)
-        for cut in cuts(plan.asked.formula)
+        for formula in plan.asked.formulas
+        for cut in cuts(formula)
         if (functional := plan.asked.functionals[cut.functional]) in places
     ]
     ordered = [kept[literal] for literal in dict.fromkeys(typed) if literal in kept]
@@ -83,7 +84,7 @@ def typed_letters(plan: Plan, named: tuple[Named, ...]) -> Mapping[Literal, str]
     places = {functional: place for place, functional in enumerate(plan.question.functionals)}
     found: dict[Literal, str] = {}
     further = len(named)
-    for cut in cuts(plan.asked.formula):
+    for cut in (cut for formula in plan.asked.formulas for cut in cuts(formula)):
         if literal_of(cut) in found:
             continue
         place = places.get(plan.asked.functionals[cut.functional])
@@ -100,14 +101,15 @@ def idle(plan: Plan, named: tuple[Named, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((letter, texts[typed]) for typed, letter in typed_letters(plan, named).items() if letter not in kept)
 
 
-def order_formula(plan: Plan, named: tuple[Named, ...]) -> Formula:
+def order_formula(minimised: Minimised, named: tuple[Named, ...]) -> Formula:
     """The formula that is evaluated, in the order in which its literals were typed."""
-    return as_typed(plan.minimised.formula, letters(named)) if plan.minimised.exact else plan.minimised.formula
+    return as_typed(minimised.formula, letters(named)) if minimised.exact else minimised.formula
 
 
 def words(question: Question) -> Mapping[Literal, str]:
-    """From the literals of a question's formula to their words."""
-    return MappingProxyType({literal_of(cut): _text(question, cut) for cut in cuts(question.formula)})
+    """From the literals of a question's formulas to their words."""
+    every = (cut for formula in question.formulas for cut in cuts(formula))
+    return MappingProxyType({literal_of(cut): _text(question, cut) for cut in every})
 
 
 def spell_formula(formula: Formula, names: Mapping[Literal, str], *, both: str, either: str) -> str:

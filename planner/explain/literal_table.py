@@ -26,6 +26,7 @@ from planner.explain.literal_labels import (
 from planner.explain.numbers import at_most, plain, share
 from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
+from planner.scope.embedded import predicate_column
 
 MOST_ROWS = 12  # of the table; the others are in JSON
 MOST_SETS = 4  # lines of one screen for what JSON has in full
@@ -38,13 +39,15 @@ def formula_lines(plan: Plan) -> Iterator[str]:
     """The formula in letters, minimal and as typed, and a line for every literal, the dearest ones where there are
     many."""
     named = letter_literals(plan)
-    formula = spell_formula(order_formula(plan, named), letters(named), both="and", either="or")
-    if plan.minimised.exact:
-        true, false = _ways(len(plan.minimised.implicants)), _ways(len(plan.minimised.clauses))
-        yield f"  {_shorten_formula(formula)}        minimal; {true} to be true, {false} to be false"
-    else:
-        yield f"  {_shorten_formula(formula)}        folded, not minimised"
-    typed = spell_formula(plan.asked.formula, typed_letters(plan, named), both="and", either="or")
+    spelled = [
+        spell_formula(order_formula(one, named), letters(named), both="and", either="or") for one in plan.canonical
+    ]
+    typed = [spell_formula(one, typed_letters(plan, named), both="and", either="or") for one in plan.asked.formulas]
+    for name, one, formula in zip(_names(plan), plan.canonical, spelled, strict=True):
+        ways = "folded, not minimised"
+        if one.exact:
+            ways = f"minimal; {_ways(len(one.implicants))} to be true, {_ways(len(one.clauses))} to be false"
+        yield f"  {name}{_shorten_formula(formula)}        {ways}"
     listed = _dearest(plan, named)
     rows = [_literal_cells(plan, one, named) for one in listed]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
@@ -53,13 +56,21 @@ def formula_lines(plan: Plan) -> Iterator[str]:
     if len(listed) < len(named):
         yield f"  ... {len(named) - len(listed)} more literals: {_MORE}"
     yield from _guard_lines(listed)
-    if typed != formula:
-        yield f"  As typed: {_shorten_formula(typed)}"
+    for name, formula, written in zip(_names(plan), spelled, typed, strict=True):
+        if written != formula:
+            yield f"  As typed: {name}{_shorten_formula(written)}"
     without = idle(plan, named)
     for letter, text in without[:MOST_SETS]:
         yield f"  {letter}  {text}   does not matter, costs nothing"
     if len(without) > MOST_SETS:
         yield f"  ... {len(without) - MOST_SETS} more literals that do not matter: {_MORE}"
+
+
+def _names(plan: Plan) -> tuple[str, ...]:
+    """What stands before each formula: what it decides, where there are several."""
+    if not plan.predicates:
+        return ("",)
+    return ("Rows: ", *(f"{predicate_column(number).capitalize()}: " for number in range(len(plan.predicates))))
 
 
 def _guard_lines(listed: tuple[Named, ...]) -> Iterator[str]:

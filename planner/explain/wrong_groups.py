@@ -22,17 +22,20 @@ class WrongGroups:
     """How many of `keys` groups are returned wrongly in the mean, at most, if all of them were the same.
 
     `near`: all just beyond the slack. `far`: all beyond it twice as far, None for mechanisms that do not say.
+    `several`: so many come wrongly for each of several predicates.
     """
 
     keys: int
     near: float
     far: float | None
+    several: bool = False
 
     @property
     def sentence(self) -> str:
         """What readers of an answer should know."""
         far = "" if self.far is None else f", {rounded_up(self.far)} if they were twice as far"
-        near = f"up to {rounded_up(self.near)} among {self.keys:,} on average, were all just beyond the slack"
+        each = "for each predicate " if self.several else ""
+        near = f"{each}up to {rounded_up(self.near)} among {self.keys:,} on average, were all just beyond the slack"
         return f"{near}{far}."
 
 
@@ -48,19 +51,21 @@ def wrong_groups(plan: Plan) -> WrongGroups | None:
     near = plan.question.accuracy.fpr
     far = _chance_beyond(plan, 2)
     of_all = float(Decimal(str(near)) * keys)  # as it is written: 38 times .1 are 3.8
-    return WrongGroups(keys=keys, near=of_all, far=None if far is None else min(far * keys, of_all))
+    several = bool(plan.predicates)
+    return WrongGroups(keys=keys, near=of_all, far=None if far is None else min(far * keys, of_all), several=several)
 
 
 def _chance_beyond(plan: Plan, tolerances: int) -> float | None:
     """The chance of a group to be returned that fails with so many times the tolerance: some prime clause of it does,
     with all its literals."""
-    if plan.calibration.mechanism not in _OWN or not plan.minimised.exact:
+    if plan.calibration.mechanism not in _OWN or not all(one.exact for one in plan.canonical):
         return None
     tests = plan.calibration.tests
     return max(
         (
             sum(wrong(tests[cut.functional], -tolerances * cut.tolerance) for cut in clause)
-            for clause in plan.minimised.clauses
+            for one in plan.canonical
+            for clause in one.clauses
         ),
         default=0.0,
     )

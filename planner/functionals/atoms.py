@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
+from typing import TypeAlias
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, relax_formula
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
@@ -54,12 +55,16 @@ _COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}
 
 @dataclass(frozen=True, slots=True)
 class Atoms:
-    """What a HAVING became; `formula` is in negation normal form, as typed."""
+    """What a HAVING and predicates became; `formula` and `predicates` are in negation normal form, as typed."""
 
     functionals: tuple[Functional, ...]
     atoms: tuple[Atom, ...]
     formula: Formula
+    predicates: tuple[Formula, ...]
     warnings: tuple[str, ...]
+
+
+_Compared: TypeAlias = tuple[Comparison, int, Fraction, Formula]
 
 
 @dataclass(slots=True)
@@ -73,7 +78,7 @@ class _Collected:
     sizes: Mapping[object, GroupSize] = field(default_factory=dict)
     functionals: list[Functional] = field(default_factory=list)
     places: dict[tuple[object, ...], int] = field(default_factory=dict)
-    comparisons: dict[str, tuple[Comparison, int, Fraction, Formula]] = field(default_factory=dict)
+    comparisons: dict[str, _Compared] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
 
     def place(self, made: Functional, *, meaning: tuple[object, ...]) -> int:
@@ -109,45 +114,73 @@ class _Collected:
         return size.guard if size is not None and size.rows > self.accuracy.min_rows else ""
 
 
-def atoms(formula: Having, *, table: Table, where: Condition, accuracy: Accuracy) -> Atoms:
-    """The functionals, atoms and literals of a formula over the rows that satisfy `where`.
+def atoms(
+    formula: Having, *, predicates: Sequence[Having] = (), table: Table, where: Condition, accuracy: Accuracy
+) -> Atoms:
+    """The functionals, atoms and literals of a formula, and of predicates, over the rows that satisfy `where`.
 
-    Guarantee: on exact values the formula of literals holds exactly where SQL's formula is true, for every group with
+    Guarantee: on exact values each formula of literals holds exactly where SQL's formula is true, for every group with
     rows, and a group without rows counts as one whose counts are 0 and whose sums and averages are NULL.
     Raises KH203-KH206, KH208, KH211, KH304, KH402.
     """
     collected = _Collected(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
-    collected.measure_groups(formula)
-    formula = around_centres(formula, table=table, accuracy=accuracy, warn=collected.warn, rows_of=collected.rows_of)
-    collected.measure_groups(formula)
-    if sum(1 for _ in formula.leaves()) > MOST_LITERALS:
+    read = [_read(one, collected) for one in (formula, *predicates)]
+    if sum(1 for one in read for _ in cuts(one.formula)) > MOST_LITERALS:
         raise _too_long()
-    guarded = _read_guarded(formula, collected)
     functionals = dict(enumerate(collected.functionals))
-    capped = find_guards(guarded, functionals)
-    result = _simplify(plain(guarded, capped=capped))
-    if sum(1 for _ in cuts(result)) > MOST_LITERALS:
-        raise _too_long()
-    used = sorted({cut.functional for cut in cuts(result)})
+    used = sorted({cut.functional for one in read for cut in cuts(one.formula)})
     described: list[Atom] = []
     for comparison, index, size, typed in collected.comparisons.values():
         if index not in used:
             continue
-        final = plain(Guarded(typed, (), "", None), capped=capped)
-        described.append(_atom(len(described), comparison, index, size, final, collected))
-        _warn(comparison, final, collected)
-    if holds_at_zero(result, functionals) and used:
+        described.append(_atom(len(described), comparison, index, size, typed, collected))
+        _warn(comparison, typed, collected)
+    having = read[0].formula
+    if holds_at_zero(having, functionals) and any(True for _ in cuts(having)):
         collected.warnings["groups without rows count as 0 and qualify"] = None
-    elif holds_at_zero(relax_formula(result), functionals):
+    elif holds_at_zero(relax_formula(having), functionals) and not (predicates and having == TRUE):
         collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
-        collected.warnings.update(dict.fromkeys(_kept_out(guarded)))
+        collected.warnings.update(dict.fromkeys(_kept_out(read[0].guarded)))
     places = {index: place for place, index in enumerate(used)}
+    made = [_renumber(one.formula, places) for one in read]
     return Atoms(
         functionals=tuple(functionals[index] for index in used),
         atoms=tuple(replace(atom, functional=places[atom.functional]) for atom in described),
-        formula=_renumber(result, places),
+        formula=made[0],
+        predicates=tuple(made[1:]),
         warnings=tuple(collected.warnings),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadFormula:
+    """A formula of literals, and what it was read as, with what must exist for each comparison not to be NULL."""
+
+    formula: Formula
+    guarded: GuardedFormula
+
+
+def _read(formula: Having, collected: _Collected) -> _ReadFormula:
+    """One formula, whose own counts guard its sums and say for groups of how many rows its means are meant."""
+    collected.measure_groups(formula)
+    formula = around_centres(
+        formula,
+        table=collected.table,
+        accuracy=collected.accuracy,
+        warn=collected.warn,
+        rows_of=collected.rows_of,
+    )
+    collected.measure_groups(formula)
+    if sum(1 for _ in formula.leaves()) > MOST_LITERALS:
+        raise _too_long()
+    before = dict(collected.comparisons)
+    guarded = _read_guarded(formula, collected)
+    capped = find_guards(guarded, dict(enumerate(collected.functionals)))
+    for text, (comparison, index, size, typed) in collected.comparisons.items():
+        if text not in before:
+            final = plain(Guarded(typed, (), "", None), capped=capped)
+            collected.comparisons[text] = (comparison, index, size, final)
+    return _ReadFormula(_simplify(plain(guarded, capped=capped)), guarded)
 
 
 def _kept_out(formula: GuardedFormula) -> Iterator[str]:

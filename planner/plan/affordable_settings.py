@@ -128,7 +128,7 @@ class _Tried:
     def fits(self, step: int, asked: Callable[[], Question]) -> bool:
         """Whether the question of that step fits."""
         try:
-            reduced, _ = reduce_question(asked())
+            reduced = reduce_question(asked())[0]
             calibration, _ = choose_calibration(reduced)
         except (KeyholeError, Unachievable):
             return False

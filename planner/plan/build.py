@@ -39,7 +39,7 @@ def plan(question: Question, *, dialect: Dialect) -> Plan:
 
 @lru_cache(maxsize=CACHED_PLANS)
 def _plan(question: Question, dialect: Dialect) -> Plan:
-    reduced, minimised = reduce_question(question)
+    reduced, minimised, predicates = reduce_question(question)
     calibration, sharing = calibrate(reduced)
     made = Plan(
         asked=question,
@@ -50,6 +50,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         fingerprint=fingerprint(reduced),
         warnings=(*question.warnings, *_warnings(question, minimised), *calibration.notes),
         sharing=sharing,
+        predicates=predicates,
     )
     empty = empty_groups(made)
     return made if empty is None else replace(made, warnings=(*made.warnings, empty))

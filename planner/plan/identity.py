@@ -95,6 +95,8 @@ def _lines(question: Question) -> Iterator[str]:
     for functional in question.functionals:
         yield f"functional {functional_identity(functional)}"
     yield f"formula {_formula(question.formula)}"
+    for predicate in question.predicates:
+        yield f"predicate {_formula(predicate)}"
     accuracy = question.accuracy
     yield f"accuracy fnr={accuracy.fnr!r} fpr={accuracy.fpr!r} mechanism={accuracy.mechanism}"
     if accuracy.most_positives is not None:

@@ -10,32 +10,41 @@ from planner.question.model import Question
 from planner.question.plan import Minimised
 
 
-def reduce_question(question: Question) -> tuple[Question, Minimised]:
-    """The question that is computed: canonical order, minimal formula, no functional that the formula does not need."""
+def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Minimised, ...]]:
+    """The question that is computed, and its formula and predicates in canonical form: functionals in canonical order,
+    and none that no formula needs."""
     order = sorted(range(len(question.functionals)), key=lambda index: functional_identity(question.functionals[index]))
     places = {old: new for new, old in enumerate(order)}
     functionals = tuple(question.functionals[index] for index in order)
-    asked = question.formula if question.keys.size else FALSE
-    minimised = minimise(_renumber(asked, places))
-    needed = sorted({cut.functional for cut in cuts(minimised.formula)})
+    nothing_returned = not question.keys.size
+    every = [minimise(FALSE if nothing_returned else _renumber(one, places)) for one in question.formulas]
+    if every[0].formula == FALSE:
+        every = [every[0], *(minimise(FALSE) for _ in question.predicates)]
+    needed = sorted({cut.functional for one in every for cut in cuts(one.formula)})
     kept = {old: new for new, old in enumerate(needed)}
-    minimised = Minimised(
-        formula=_renumber(minimised.formula, kept),
-        implicants=tuple(tuple(_move(cut, kept) for cut in term) for term in minimised.implicants),
-        clauses=tuple(tuple(_move(cut, kept) for cut in clause) for clause in minimised.clauses),
-        exact=minimised.exact,
-    )
+    minimised, *predicates = (_keep(one, kept) for one in every)
     reduced = replace(
         question,
         functionals=tuple(functionals[index] for index in needed),
         formula=minimised.formula,
+        predicates=tuple(one.formula for one in predicates),
         atoms=tuple(
             replace(atom, functional=kept[places[atom.functional]])
             for atom in question.atoms
             if places[atom.functional] in kept
         ),
     )
-    return canonical_rows(reduced), minimised
+    return canonical_rows(reduced), minimised, tuple(predicates)
+
+
+def _keep(minimised: Minimised, kept: dict[int, int]) -> Minimised:
+    """The canonical form over the functionals that are left."""
+    return Minimised(
+        formula=_renumber(minimised.formula, kept),
+        implicants=tuple(tuple(_move(cut, kept) for cut in term) for term in minimised.implicants),
+        clauses=tuple(tuple(_move(cut, kept) for cut in clause) for clause in minimised.clauses),
+        exact=minimised.exact,
+    )
 
 
 def _renumber(formula: Formula, places: dict[int, int]) -> Formula:

@@ -48,7 +48,8 @@ def _find_reachable(question: Question) -> str:
     if accuracy.fnr + accuracy.fpr >= 1:
         return "SET keyhole.fnr = 0.05;  and  SET keyhole.fpr = 0.1;"
     for tolerance in (1 << doubling for doubling in range(_DOUBLINGS)):
-        wider = replace(question, formula=_widen(question.formula, tolerance))
+        formula, *predicates = (_widen(one, tolerance) for one in question.formulas)
+        wider = replace(question, formula=formula, predicates=tuple(predicates))
         try:
             MECHANISMS[accuracy.mechanism].calibrate(decision_task(wider, joint_sensitivity(wider)))
         except Unachievable:

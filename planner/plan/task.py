@@ -18,6 +18,7 @@ def decision_task(question: Question, joint: JointSensitivity) -> DecisionTask:
     """
     task = DecisionTask(
         formula=question.formula,
+        predicates=question.predicates,
         sensitivities=tuple(functional.sensitivity for functional in question.functionals),
         exposures=joint.exposures(),
         fnr=question.accuracy.fnr,

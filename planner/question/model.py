@@ -169,6 +169,7 @@ class Question:
 
     If it `lists_domain`, it asks for the public values of its keys alone, and its formula is true for all of them.
     With `per_unit` its rows are one per privacy unit and key: `table` has their columns, whose row cap is that one row.
+    `predicates` are formulas whose truth it shows of each key that it returns.
     """
 
     table: Table
@@ -181,6 +182,12 @@ class Question:
     warnings: tuple[str, ...]
     per_unit: UnitRows | None = None
     lists_domain: bool = False
+    predicates: tuple[Formula, ...] = ()
+
+    @property
+    def formulas(self) -> tuple[Formula, ...]:
+        """Its formula and its predicates."""
+        return (self.formula, *self.predicates)
 
 
 def aggregate_text(functional: Functional) -> str:

@@ -123,6 +123,7 @@ class Plan:
     left, in canonical order (the calibration, the SQL and the aggregates count them the same way). `asked` is the
     question as the analyst put it. Equal fingerprints mean that one answer serves both, on the same data version.
     `sharing` is there where noise that others can share was chosen although other noise would cost this question less.
+    `predicates` are the canonical forms of the question's predicates.
     """
 
     asked: Question
@@ -133,6 +134,12 @@ class Plan:
     fingerprint: str
     warnings: tuple[str, ...]
     sharing: Sharing | None = None
+    predicates: tuple[Minimised, ...] = ()
+
+    @property
+    def canonical(self) -> tuple[Minimised, ...]:
+        """The canonical forms of the formula and of the predicates, in their order."""
+        return (self.minimised, *self.predicates)
 
     @property
     def worst_case_epsilon(self) -> float:
@@ -141,11 +148,14 @@ class Plan:
 
     @property
     def compared(self) -> Mapping[str, float]:
-        """By name, what published mechanisms would reserve for the formula as typed and the same contract.
+        """By name, what published mechanisms would reserve for the formula as typed and the same contract; nothing for
+        several formulas, which none of them decides.
 
         Calculated when it is first asked for: EXPLAIN and the demo show it, an answer does not need it.
         """
         asked = self.asked
+        if asked.predicates:
+            return MappingProxyType({})
         sensitivities = tuple(functional.sensitivity for functional in asked.functionals)
         return _compare_published(asked.formula, sensitivities, fnr=asked.accuracy.fnr, fpr=asked.accuracy.fpr)
 

@@ -16,6 +16,19 @@ from planner.scope.names import JoinedTable, Scope, UnitTable
 
 
 @dataclass(frozen=True, slots=True)
+class Predicate:
+    """A formula of thresholds that a question shows or sorts by, as it was written: a column of its answer."""
+
+    text: str
+    tree: exp.Expr = field(compare=False, repr=False)
+
+
+def predicate_column(number: int) -> str:
+    """The name of the column of a question's predicates with this number, counted from 0."""
+    return f"predicate {number + 1}"
+
+
+@dataclass(frozen=True, slots=True)
 class Embedded:
     """A question inside a statement: SELECT ... FROM ... HAVING, without what orders or cuts its answer.
 
@@ -27,7 +40,7 @@ class Embedded:
     ones that it joins. With `per_unit` the question reads a subquery that gives one row per privacy unit and key, and
     `table` has its columns. `origin` tells where its characters stood in the statement as it was written, if rules
     have rewritten that. Without HAVING it lists the public values of its keys, and `unless_public` is its refusal if it
-    turns out to say something of rows.
+    turns out to say something of rows. With `predicates` its answer has a column of truths for each.
     """
 
     text: str
@@ -44,6 +57,7 @@ class Embedded:
     origin: Origin | None = None
     shift: int = 0
     unless_public: KeyholeError | None = field(default=None, compare=False)
+    predicates: tuple[Predicate, ...] = ()
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
     @property
@@ -57,11 +71,11 @@ class Embedded:
         """Name and declared type of each column of the answer, in the key space's order.
 
         Classes of a key's values are answered by that key, with one value of each class. A table that is one group has
-        one column, that it passes.
+        one column, that it passes. Predicates come last.
         """
-        if not self.keys:
-            return ((WHOLE_TABLE, "boolean"),)
-        return tuple((stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
+        keys = tuple((stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
+        truths = tuple((predicate_column(number), "boolean") for number in range(len(self.predicates)))
+        return (keys or ((WHOLE_TABLE, "boolean"),)) + truths
 
     @property
     def rules(self) -> tuple[str, ...]:

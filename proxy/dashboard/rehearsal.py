@@ -364,7 +364,7 @@ def _leave_paths(
     """The paths that a run of `plan` leaves, by name, as they are at least and as they were charged; None for one that
     is too large to be kept and was continued, which is gone then. As `noise_reuse.left_paths` does, without a run."""
     left: dict[str, tuple[KeyPath, KeyPath] | None] = {}
-    used = {cut.functional for cut in cuts(plan.question.formula)}
+    used = {cut.functional for formula in plan.question.formulas for cut in cuts(formula)}
     all_told = in_full or plan.calibration.mechanism == Keyhole.name
     size = plan.question.keys.size
     for functional, name in enumerate(low.names):

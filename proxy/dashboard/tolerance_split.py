@@ -309,7 +309,7 @@ class _Trial:
         catalog = self._service.catalog
         try:
             wider = replace(asked.accuracy(catalog), tolerance=tolerance)
-            reduced, _ = reduce_question(asked.read_question(catalog, wider))
+            reduced, *_ = reduce_question(asked.read_question(catalog, wider))
             calibration, sharing = choose_calibration(reduced)
         except KeyholeError as refusal:
             return refusal

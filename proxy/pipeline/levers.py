@@ -120,7 +120,7 @@ def _group_size(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target:
 def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> tuple[Offer, ...]:
     """A wider tolerance and, of means, larger groups, or else more misses, both by the least factor that is enough."""
     rows = _rows(plan)
-    if sum(1 for _ in cuts(plan.question.formula)) > _MOST_LITERALS:
+    if sum(1 for formula in plan.question.formulas for _ in cuts(formula)) > _MOST_LITERALS:
         return ()
     for factor in _TOGETHER:
         tolerance = widen_tolerances(accuracy.tolerance, factor)

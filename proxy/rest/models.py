@@ -142,6 +142,9 @@ class Guarantee(BaseModel):
         float | None, Field(description="on average, were all groups just beyond the slack; null: no bound")
     ] = None
     most_groups: Annotated[int | None, Field(description="the most keys that are returned; null: no limit")] = None
+    predicates: Annotated[
+        dict[str, str], Field(description="by column of a scorecard, the formula whose truth it is")
+    ] = {}
 
 
 class BalanceOut(BaseModel):
