@@ -19,6 +19,7 @@ from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
 from planner.scope.embedded import Embedded, UnitQuery
 from planner.scope.key_classes import stored_key
+from planner.scorecard.shown import list_predicates, shown_predicates
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,16 @@ def question_edits(
         hint = example_question(table, node)
         raise outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
-    return (_place(QuestionReading(node, select, joins(select, node, table, catalog), text, tokens, found)),)
+    scope, predicates = joins(select, node, table, catalog), shown_predicates(select, found, text, tokens)
+    return (_place(QuestionReading(node, select, scope, text, tokens, found, predicates=predicates)),)
 
 
 def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[Token, ...]) -> Place:
     query, scope = reading.query, reading.scope
-    found = QuestionReading(node, reading.select, scope, text, tokens, reading.clauses, reading.before, query)
+    predicates = shown_predicates(reading.select, reading.clauses, text, tokens)
+    found = QuestionReading(
+        node, reading.select, scope, text, tokens, reading.clauses, reading.before, query, predicates
+    )
     try:
         place = _place(found)
     except KeyholeError as error:
@@ -81,7 +86,8 @@ def _place(place: QuestionReading) -> Place:
         looked_up=scope.joined,
         members=scope.members,
         per_unit=None if per_unit is None else replace(per_unit, alone=_behind_one_with(select)),
-        unless_public=no_threshold(place) if select.args.get("having") is None else None,
+        unless_public=None if place.predicates or select.args.get("having") is not None else no_threshold(place),
+        predicates=list_predicates(place.predicates, text, tokens),
         tree=select,
     )
     body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quote_identifier(scope.alias)}"))

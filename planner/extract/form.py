@@ -49,23 +49,28 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     """The keys, once the question's form is right. Raises KH101, KH103-KH107, KH202, KH208."""
     _check_clauses(place)
     _check_operators(place)
-    select = place.select
+    select = place.shown
     shown = shows_aggregates(select)
     if isinstance(shown, exp.Window) and not _of_groups(shown):
-        raise over_the_answer(shown, place)
+        place_among = list(select.find_all(exp.Window)).index(shown)
+        raise over_the_answer(list(place.select.find_all(exp.Window))[place_among], place)
     if shown is not None:
         raise shows_sizes(shown, hint=suggest_domain(place) or suggest_question(place))
     group, having = select.args.get("group"), select.args.get("having")
-    if group is None and having is None:
+    if group is None and having is None and not place.predicates:
         raise outside_question(place.scope.table, place.node, hint=suggest_question(place))
     keys = _read_keys(place)
-    if having is None and (place.per_unit is not None or not lists_domain(select, place.scope, keys)):
+    if having is None and not place.predicates and not _lists_domain(place, keys):
         raise no_threshold(place)
     try:
         check_shown(select, place.scope, *grouped_expressions(select, place.scope))
     except KeyholeError as error:
         raise shows_no_key(error, place) from None
     return keys
+
+
+def _lists_domain(place: QuestionReading, keys: tuple[Column, ...]) -> bool:
+    return place.per_unit is None and lists_domain(place.select, place.scope, keys)
 
 
 def _check_clauses(place: QuestionReading) -> None:
@@ -122,7 +127,7 @@ def _of_groups(window: exp.Window) -> bool:
 def _read_keys(place: QuestionReading) -> tuple[Column, ...]:
     """The keys; several groupings at once are refused with the questions that ask for each."""
     try:
-        return read_group_by(place.select, place.scope)
+        return read_group_by(place.shown, place.scope)
     except KeyholeError as error:
         if error.code in ("KH105", "KH202"):
             raise groups_by_no_key(error, place) from None

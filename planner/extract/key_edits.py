@@ -1,5 +1,7 @@
 """The edits that let a select list and ORDER BY read the relation of answered keys in place of the tables."""
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 
 from planner.catalog.model import Column, Derivation, SqlType, Table
@@ -9,6 +11,7 @@ from planner.parser.clauses import at_offset, closing_index, opening_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
 from planner.parser.tree import bare, name, offset
+from planner.scope.embedded import predicate_column
 from planner.scope.functional_dependencies import lookup_sql
 from planner.scope.key_classes import stand_in
 from planner.scope.names import Scope, derivation, same
@@ -23,6 +26,7 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
     for part in (*select.expressions, select.args.get("order"), select.args.get("distinct")):
         if part is not None:
             edits.extend(_part_edits(place, part, keys))
+    edits.extend(_predicate_edits(place))
     if len(select.expressions) != len(place.clauses.items):
         raise unreadable_list(select)
     for projection, (_, past) in zip(select.expressions, place.clauses.items, strict=True):
@@ -38,7 +42,16 @@ def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | 
     return None if written is None else next((key for key in keys if same(key.derivation, written)), None)
 
 
+def _predicate_edits(place: QuestionReading) -> Iterator[Edit]:
+    """Every predicate becomes its column, as a test: PostgreSQL gives that no name, as it gives a formula none."""
+    for shown in place.predicates:
+        column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(predicate_column(shown.number))}"
+        yield Edit(place.tokens[shown.first].start, place.tokens[shown.past - 1].end, (f"({column} IS TRUE)",))
+
+
 def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
+    if any(shown.node is node for shown in place.predicates):
+        return []
     column = _key_of(node, place.scope, keys)
     if column is not None:
         first, last = _key_span(place, node)

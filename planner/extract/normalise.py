@@ -7,7 +7,8 @@ Three rules move what means the same in another place, in the statement's text:
   query that reads it;
 - `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING.
 
-Then `group_by_listed_keys` gives a GROUP BY to what lists keys without one.
+Then `spell_out_bands` says as comparisons what width_bucket counts, and `group_by_listed_keys` gives a GROUP BY to what
+lists keys without one.
 
     SELECT c FROM (SELECT country AS c FROM sales WHERE gift) v GROUP BY c HAVING count(*) > 5
     SELECT v.country AS c FROM sales v WHERE gift GROUP BY v.country HAVING count(*) > 5
@@ -24,6 +25,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
+from planner.extract.bands import spell_out_bands
 from planner.extract.inline_public_lists import inline_public_lists
 from planner.extract.key_domains import group_by_listed_keys
 from planner.extract.private_read import PrivateRead
@@ -39,7 +41,7 @@ MOST_READ = 1_000_000  # characters read in all steps together; as each step rea
 Private: TypeAlias = Sequence[tuple[exp.Table, Table]]
 Rule: TypeAlias = Callable[[PrivateRead], tuple[Edit, ...]]
 RULES: tuple[Rule, ...] = (inline_public_lists, pull_up_subqueries, push_down_thresholds)
-LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
+LAST_RULES: tuple[Rule, ...] = (spell_out_bands, group_by_listed_keys)
 
 
 @dataclass(frozen=True, slots=True)

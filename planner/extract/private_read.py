@@ -10,6 +10,7 @@ from planner.parser.lexer import Token
 from planner.parser.tree import Parsed
 from planner.scope.embedded import UnitQuery
 from planner.scope.names import Scope
+from planner.scorecard.shown import ShownPredicate, with_predicates_masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class PrivateRead:
 
 @dataclass(frozen=True, slots=True)
 class QuestionReading:
-    """A question where it stands; `before` is the WITH clause without which it does not stand alone."""
+    """A question where it stands; `before` is the WITH clause without which it does not stand alone. `predicates` are
+    what it shows and sorts by beside its keys."""
 
     node: exp.Table
     select: exp.Select
@@ -45,3 +47,9 @@ class QuestionReading:
     clauses: Clauses
     before: str = ""
     per_unit: UnitQuery | None = None
+    predicates: tuple[ShownPredicate, ...] = ()
+
+    @property
+    def shown(self) -> exp.Select:
+        """The SELECT with a constant in the place of every predicate: what it shows of keys alone."""
+        return with_predicates_masked(self.select, self.predicates)

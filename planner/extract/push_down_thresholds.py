@@ -21,6 +21,7 @@ from planner.parser.edits import Edit, Origin, Room
 from planner.parser.lexer import Token
 from planner.parser.subquery_readers import Reader, conjunct_spans, readers, unaliased_end
 from planner.parser.tree import bare, contains, name, offset
+from planner.scorecard.find import shows_size
 
 _IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
 _NAMES: dict[type[exp.Expr], str] = {
@@ -57,7 +58,7 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
     Raises KH101, with the question that keeps the thresholds, where the query around shows an aggregate as well.
     """
     shown = shows_aggregates(read.select)
-    if shown is None or read.select.args.get("group") is None:
+    if shown is None or read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
         return ()
     try:
         found = _plan_push(read)
@@ -121,7 +122,7 @@ def _items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Map
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
         node = item.this if isinstance(item, exp.Alias) else item
         called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _default_name(bare(node))
-        aggregate = contains_aggregate(node)
+        aggregate = shows_size(node)
         if not called or called in found or contains(node, exp.Window) or node.find(exp.Star) is node:
             return None
         found[called] = _Item(called, first, unaliased_end(item, past, tokens), aggregate)

@@ -129,7 +129,7 @@ def several_groupings(
 
 def over_the_answer(window: exp.Window, place: QuestionReading) -> KeyholeError:
     """KH101 for a window over the answer's rows, which belongs around the question."""
-    asked = suggest_question(place)
+    asked = None if place.predicates else suggest_question(place)
     spelled = write_node(window)
     whole = asked is not None and not any(column.table for column in window.find_all(exp.Column))
     return KeyholeError(

@@ -66,7 +66,8 @@ def suggest_question(place: QuestionReading) -> str | None:
 
 def whole_table(place: QuestionReading) -> str | None:
     """Whether the whole table crosses the threshold, in the place of a question that shows columns and has no keys."""
-    if place.scope.listed is not None or not contains_aggregate(place.select.args["having"]):
+    asked = place.select.args.get("having")
+    if place.scope.listed is not None or asked is None or not contains_aggregate(asked):
         return None
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
     where = _own_where(place)

@@ -2,6 +2,6 @@
 moves at once.
 
 May refuse: KH005, KH203, KH204, KH206, KH208, KH211, KH304, KH900.
-May import: `aggregates` and below.
+May import: `scorecard` and below.
 Read first: `functional.py`.
 """

@@ -119,7 +119,7 @@ def told_answer(service: Service, on_paths: OnPaths | None) -> Answer | None:
 
 def _charge_reading(service: Service, on_paths: OnPaths, outcome: Outcome) -> Answer:
     claim = on_paths.reading
-    released = KeySet.of(claim.plan, outcome.passed)
+    released = KeySet.of(claim.plan, outcome.passed, outcome.predicates)
     as_charged = _as_charged(claim.plan, claim.charge)
     try:
         reservation = service.ledger.charge_reading(
@@ -256,7 +256,7 @@ class RunResult:
         """What the outcome means."""
         plan = paid.claim.plan
         return RunResult(
-            released=Denial() if outcome.denied else KeySet.of(plan, outcome.passed),
+            released=Denial() if outcome.denied else KeySet.of(plan, outcome.passed, outcome.predicates),
             lost=charging.spent_by(paid.claim, outcome),
             paths=reuse.left_paths(plan, paid.on_paths, outcome, memory, in_full=paid.in_full),
         )

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from operator import itemgetter
@@ -23,13 +23,14 @@ from planner.explain.payment import Payment
 from planner.extract.outer_query import Asking
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import Embedded, predicate_column
 from planner.statements import settings
 from planner.statements.classify import Copied, Executing, classify, split
 from proxy.concurrency.cancellable_work import cancellation_error
 from proxy.pipeline.refusals import not_a_bare_question, not_one_statement
 
 KEY_SET_FORMAT = 2  # of an answer's bytes in the ledger; 1, with a list for each key, is read as well
+_TRUTHS = np.array(["false", "true"], dtype=object)  # as PostgreSQL prints them in full
 _WORD = re.compile(r"[A-Za-z]+")
 
 
@@ -94,27 +95,33 @@ def _behind_its_totals(text: str, question: Embedded) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """The only thing that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order."""
+    """The only thing that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order, each
+    with the truths of the question's predicates behind it."""
 
     columns: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]
 
     @staticmethod
-    def of(plan: Plan, passed: Booleans) -> "KeySet":
-        """The keys of the plan's key space where `passed` (one per key) holds."""
+    def of(plan: Plan, passed: Booleans, predicates: Sequence[Booleans] = ()) -> "KeySet":
+        """The keys of the plan's key space where `passed` (one per key) holds, with what `predicates` say of them."""
         space = plan.question.keys
+        where = np.flatnonzero(passed)
+        truths = [_TRUTHS[truth[where].astype(np.int8)].tolist() for truth in predicates]
+        names = tuple(predicate_column(number) for number in range(len(truths)))
         if not space.columns:
-            return KeySet(columns=(WHOLE_TABLE,), keys=(("true",),) if passed.all() else ())
+            columns = [["true"] * len(where), *truths]
+            return KeySet(columns=(WHOLE_TABLE, *names), keys=tuple(zip(*columns, strict=True)))
         texts = [np.array(list_texts(values), dtype=object) for values in space.values]
-        coordinates = np.unravel_index(np.flatnonzero(passed), space.shape)
+        coordinates = np.unravel_index(where, space.shape)
         columns = [column[index].tolist() for column, index in zip(texts, coordinates, strict=True)]
-        return KeySet(columns=space.names, keys=tuple(zip(*columns, strict=True)))
+        return KeySet(columns=(*space.names, *names), keys=tuple(zip(*columns, *truths, strict=True)))
 
     @staticmethod
     def constant(plan: Plan) -> "KeySet":
         """The answer to a formula that is always or never true: all keys or none, without looking at data."""
         size = plan.question.keys.size
-        return KeySet.of(plan, evaluate(plan.minimised.formula, _no_literal, keys=size))
+        passed, *predicates = (evaluate(one, _no_literal, keys=size) for one in plan.question.formulas)
+        return KeySet.of(plan, passed, predicates)
 
     @property
     def arrays(self) -> tuple[tuple[str, ...], ...]:

@@ -26,26 +26,35 @@ def asked(service: Service, sql: str, **settings: str) -> Asked:
 
 
 def truth(service: Service, sql: str, **settings: str) -> list[tuple[str, ...]]:
-    """The keys that pass without noise; insists that another answer has a probability below 1e-9.
+    """The keys that pass without noise, with their predicates; insists that another answer has a probability below
+    1e-9."""
+    return list(certain_answer(service, asked(service, sql, **settings)).keys)
 
-    A literal is taken to be unknown at a key where its chance to go the other way is not negligible. The formula is
+
+def certain_answer(service: Service, question: Asked) -> KeySet:
+    """The answer without noise; insists that another one has a probability below 1e-9.
+
+    A literal is taken to be unknown at a key where its chance to go the other way is not negligible. A formula is
     monotone in its literals, so keys are certain where all unknowns true and all unknowns false decide alike.
     """
-    plan = pipeline.prepare(service, asked(service, sql, **settings))
+    plan = pipeline.prepare(service, question)
     found = service.source.aggregates(
         plan.rewritten, plan.question.keys, functionals=len(plan.question.functionals), timeout_ms=60_000
     ).values
-    formula, keys = plan.minimised.formula, plan.question.keys.size
+    formulas, keys = plan.question.formulas, plan.question.keys.size
     unknown = {
-        cut: _unknown(cut, plan.calibration.tests[cut.functional], found[cut.functional]) for cut in cuts(formula)
+        cut: _unknown(cut, plan.calibration.tests[cut.functional], found[cut.functional])
+        for formula in formulas
+        for cut in cuts(formula)
     }
     assert len(unknown) * keys <= 1000
-    true = _evaluated(formula, found, keys)
-    most = evaluate(formula, lambda cut: cut.holds(found[cut.functional]) | unknown[cut], keys=keys)
-    least = evaluate(formula, lambda cut: cut.holds(found[cut.functional]) & ~unknown[cut], keys=keys)
-    assert np.array_equal(most, true)
-    assert np.array_equal(least, true)
-    return list(KeySet.of(plan, true).keys)
+    true = [_evaluated(formula, found, keys) for formula in formulas]
+    for formula, decided in zip(formulas, true, strict=True):
+        most = evaluate(formula, lambda cut: cut.holds(found[cut.functional]) | unknown[cut], keys=keys)
+        least = evaluate(formula, lambda cut: cut.holds(found[cut.functional]) & ~unknown[cut], keys=keys)
+        assert np.array_equal(most, decided)
+        assert np.array_equal(least, decided)
+    return KeySet.of(plan, true[0], true[1:])
 
 
 def _evaluated(formula: Formula, found: Integers, keys: int) -> Booleans:

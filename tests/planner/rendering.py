@@ -37,7 +37,7 @@ def _term(term: Term) -> str:
 
 
 def question_text(question: Question) -> str:
-    """Keys, filter, formula and functionals."""
+    """Keys, filter, formula, predicates and functionals."""
     keys = ", ".join(
         f"{name} {len(values)}" for name, values in zip(question.keys.names, question.keys.values, strict=True)
     )
@@ -47,4 +47,5 @@ def question_text(question: Question) -> str:
         scaled = _scaled(functional)
         clipped = "" if functional.unit_range is None else f" in {functional.unit_range[0]}..{functional.unit_range[1]}"
         functionals.append(f"{functional.name}{scaled} delta {functional.sensitivity}{clipped}")
-    return f"[{keys}]{where} {formula_text(question.formula)}; " + "; ".join(functionals)
+    shown = "".join(f" show {formula_text(predicate)}" for predicate in question.predicates)
+    return f"[{keys}]{where} {formula_text(question.formula)}{shown}; " + "; ".join(functionals)

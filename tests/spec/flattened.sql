@@ -34,9 +34,9 @@ SELECT ward FROM visits WHERE ward IN (SELECT ward FROM visits GROUP BY ward HAV
 SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT 8000)
 --> KH208 8000)
 SELECT ward, count(*) > 5000 AS busy FROM visits GROUP BY ward
---> KH101 count(*)
+--> [ward 3] true show f0 > 5000 ~500; count(*) delta 1
 SELECT ward, CASE WHEN count(*) > 5000 THEN 'busy' ELSE 'quiet' END AS label FROM visits GROUP BY ward ORDER BY ward
---> KH101 count(*)
+--> [ward 3] true show f0 > 5000 ~500; count(*) delta 1
 WITH a AS (SELECT * FROM sales WHERE quantity > 3), b AS (SELECT country AS c, quantity FROM a WHERE gift) SELECT c FROM b WHERE quantity < 9 OR gift GROUP BY c HAVING count(*) > 50
 --> KH103 a
 WITH a AS (SELECT * FROM sales WHERE quantity > 3), b AS (SELECT country AS c, quantity q FROM a WHERE gift) SELECT c FROM b WHERE q < 9 OR q > 20 GROUP BY c HAVING count(*) > 50

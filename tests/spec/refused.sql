@@ -163,7 +163,7 @@ SELECT month, 1 FROM sales HAVING count(*) > 5
 --> KH105 count(*)
 SELECT * FROM sales HAVING count(*) > 5
 --> KH105 count(*)
-SELECT count(*) > 5 FROM sales
+SELECT count(*) > 5, count(*) FROM sales
 --> KH101 count(*)
 SELECT true FROM sales HAVING country = 'France' AND count(*) > 5
 --> KH207 country

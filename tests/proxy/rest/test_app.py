@@ -134,6 +134,17 @@ def test_a_whole_table_is_one_key_or_none(app: FastAPI) -> None:
     assert told.text.splitlines() == ["whole_table", "true"]
 
 
+def test_a_scorecard_has_a_column_of_truths_for_each_predicate(app: FastAPI) -> None:
+    """Wards have 2,000, 500 and no visits or so: thresholds are far from them."""
+    sql = "SELECT ward, count(*) > 1507 AS busy, count(*) > 91507 FROM visits GROUP BY ward"
+    answer = asked(app, sql).json()
+    assert answer["columns"] == ["ward", "predicate 1", "predicate 2"]
+    assert ["A", "true", "false"] in answer["keys"]
+    assert {key[2] for key in answer["keys"]} == {"false"}
+    assert answer["guarantee"]["predicates"] == {"predicate 1": "count(*) > 1507", "predicate 2": "count(*) > 91507"}
+    assert asked(app, sql).json()["keys"] == answer["keys"]
+
+
 def test_a_sparse_vector_says_how_many_groups_it_returns(app: FastAPI) -> None:
     guarantee = asked(app, QUESTION.format(1504), mechanism="svt", most_positives=2).json()["guarantee"]
     assert (guarantee["fnr"], guarantee["fpr"], guarantee["most_groups"]) == (None, 0.1, 2)

@@ -1,0 +1,91 @@
+"""The predicates of a scorecard: the largest formulas of thresholds that stand where a value is shown or sorted by.
+
+    SELECT country, CASE WHEN sum(amount) > 20000 THEN 'high' ELSE 'low' END FROM sales GROUP BY country
+
+has one, `sum(amount) > 20000`. What stands around a predicate is the analyst's own text, and reads it as a column.
+"""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import AGGREGATES
+from planner.aggregates.order_statistics import is_truth
+from planner.parser.tree import bare, contains
+
+_COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, exp.In)
+_CONNECTIVES = (exp.And, exp.Or)
+# What makes an operand of a comparison text of the analyst's own, in which smaller predicates may stand.
+_OPEN = (*_COMPARISONS, *_CONNECTIVES, exp.Not, exp.Is, exp.Case, exp.If, exp.Window, exp.Query)
+
+
+def find_predicates(part: exp.Expr) -> tuple[exp.Expr, ...]:
+    """The predicates of one item, from left to right; those of equal text are all there."""
+    return tuple(_find(part))
+
+
+def shows_size(part: exp.Expr) -> bool:
+    """Whether an item shows how large a group is: it calls an aggregate that is in no predicate."""
+    if not contains(part, *AGGREGATES) or _is_predicate(part):
+        return False
+    if not isinstance(part, exp.Window) and isinstance(part, AGGREGATES) and not find_predicates(part):
+        return True
+    return any(map(shows_size, _parts(part)))
+
+
+def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What an expression is made of; of a window its function's arguments, as the function reads the answer's rows."""
+    for child in node.iter_expressions():
+        if isinstance(node, exp.Window) and child is node.this:
+            yield from child.iter_expressions()
+        else:
+            yield child
+
+
+def _find(node: exp.Expr) -> Iterator[exp.Expr]:
+    if not contains(node, *AGGREGATES):
+        return
+    if _is_predicate(node):
+        yield bare(node)
+        return
+    for child in _parts(node):
+        yield from _find(child)
+
+
+def _is_predicate(node: exp.Expr) -> bool:
+    """Whether the expression is a formula of thresholds of aggregates, and nothing else."""
+    inner = bare(node)
+    if isinstance(inner, _CONNECTIVES):
+        return all(_is_predicate(child) for child in inner.flatten())
+    if isinstance(inner, exp.Not):
+        return _is_predicate(inner.this)
+    if isinstance(inner, exp.Is | exp.EQ | exp.NEQ) and isinstance(bare(inner.expression), exp.Boolean):
+        return _is_predicate(inner.this)
+    if isinstance(inner, exp.Is):
+        return isinstance(bare(inner.expression), exp.Null) and _is_compared(inner.this)
+    if is_truth(inner):
+        return not any(contains(part, *AGGREGATES) for part in _strip_filter(inner).iter_expressions())
+    return isinstance(inner, _COMPARISONS) and contains(inner, *AGGREGATES) and all(map(_is_compared, _operands(inner)))
+
+
+def _strip_filter(node: exp.Expr) -> exp.Expr:
+    return node.this if isinstance(node, exp.Filter) else node
+
+
+def _operands(comparison: exp.Expr) -> Iterator[exp.Expr]:
+    for value in comparison.args.values():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, exp.Expr):
+                yield one
+
+
+def _is_compared(operand: exp.Expr) -> bool:
+    """Whether an operand is arithmetic over aggregates and constants, as far as its form tells."""
+    waiting = [operand]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, _OPEN):
+            return False
+        if not isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup):
+            waiting.extend(node.iter_expressions())
+    return True

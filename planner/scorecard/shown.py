@@ -1,0 +1,71 @@
+"""The predicates of a SELECT, each with its place in the text and its number: those of equal text are one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.parser.clauses import Clauses
+from planner.parser.lexer import Token
+from planner.parser.tree import write_node
+from planner.scope.embedded import Predicate
+from planner.scorecard.find import find_predicates
+from planner.scorecard.spans import span
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPredicate:
+    """A predicate where it is shown or sorted by: its tokens from `first` up to `past`, and its number."""
+
+    node: exp.Expr
+    first: int
+    past: int
+    number: int
+
+
+def shown_predicates(
+    select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...]
+) -> tuple[ShownPredicate, ...]:
+    """The predicates in the select list, DISTINCT ON and ORDER BY. Raises KH106 for one that cannot be located."""
+    numbers: dict[str, int] = {}
+    found: list[ShownPredicate] = []
+    for part, first, past in _parts(select, place, tokens):
+        for node in find_predicates(part):
+            start, end = span(node, first, past, text, tokens)
+            number = numbers.setdefault(write_node(node), len(numbers))
+            found.append(ShownPredicate(node, start, end, number))
+    return tuple(found)
+
+
+def _parts(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Iterator[tuple[exp.Expr, int, int]]:
+    """What is shown or sorted by, as far as it calls aggregates, and the tokens among which it stands."""
+    for item, (first, past) in zip(select.expressions, place.items, strict=False):
+        if contains_aggregate(item):
+            yield item, first, past
+    distinct, order = select.args.get("distinct"), select.args.get("order")
+    if distinct is not None and contains_aggregate(distinct):
+        yield distinct, place.select, place.source
+    if order is not None and contains_aggregate(order):
+        yield order, place.end, len(tokens)
+
+
+def list_predicates(shown: tuple[ShownPredicate, ...], text: str, tokens: tuple[Token, ...]) -> tuple[Predicate, ...]:
+    """The predicates by number, each as it was written first."""
+    found: dict[int, Predicate] = {}
+    for one in shown:
+        written = text[tokens[one.first].start : tokens[one.past - 1].end]
+        found.setdefault(one.number, Predicate(text=written, tree=one.node))
+    return tuple(found[number] for number in sorted(found))
+
+
+def with_predicates_masked(select: exp.Select, shown: tuple[ShownPredicate, ...]) -> exp.Select:
+    """The SELECT with `true` for every predicate; itself where there is none."""
+    if not shown:
+        return select
+    masked = {id(one.node) for one in shown}
+    copied: exp.Select = select.copy()
+    for node, twin in zip(list(select.walk()), list(copied.walk()), strict=True):
+        if id(node) in masked:
+            twin.replace(exp.true())
+    return copied

@@ -1,0 +1,97 @@
+"""Predicates in the select list: what stands around them gives what PostgreSQL gives, and sizes stay unseen."""
+
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from planner.extract.outer_query import Asking
+from planner.statements.classify import classify
+from proxy.pipeline.messages import Asked
+from tests.end_to_end.certainty import certain_answer, truth
+from tests.worlds.house import House, notices, unchanged
+
+# Stores have 4000, 3000, 200, 50 sales of 30 and 20, and none; wards 900, 600, 30 visits of 100, and none.
+STATEMENTS = [
+    "SELECT store, sum(amount) > 41007 AS big FROM sales GROUP BY store ORDER BY store",
+    "SELECT store, CASE WHEN sum(amount) > 41007 THEN 'high' WHEN sum(amount) > 2007 THEN 'mid' ELSE 'low' END, "
+    "(count(*) > 707)::int FROM sales GROUP BY store ORDER BY count(*) > 707 DESC, store",
+    "SELECT upper(store) AS s, coalesce(avg(amount) > 5 AND count(amount) > 1207, false) FROM sales GROUP BY store",
+    "SELECT store, count(*) > 2207 FROM sales GROUP BY store HAVING count(*) > 907",
+    "SELECT count(*) > 1207 AS many, count(*) > 71207 FROM sales",
+    "SELECT DISTINCT count(*) > 1307 FROM sales GROUP BY store",
+    "SELECT big, count(*) FROM (SELECT store, sum(amount) > 43007 AS big FROM sales GROUP BY store) q GROUP BY big",
+    "WITH cards AS (SELECT store, date_trunc('month', day) AS m, count(*) > 1407 AS busy FROM sales GROUP BY 1, 2) "
+    "SELECT store, bool_or(busy), count(*) FILTER (WHERE busy) FROM cards GROUP BY store",
+    "SELECT ward, count(DISTINCT patient_id) > 307 AND sum(cost) > 20007 AS busy FROM visits GROUP BY ward",
+    "SELECT store, width_bucket(count(*), ARRAY[1007, 1507]) FROM sales GROUP BY store",
+    "SELECT store, count(*) FILTER (WHERE quantity > 2) > 1117 AND NOT (count(*) > 21117) FROM sales GROUP BY store",
+    "SELECT region, count(*) > 1617 FROM sales JOIN stores ON store = name WHERE region IS NOT NULL GROUP BY region "
+    "ORDER BY 2 DESC, 1",
+]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_answers_are_those_of_plain_sql(house: House, on_postgres_url: str, sql: str) -> None:
+    """Where all groups have rows, all rows; a false alarm has a probability below 1e-9 for each statement."""
+    service = house.service
+    statement = classify(sql, service.catalog)
+    assert isinstance(statement, Asking)
+    for question in statement.questions:
+        asked = Asked(question, {}, {}, service.analyst(None), datetime.now(UTC).date())
+        certain_answer(service, asked)
+    with psycopg.connect(on_postgres_url) as plain, house.connect() as connection:
+        wanted, found = plain.execute(sql.encode()), connection.execute(sql.encode())
+        assert [(one.name, one.type_code) for one in found.description or ()] == [
+            (one.name, one.type_code) for one in wanted.description or ()
+        ]
+        rows = found.fetchall()
+        empty = [row for row in rows if row[0] in ("closed", "CLOSED", "D")]  # groups without rows are rows here
+        if " q GROUP BY" not in sql:
+            kept, plainly = [row for row in rows if row not in empty], wanted.fetchall()
+            assert (kept == plainly) if "ORDER BY" in sql else (sorted(kept) == sorted(plainly))
+        assert all(not any(row[1:]) or row[1] == "low" for row in empty)
+        with unchanged(house):
+            assert connection.execute(sql.encode()).fetchall() == rows
+
+
+def test_rows_are_all_values_of_the_keys_and_say_so(house: House) -> None:
+    sql = "SELECT ward, count(*) > 311 AS busy FROM visits GROUP BY ward"
+    assert truth(house.service, sql) == [("A", "true"), ("B", "true"), ("C", "false"), ("D", "false")]
+    with house.connect() as connection:
+        told = notices(connection)
+        assert connection.execute(sql).fetchall() == [("A", True), ("B", True), ("C", False), ("D", False)]
+    assert any("every value of ward is a row, with rows of data or without" in one for one in told)
+    assert any("a predicate that truly holds for a group is shown as false at most 5 %" in one for one in told)
+
+
+def test_explain_says_what_each_predicate_is(house: House) -> None:
+    with house.connect() as connection:
+        lines = [
+            line
+            for (line,) in connection.execute(
+                "EXPLAIN SELECT ward, count(*) > 313 AS busy, sum(cost) > 20013 OR count(*) > 313 FROM visits "
+                "GROUP BY ward HAVING count(*) > 13"
+            ).fetchall()
+        ]
+    assert lines[1].startswith("  Rows: A        minimal")
+    assert lines[2].startswith("  Predicate 1: B        minimal")
+    assert lines[3].startswith("  Predicate 2: B or C        minimal")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT store, sum(amount) > 41007, sum(amount) FROM sales GROUP BY store",
+        "SELECT store, CASE WHEN count(*) > 707 THEN count(*) END FROM sales GROUP BY store",
+        "SELECT store, count(*) > 707 FROM sales GROUP BY store ORDER BY count(*)",
+        "SELECT store, count(*) > 707, rank() OVER (ORDER BY count(*)) FROM sales GROUP BY store",
+        "SELECT store, count(*) > 707, max(note) FROM sales GROUP BY store",
+        "SELECT count(*) > 707, note FROM sales",
+    ],
+)
+def test_a_size_beside_a_predicate_is_refused(house: House, sql: str) -> None:
+    with house.connect() as connection, unchanged(house), pytest.raises(psycopg.Error) as refused:
+        connection.execute(sql.encode())
+    assert not isinstance(refused.value, errors.InternalError)

@@ -1,0 +1,176 @@
+"""Predicates are found as the largest formulas, and cut out of the text exactly."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from sqlglot import exp
+
+from planner.extract.outer_query import outer_sql
+from planner.parser.lexer import tokens
+from planner.parser.tree import parse, write_node
+from planner.plan.identity import fingerprint
+from planner.scorecard.find import find_predicates, shows_size
+from planner.scorecard.shown import with_predicates_masked
+from planner.scorecard.spans import span
+from tests.effort import rounds
+from tests.planner.asked import asked, asking, refusal, select
+from tests.planner.spec import pairs
+
+_ANSWERED = [sql for sql, outcome in pairs("scorecards.sql") if outcome.startswith("[")]
+
+
+def found_in(item: str) -> list[str]:
+    (node,) = select(f"SELECT {item} FROM sales").expressions
+    return [write_node(one) for one in find_predicates(node)]
+
+
+@pytest.mark.parametrize(
+    ("item", "predicates"),
+    [
+        ("count(*) > 5", ["count(*) > 5"]),
+        ("NOT (count(*) > 5 OR sum(a) > 3)", ["NOT (count(*) > 5 OR sum(a) > 3)"]),
+        ("count(*) > 5 AND b", ["count(*) > 5"]),
+        ("(count(*) > 5) = (sum(a) > 3)", ["count(*) > 5", "sum(a) > 3"]),
+        ("CASE WHEN count(*) > 5 THEN sum(a) END > 3", ["count(*) > 5"]),
+        ("CASE WHEN count(*) > 5 THEN 1 ELSE 0 END > 0", ["count(*) > 5"]),
+        ("sum(CASE WHEN a > 5 THEN 1 ELSE 0 END) > 3", ["sum(CASE WHEN a > 5 THEN 1 ELSE 0 END) > 3"]),
+        ("bool_and(count(*) > 5) OVER (ORDER BY sum(a) > 3)", ["count(*) > 5", "sum(a) > 3"]),
+        ("sum(count(*)) OVER () > 3", []),
+        ("sum(a)", []),
+        ("bool_or(b) FILTER (WHERE a > 3) AND count(*) > 5", ["bool_or(b) FILTER(WHERE a > 3) AND count(*) > 5"]),
+        ("bool_or(b) OVER ()", []),
+        ("(count(*) > 5) IS NOT TRUE", ["NOT (count(*) > 5) IS TRUE"]),
+        ("(count(*) > 5) = false", ["(count(*) > 5) = FALSE"]),
+    ],
+)
+def test_the_largest_formulas_are_predicates(item: str, predicates: list[str]) -> None:
+    assert sorted(found_in(item)) == sorted(predicates)
+
+
+@pytest.mark.parametrize(
+    ("item", "size"),
+    [
+        ("country", False),
+        ("count(*) > 5", False),
+        ("CASE WHEN count(*) > 5 THEN 1 END", False),
+        ("bool_and(count(*) > 5) OVER ()", False),
+        ("CASE WHEN count(*) > 5 THEN sum(a) END > 3", True),
+        ("sum(count(*)) OVER () > 3", True),
+        ("rank() OVER (ORDER BY count(*) > 5)", False),
+        ("rank() OVER (ORDER BY count(*))", True),
+        ("(count(*) > 5)::int + count(*)", True),
+        ("bool_or(b)", False),
+        ("bool_or(b) OVER ()", False),
+        ("max(b)", True),
+    ],
+)
+def test_what_shows_a_size_is_told_from_what_shows_truths(item: str, size: bool) -> None:
+    (node,) = select(f"SELECT {item} FROM sales").expressions
+    assert shows_size(node) is size
+
+
+def _formulas(draw: random.Random, depth: int) -> str:
+    """A formula in some spelling, with more blanks, parentheses and letter cases than anybody would write."""
+    if depth and draw.random() < 0.6:
+        left, right = _formulas(draw, depth - 1), _formulas(draw, depth - 1)
+        joined = f"({left}) {draw.choice(('AND', 'or'))} ({right})"
+        return draw.choice((joined, f"NOT ({joined})", f"(({joined}))"))
+    aggregate = draw.choice(
+        (
+            "count(*)",
+            "SUM(amount )",
+            "count(*) FILTER (WHERE quantity > 3 AND gift)",
+            "avg( sales.amount )",
+            "percentile_cont(0.5) WITHIN GROUP (ORDER BY amount)",
+            "coalesce(sum(amount), 0)",
+            "(sum(amount)::numeric)",
+        )
+    )
+    number = draw.choice(("5", "-5", "1e3", "0.5", "'7'", "(2 + 3)", "$1"))
+    return draw.choice(
+        (
+            f"{aggregate} {draw.choice(('>', '<=', '=', '<>', '!='))} {number}",
+            f"{number} < {aggregate}",
+            f"{aggregate} BETWEEN 1 AND {number}",
+            f"{aggregate} NOT BETWEEN 1 AND {number}",
+            f"{aggregate} IN (1, {number})",
+            f"{aggregate} not in (1, 2)",
+        )
+    )
+
+
+def _around(draw: random.Random, predicates: list[str]) -> Iterator[str]:
+    for one in predicates:
+        yield draw.choice(
+            (
+                f"CASE WHEN {one} THEN 'a)' ELSE '(b' END",
+                f"({one})::int",
+                f"coalesce({one}, false)",
+                f"({one}) IS NOT TRUE",
+                one,
+                f"CASE {one} WHEN true THEN 1 END",
+                f"concat('x', {one})",
+            )
+        )
+
+
+def test_what_is_cut_out_is_the_predicate_and_nothing_else() -> None:
+    """Also where the statement is read again with a constant in the place of each."""
+    draw = random.Random(20261123)
+    for _ in range(rounds(1_500, quick=100)):
+        written = [_formulas(draw, draw.randrange(3)) for _ in range(draw.randrange(1, 4))]
+        sql = f"SELECT {', '.join(_around(draw, written))} FROM sales"
+        lexed = tokens(sql)
+        tree = parse(sql, lexed).tree
+        assert isinstance(tree, exp.Select)
+        nodes = [node for item in tree.expressions for node in find_predicates(item)]
+        assert len(nodes) == len(written), sql
+        text = sql
+        for node in reversed(nodes):
+            first, past = span(node, 1, len(lexed) - 2, sql, lexed)
+            text = f"{text[: lexed[first].start]}(true){text[lexed[past - 1].end :]}"
+        masked = tree.copy()
+        for node in [one for item in masked.expressions for one in find_predicates(item)]:
+            node.replace(exp.Paren(this=exp.true()))
+        assert parse(text, tokens(text)).tree == masked, sql
+
+
+@pytest.mark.parametrize("sql", _ANSWERED)
+def test_no_aggregate_of_the_private_table_is_left_around(sql: str) -> None:
+    """What the shadow runs reads keys and truths alone."""
+    outer = outer_sql(asking(sql), first_parameter=9).sql
+    tree = parse(outer, tokens(outer)).tree
+    relations = [one for one in tree.find_all(exp.Table) if one.name in ("sales", "visits")]
+    assert not relations
+    for question in asking(sql).questions:
+        assert len(question.columns) == max(len(question.keys), 1) + len(question.predicates)
+
+
+def test_predicates_of_one_text_are_one_column() -> None:
+    sql = "SELECT country, count(*) > 100, CASE WHEN count(*)  >  100 THEN 1 END FROM sales GROUP BY country ORDER BY 2"
+    (question,) = asking(sql).questions
+    assert [one.text for one in question.predicates] == ["count(*) > 100"]
+
+
+def test_masking_leaves_the_statement_as_it_was() -> None:
+    tree = select("SELECT country, count(*) > 100 FROM sales GROUP BY country")
+    assert with_predicates_masked(tree, ()) is tree
+
+
+def test_each_predicate_needs_its_own_guard() -> None:
+    """The count of one predicate does not keep groups without rows out of another."""
+    guarded = "SELECT country, count(amount) > 100 AND sum(amount) < 5000 FROM sales GROUP BY country"
+    assert len(asked(guarded).predicates) == 1
+    apart = "SELECT country, count(amount) > 100, sum(amount) < 5000 FROM sales GROUP BY country"
+    refused = refusal(apart)
+    assert refused is not None
+    assert refused.code == "KH206"
+
+
+def test_the_order_of_predicates_is_part_of_the_question() -> None:
+    """A stored answer has their truths in that order."""
+    orders = ("count(*) > 100, count(*) > 900", "count(*) > 900, count(*) > 100")
+    first, second = (asked(f"SELECT country, {shown} FROM sales GROUP BY country") for shown in orders)
+    assert first.predicates == second.predicates[::-1]
+    assert fingerprint(first) != fingerprint(second)
