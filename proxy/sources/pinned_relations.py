@@ -17,9 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from struct import pack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import psycopg
 from psycopg.adapt import Dumper, PyFormat
@@ -28,6 +27,9 @@ from psycopg.pq import Format
 from planner.catalog.domains import encode_value
 from planner.catalog.model import Value
 from planner.question.plan import PinnedColumn, PinnedRelation
+
+if TYPE_CHECKING:  # who has PostgreSQL for a source need not wait for it
+    import duckdb
 
 DATABASE = "keyhole_pinned"
 _KEPT = 8  # relations, some tens of megabytes each where they have a million rows: those that questions last read
@@ -156,7 +158,7 @@ class DuckDBPins:
         connection: of the instance that has the database attached.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: "duckdb.DuckDBPyConnection") -> None:
         self._connection = connection
         self._lock = threading.Lock()
         self._made: OrderedDict[str, None] = OrderedDict()
