@@ -177,7 +177,7 @@ def open_snapshot(snapshot: Snapshot) -> bytes:
     """A snapshot's content. Raises `LedgerUnavailable` unless it is what was stored."""
     try:
         content = zlib.decompress(snapshot.body)
-    except zlib.error as error:
+    except (zlib.error, TypeError) as error:  # SQLite keeps a text where bytes should be
         raise LedgerUnavailable("a snapshot cannot be read") from error
     if digest(content) != snapshot.digest:
         raise LedgerUnavailable("a snapshot is not the one that was stored")

@@ -83,6 +83,7 @@ def test_reopening_from_a_snapshot_gives_identical_balances(ledger_url: str) -> 
         "UPDATE snapshots SET event = event - 1",
         "UPDATE snapshots SET digest = 'x'",
         "UPDATE snapshots SET body = x'00'",
+        "UPDATE snapshots SET body = 'a text'",
         "DELETE FROM snapshots",
     ],
 )
