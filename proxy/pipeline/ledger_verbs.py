@@ -22,6 +22,7 @@ from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, spent_by
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.pipeline.noise_reuse import Memory, OnPaths, answer_from_known
+from proxy.pipeline.other_groups import name_short
 from proxy.pipeline.payments import payment_after
 from proxy.pipeline.refusals import approval_needed, mechanism_stopped, over_budget, reading_not_written
 from proxy.pipeline.wording import wording_of
@@ -38,7 +39,7 @@ def _ledger(service: Service, claim: Claim) -> Iterator[None]:
         yield
     except OverBudget as over:
         left = affordable.find_left(service, claim)
-        refusal = over_budget(over, plan=claim.plan, left=left)
+        refusal = over_budget(over, plan=claim.plan, left=left, short=name_short(claim, over))
     except NotApproved as waiting:
         refusal = _await_approval(service, claim, waiting)
     except LedgerError:
@@ -215,7 +216,8 @@ def _reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
             left = affordable.find_left(service, claim)
             if claim.plan.worst_case_epsilon <= left.epsilon:
                 left = replace(left, hint=ANEW)
-            raise over_budget(over, plan=on_paths.claim.plan, left=left) from None
+            short = name_short(on_paths.claim, over)
+            raise over_budget(over, plan=on_paths.claim.plan, left=left, short=short) from None
         except NotApproved as waiting:
             raise _await_approval(service, on_paths.claim, waiting) from None
         except LedgerError:

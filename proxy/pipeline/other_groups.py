@@ -33,16 +33,29 @@ class ShortGroups:
 
 def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortGroups | None:
     """The groups that are short; None where all are, or one balance is that of all. Raises KH502."""
-    if shortage.short is None:
+    short = _list_short(refused, shortage)
+    if short is None:
         return None
-    short = in_question_order(shortage.short, refused)
-    if short.all() or not short.any():
-        return None
+    return ShortGroups(names=_spell_groups(refused, short), question=_about_others(service, refused, short))
+
+
+def name_short(refused: Claim, shortage: OverBudget) -> str:
+    """The groups that are short, in words; "" where all are, or one balance is that of all."""
+    short = _list_short(refused, shortage)
+    return "" if short is None else _spell_groups(refused, short)
+
+
+def _list_short(refused: Claim, shortage: OverBudget) -> Booleans | None:
+    short = None if shortage.short is None else in_question_order(shortage.short, refused)
+    return None if short is None or short.all() or not short.any() else short
+
+
+def _spell_groups(refused: Claim, short: Booleans) -> str:
     keys = refused.plan.question.keys
     places = np.flatnonzero(short.reshape(-1))
     names = ["/".join(map(as_text, keys.key(int(place)))) for place in places[:_MOST_NAMED]]
     more = f" and {len(places) - len(names):,} more" if len(places) > len(names) else ""
-    return ShortGroups(names=", ".join(names) + more, question=_about_others(service, refused, short))
+    return ", ".join(names) + more
 
 
 def _about_others(service: Service, refused: Claim, short: Booleans) -> str | None:

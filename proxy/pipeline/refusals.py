@@ -39,8 +39,12 @@ def too_dear(plan: Plan) -> KeyholeError:
     )
 
 
-def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance) -> KeyholeError:
-    """The ledger's refusal in words, with what would fit. Depends on ledger, policy and question alone."""
+def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: str) -> KeyholeError:
+    """The ledger's refusal in words, with what would fit. Depends on ledger, policy and question alone.
+
+    Parameters:
+        short: the groups that are short, in words; "" where there is nothing to name.
+    """
     needed, least = over.needed_nano / NANO, over.left_nano / NANO
     keys = f"{over.short_keys} of {over.total_keys} groups"
     amounts = f"(needs {needed:.2f}, left {least:.2f})"
@@ -76,8 +80,8 @@ def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance) -> Keyho
             "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
         ),
     }[over.scope]
-    if left.short_groups:
-        detail = f"{detail} Too little is left for {left.short_groups}."
+    if short:
+        detail = f"{detail} Too little is left for {short}."
     return KeyholeError(code, message, detail=detail, hint=left.hint or None)
 
 

@@ -39,6 +39,15 @@ def test_it_fits_a_few_screens(printed: str) -> None:
     assert "Traceback" not in printed
 
 
+def test_a_refusal_counts_the_groups_that_it_names(printed: str) -> None:
+    said = joined(printed)
+    counted = re.search(r"not enough budget for (\d+) of \d+ groups", said)
+    named = re.search(r"Too little is left for ([^.]+?) and (\d+) more\.", said)
+    assert counted is not None
+    assert named is not None
+    assert int(counted[1]) == len(named[1].split(", ")) + int(named[2])
+
+
 def test_it_says_whose_data_these_are_and_what_is_protected(parts: list[str]) -> None:
     said = joined(parts[0])
     assert "541,909 sale lines, 4,372 customers; 135,080 lines without a customer are left out." in said
