@@ -75,6 +75,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         atoms=made.atoms,
         formula=made.formula,
         predicates=made.predicates,
+        predicate_names=embedded.predicate_names,
         accuracy=accuracy,
         warnings=warnings,
         per_unit=per_unit,

@@ -29,7 +29,6 @@ from planner.explain.literal_labels import (
 from planner.explain.render import bounding_notes
 from planner.question.model import Offsets
 from planner.question.plan import Plan
-from planner.scope.embedded import predicate_column
 
 
 def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -96,9 +95,10 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
 
 
 def _predicates_json(plan: Plan, named: tuple[Named, ...]) -> Iterator[dict[str, Any]]:
-    for number, (asked, one) in enumerate(zip(plan.asked.predicates, plan.predicates, strict=True)):
+    names = plan.asked.predicate_names
+    for name, asked, one in zip(names, plan.asked.predicates, plan.predicates, strict=True):
         yield {
-            "column": predicate_column(number),
+            "column": name,
             "formula": spell_formula(asked, words(plan.asked), both="AND", either="OR"),
             "letters": spell_formula(order_formula(one, named), letters(named), both="and", either="or"),
             "exact": one.exact,

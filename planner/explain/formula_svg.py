@@ -22,6 +22,7 @@ _FILLS = {
     Kind.IDLE: "#eeeeee",
     Kind.CONSTANT: "#eeeeee",
     Kind.SCORECARD: "#eeeeee",
+    Kind.COLUMN: "#eeeeee",
 }
 
 

@@ -20,7 +20,8 @@ class Kind(StrEnum):
     LITERAL = "literal"
     IDLE = "idle"  # a typed literal that the minimal formula does not need
     CONSTANT = "constant"
-    SCORECARD = "scorecard"  # which groups are rows, and each predicate
+    SCORECARD = "scorecard"  # all formulas of a scorecard
+    COLUMN = "column"  # which groups are rows, or what a predicate is called
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,16 @@ def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
         heading = f"{heading}, worst case {at_most(plan.worst_case_epsilon)} epsilon for a group"
     typed = [_branch(formula, branch_as_typed) for formula in plan.asked.formulas]
     evaluated = [_branch(order_formula(one, named), branch_as_evaluated) for one in plan.canonical]
-    return ("as typed", _whole(typed)), (heading, _whole(evaluated))
+    names = plan.asked.predicate_names
+    return ("as typed", _whole(typed, names)), (heading, _whole(evaluated, names))
 
 
-def _whole(formulas: Sequence[Branch]) -> Branch:
-    """The one formula, or what says which groups are rows with the predicates beside it."""
-    return formulas[0] if len(formulas) == 1 else Branch(Kind.SCORECARD, "rows, and predicates", "", tuple(formulas))
+def _whole(formulas: Sequence[Branch], names: tuple[str, ...]) -> Branch:
+    """The one formula, or what says which groups are rows with the predicates beside it, each under its name."""
+    if not names:
+        return formulas[0]
+    below = (Branch(Kind.COLUMN, text, "", (one,)) for text, one in zip(("rows", *names), formulas, strict=True))
+    return Branch(Kind.SCORECARD, "rows, and predicates", "", tuple(below))
 
 
 def _describe_sharing(plan: Plan, first: str) -> str:

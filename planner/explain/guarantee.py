@@ -11,7 +11,6 @@ from planner.explain.numbers import at_most, percent, plain
 from planner.explain.wrong_groups import wrong_groups
 from planner.question.model import aggregate_text
 from planner.question.plan import Plan
-from planner.scope.embedded import predicate_column
 
 FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"
 
@@ -110,8 +109,8 @@ def _spell_predicates(plan: Plan) -> dict[str, str]:
     """By column of the answer, the formula whose truth it is."""
     texts = words(plan.asked)
     return {
-        predicate_column(number): spell_formula(formula, texts, both="AND", either="OR")
-        for number, formula in enumerate(plan.asked.predicates)
+        name: spell_formula(formula, texts, both="AND", either="OR")
+        for name, formula in zip(plan.asked.predicate_names, plan.asked.predicates, strict=True)
     }
 
 

@@ -26,7 +26,6 @@ from planner.explain.literal_labels import (
 from planner.explain.numbers import at_most, plain, share
 from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
-from planner.scope.embedded import predicate_column
 
 MOST_ROWS = 12  # of the table; the others are in JSON
 MOST_SETS = 4  # lines of one screen for what JSON has in full
@@ -70,7 +69,7 @@ def _names(plan: Plan) -> tuple[str, ...]:
     """What stands before each formula: what it decides, where there are several."""
     if not plan.predicates:
         return ("",)
-    return ("Rows: ", *(f"{predicate_column(number).capitalize()}: " for number in range(len(plan.predicates))))
+    return ("Rows: ", *(f"{name}: " for name in plan.asked.predicate_names))
 
 
 def _guard_lines(listed: tuple[Named, ...]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from planner.aggregates.order_statistics import is_truth
 from planner.catalog.model import Column, Derivation, SqlType, Table
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import unreadable_list, unsupported_spelling
@@ -117,6 +118,9 @@ def _label(place: QuestionReading, projection: exp.Expr, keys: tuple[Column, ...
         if inner is None:
             return None
         node = bare(inner)
+    for shown in place.predicates:
+        if shown.node is node and is_truth(node):
+            return place.tokens[shown.first].value  # an aggregate's own name, where a formula has none
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope):
         written = name(node.this)
         return None if place.scope.column(node).name == written else written

@@ -169,7 +169,8 @@ class Question:
 
     If it `lists_domain`, it asks for the public values of its keys alone, and its formula is true for all of them.
     With `per_unit` its rows are one per privacy unit and key: `table` has their columns, whose row cap is that one row.
-    `predicates` are formulas whose truth it shows of each key that it returns.
+    `predicates` are formulas whose truth it shows of each key that it returns, and `predicate_names` what its analyst
+    calls them, which is no part of what the question is.
     """
 
     table: Table
@@ -183,6 +184,7 @@ class Question:
     per_unit: UnitRows | None = None
     lists_domain: bool = False
     predicates: tuple[Formula, ...] = ()
+    predicate_names: tuple[str, ...] = ()
 
     @property
     def formulas(self) -> tuple[Formula, ...]:

@@ -17,14 +17,18 @@ from planner.scope.names import JoinedTable, Scope, UnitTable
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A formula of thresholds that a question shows or sorts by, as it was written: a column of its answer."""
+    """A formula of thresholds that a question shows or sorts by, as it was written: a column of its answer.
+
+    `name` is the one that the select list gives it where it is a whole item, else "".
+    """
 
     text: str
+    name: str
     tree: exp.Expr = field(compare=False, repr=False)
 
 
 def predicate_column(number: int) -> str:
-    """The name of the column of a question's predicates with this number, counted from 0."""
+    """What ledger and shadow call the column of a question's predicate with this number, counted from 0."""
     return f"predicate {number + 1}"
 
 
@@ -76,6 +80,16 @@ class Embedded:
         keys = tuple((stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
         truths = tuple((predicate_column(number), "boolean") for number in range(len(self.predicates)))
         return (keys or ((WHOLE_TABLE, "boolean"),)) + truths
+
+    @property
+    def predicate_names(self) -> tuple[str, ...]:
+        """What people call each predicate: the name that was given to it where no other column has it."""
+        taken = {name for name, _ in self.columns}
+        names: list[str] = []
+        for number, predicate in enumerate(self.predicates):
+            names.append(predicate.name if predicate.name not in ("", *taken) else predicate_column(number))
+            taken.add(names[-1])
+        return tuple(names)
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
 """The predicates of a SELECT, each with its place in the text and its number: those of equal text are one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.parser.clauses import Clauses
 from planner.parser.lexer import Token
-from planner.parser.tree import write_node
+from planner.parser.tree import name, write_node
 from planner.scope.embedded import Predicate
 from planner.scorecard.find import find_predicates
 from planner.scorecard.spans import span
@@ -51,12 +51,22 @@ def _parts(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Ite
 
 
 def list_predicates(shown: tuple[ShownPredicate, ...], text: str, tokens: tuple[Token, ...]) -> tuple[Predicate, ...]:
-    """The predicates by number, each as it was written first."""
+    """The predicates by number, each as it was written first, under the first name that it was given."""
     found: dict[int, Predicate] = {}
     for one in shown:
-        written = text[tokens[one.first].start : tokens[one.past - 1].end]
-        found.setdefault(one.number, Predicate(text=written, tree=one.node))
+        written, known = text[tokens[one.first].start : tokens[one.past - 1].end], found.get(one.number)
+        if known is None:
+            found[one.number] = Predicate(text=written, name=_given_name(one.node), tree=one.node)
+        elif not known.name:
+            found[one.number] = replace(known, name=_given_name(one.node))
     return tuple(found[number] for number in sorted(found))
+
+
+def _given_name(node: exp.Expr) -> str:
+    """The name of the item that a predicate is; "" where it is only part of one, or has no name."""
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    return name(node.parent.args["alias"]) if isinstance(node.parent, exp.Alias) else ""
 
 
 def with_predicates_masked(select: exp.Select, shown: tuple[ShownPredicate, ...]) -> exp.Select:

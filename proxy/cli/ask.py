@@ -56,7 +56,7 @@ def query(
         if as_json:
             print_json(answer.document())
             return
-        print(*psql_table(answer.keys.columns, answer.keys.keys), sep="\n")
+        print(*psql_table(answer.columns, answer.keys.keys), sep="\n")
         print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
         print(f"\nGuarantee: {answer.document()['guarantee']['sentence']}")
         if answer.payment is not None:

@@ -201,10 +201,15 @@ class Answer:
             "shared_noise": self.noise,
         }
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What people call the columns of the key set: truths by the names that were given to the predicates."""
+        names = self.plan.asked.predicate_names
+        return self.keys.columns[: len(self.keys.columns) - len(names)] + names
+
     def document(self) -> dict[str, Any]:
         """The answer for a program: columns, keys, and what is told beside them."""
-        columns, keys = list(self.keys.columns), [list(key) for key in self.keys.keys]
-        return {"columns": columns, "keys": keys, **self.head()}
+        return {"columns": list(self.columns), "keys": [list(key) for key in self.keys.keys], **self.head()}
 
 
 @dataclass(frozen=True, slots=True)

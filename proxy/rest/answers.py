@@ -5,7 +5,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from starlette.responses import Response, StreamingResponse
 from accountant.errors import LedgerError
 from accountant.model import StoredAnswer
 from planner.catalog.model import Analyst
+from planner.scope.embedded import Embedded
+from planner.scorecard.select_list import SelectList, read_select_list
 from proxy.pipeline.messages import Answer, KeySet, from_bytes
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.refusals import no_such_cursor, no_such_form
@@ -31,16 +33,25 @@ _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What is told of an answer beside its keys (`head`), its keys, and under which reservation they are stored (None:
-    nowhere, as the question alone decides them)."""
+    nowhere, as the question alone decides them). `shown` is the select list of a scorecard, None where it is not known
+    or only PostgreSQL could run it."""
 
     head: Mapping[str, Any]
     keys: KeySet
     stored: str | None
+    shown: SelectList | None = None
 
     @staticmethod
-    def of(answer: Answer) -> "Reply":
-        """An answer that was just given."""
-        return Reply(head=answer.head(), keys=answer.keys, stored=answer.stored)
+    def of(answer: Answer, question: Embedded) -> "Reply":
+        """An answer that was just given to a question."""
+        shown = read_select_list(question)
+        return Reply(head=answer.head(), keys=answer.keys, stored=answer.stored, shown=shown)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the keys; truths by the names that the guarantee tells them by, where there is one."""
+        names = tuple(self.head.get("guarantee", {}).get("predicates", ()))
+        return self.keys.columns[: len(self.keys.columns) - len(names)] + names
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +147,7 @@ def response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[str, st
     end = end if paged else count
     following = PageCursor(reply.stored, end) if paged and reply.stored is not None and end < count else None
     head = {**reply.head, "count": count, "next": None if following is None else str(following)}
-    pieces = _WRITERS[form](head, reply.keys, cut.start, end)
+    pieces = _WRITERS[form](reply, head, cut.start, end)
     own = dict(headers)
     if following is not None:
         own["Link"] = f'</v1/answer?cursor={following}&page_size={cut.size}>; rel="next"'
@@ -163,18 +174,29 @@ def _compact(document: Any) -> str:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
-def _json(head: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterator[bytes]:
-    yield f'{{"columns":{_compact(keys.columns)},"keys":['.encode()
+def _json(reply: Reply, head: Mapping[str, Any], start: int, end: int) -> Iterator[bytes]:
+    yield f'{{"columns":{_compact(reply.columns)},"keys":['.encode()
+    yield from _list_items(_slices(reply.keys, start, end))
+    yield b"],"
+    if (shown := reply.shown) is not None:
+        yield f'"shown":{{"columns":{_compact(shown.names)},"rows":['.encode()
+        yield from _list_items([shown.show(key) for key in slice_] for slice_ in _slices(reply.keys, start, end))
+        yield b"]},"
+    elif "guarantee" in reply.head:  # no page, of whose question nothing is known
+        yield b'"shown":null,'
+    yield _compact(head)[1:].encode()
+
+
+def _list_items(slices: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     before = ""
-    for slice_ in _slices(keys, start, end):
+    for slice_ in slices:
         yield (before + ",".join(map(_compact, slice_))).encode()
         before = ","
-    yield f"],{_compact(head)[1:]}".encode()
 
 
-def _lines(head: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterator[bytes]:
-    yield _escape_line_ends(f"{_compact({'columns': keys.columns, **head})}\n").encode()
-    for slice_ in _slices(keys, start, end):
+def _lines(reply: Reply, head: Mapping[str, Any], start: int, end: int) -> Iterator[bytes]:
+    yield _escape_line_ends(f"{_compact({'columns': reply.columns, **head})}\n").encode()
+    for slice_ in _slices(reply.keys, start, end):
         yield _escape_line_ends("".join(f"{_compact(key)}\n" for key in slice_)).encode()
 
 
@@ -185,9 +207,9 @@ def _escape_line_ends(lines: str) -> str:
     return lines.replace("\x85", "\\u0085").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _csv(_: Mapping[str, Any], keys: KeySet, start: int, end: int) -> Iterator[bytes]:
-    yield _csv_lines((keys.columns,))
-    for slice_ in _slices(keys, start, end):
+def _csv(reply: Reply, _: Mapping[str, Any], start: int, end: int) -> Iterator[bytes]:
+    yield _csv_lines((reply.columns,))
+    for slice_ in _slices(reply.keys, start, end):
         yield _csv_lines(slice_)
 
 
@@ -197,7 +219,7 @@ def _csv_lines(rows: tuple[tuple[str, ...], ...]) -> bytes:
     return written.getvalue().encode()
 
 
-_WRITERS: Mapping[str, Callable[[Mapping[str, Any], KeySet, int, int], Iterator[bytes]]] = {
+_WRITERS: Mapping[str, Callable[[Reply, Mapping[str, Any], int, int], Iterator[bytes]]] = {
     JSON: _json,
     LINES: _lines,
     CSV: _csv,

@@ -25,10 +25,11 @@ from accountant.verbs.idempotency import AttemptState, Earlier, OtherRequest, To
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
+from planner.scorecard.select_list import SelectList, read_select_list
 from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.ledger_verbs import answer_again
-from proxy.pipeline.messages import Answer, Asked, KeySet
+from proxy.pipeline.messages import Asked, KeySet
 from proxy.report.refusals import internal_error
 from proxy.rest import answers
 from proxy.rest.answers import Reply
@@ -57,7 +58,7 @@ def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None
     """The answer to a question, once for each key. Raises KeyholeError: KH431, KH432, KH430, and whatever the pipeline
     refuses with."""
     if key is None:
-        return Told(Reply.of(_answer(service, body, analyst, today=_now().date(), attempt=None)), {})
+        return Told(_answer(service, body, analyst, today=_now().date(), attempt=None), {})
     lease = 2 * timedelta(milliseconds=service.catalog.statement_timeout_ms) + _MARGIN
     try:
         begun = service.ledger.idempotency.begin(
@@ -74,9 +75,9 @@ def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None
     return Told(_first(service, body, analyst, begun), {})
 
 
-def _answer(service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None) -> Answer:
+def _answer(service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None) -> Reply:
     asked, plan = _plan(service, body, analyst, today=today, attempt=attempt)
-    return pipeline.answer(service, plan, asked)
+    return Reply.of(pipeline.answer(service, plan, asked), asked.question)
 
 
 def _plan(
@@ -90,7 +91,7 @@ def _plan(
 def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attempt) -> Reply:
     """Answer, and keep what is told. Where that fails nothing is lost: a repetition finds the answer in the ledger."""
     try:
-        reply = Reply.of(_answer(service, body, analyst, today=attempt.begun_at.date(), attempt=attempt))
+        reply = _answer(service, body, analyst, today=attempt.begun_at.date(), attempt=attempt)
     except AttemptTaken:
         raise still_answered() from None
     except Exception as error:
@@ -133,7 +134,17 @@ def _told_before(
         keys = answers.stored_keys(service, earlier.answer, analyst)
     if keys is None:
         raise ledger_unavailable()
-    return Reply(head=document["head"], keys=keys, stored=earlier.answer)
+    shown = None if not document["head"]["guarantee"].get("predicates") else _shown_again(service, body, analyst)
+    return Reply(head=document["head"], keys=keys, stored=earlier.answer, shown=shown)
+
+
+def _shown_again(service: Service, body: QuestionIn, analyst: Analyst) -> SelectList | None:
+    """The select list of a scorecard, as far as the policy still reads it."""
+    try:
+        with alone(body.sql, analyst=analyst.name):
+            return read_select_list(body.asked_by(analyst, service, today=_now().date()).question)
+    except KeyholeError:
+        return None
 
 
 def _constant_again(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, *, digest: str) -> KeySet:
@@ -163,7 +174,7 @@ def _answered_before(
         return refusal
     if answer is None:
         raise end_unknown("The first attempt may have spent: it was answered under another policy, and was not told.")
-    return Reply.of(answer)
+    return Reply.of(answer, asked.question)
 
 
 def _request(body: QuestionIn) -> str:

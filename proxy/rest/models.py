@@ -169,16 +169,33 @@ class Cost(BaseModel):
 class PageOut(BaseModel):
     """Some keys of a released key set."""
 
-    columns: list[str]
+    columns: Annotated[
+        list[str],
+        Field(description="the keys, then the predicates of a scorecard, by name: in later pages by number"),
+    ]
     keys: Annotated[list[list[str]], Field(description="one list per group, as PostgreSQL's text")]
     data_version: str
     count: Annotated[int, Field(ge=0, description="the keys of the whole answer")]
     next: Annotated[str | None, Field(description="the cursor of the next page; null: there is none")]
 
 
+class ShownOut(BaseModel):
+    """The select list of a scorecard, as PostgreSQL would show it."""
+
+    columns: Annotated[list[str], Field(description="the names of the select list, as PostgreSQL gives them")]
+    rows: Annotated[
+        list[list[str | int | bool | None]],
+        Field(description="one list per key, in the order of `keys`: keys as their text, truths as true or false"),
+    ]
+
+
 class AnswerOut(PageOut):
     """A released key set, or its first page."""
 
+    shown: Annotated[
+        ShownOut | None,
+        Field(description="null: no scorecard, or one whose select list only PostgreSQL could run"),
+    ] = None
     guarantee: Guarantee
     cost: Annotated[Cost | None, Field(description="null: it cost nothing this time")] = None
     reused: Annotated[bool, Field(description="released before: nothing was spent this time")]

@@ -7,9 +7,11 @@ import pytest
 from psycopg import errors
 
 from planner.extract.outer_query import Asking
+from planner.scorecard.select_list import read_select_list
 from planner.statements.classify import classify
+from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked
-from tests.end_to_end.certainty import certain_answer, truth
+from tests.end_to_end.certainty import asked, certain_answer, truth
 from tests.worlds.house import House, notices, unchanged
 
 # Stores have 4000, 3000, 200, 50 sales of 30 and 20, and none; wards 900, 600, 30 visits of 100, and none.
@@ -39,8 +41,7 @@ def test_answers_are_those_of_plain_sql(house: House, on_postgres_url: str, sql:
     statement = classify(sql, service.catalog)
     assert isinstance(statement, Asking)
     for question in statement.questions:
-        asked = Asked(question, {}, {}, service.analyst(None), datetime.now(UTC).date())
-        certain_answer(service, asked)
+        certain_answer(service, Asked(question, {}, {}, service.analyst(None), datetime.now(UTC).date()))
     with psycopg.connect(on_postgres_url) as plain, house.connect() as connection:
         wanted, found = plain.execute(sql.encode()), connection.execute(sql.encode())
         assert [(one.name, one.type_code) for one in found.description or ()] == [
@@ -76,8 +77,34 @@ def test_explain_says_what_each_predicate_is(house: House) -> None:
             ).fetchall()
         ]
     assert lines[1].startswith("  Rows: A        minimal")
-    assert lines[2].startswith("  Predicate 1: B        minimal")
-    assert lines[3].startswith("  Predicate 2: B or C        minimal")
+    assert lines[2].startswith("  busy: B        minimal")
+    assert lines[3].startswith("  predicate 2: B or C        minimal")
+
+
+SHOWN = (
+    "store, count(*) > 1207 AS busy, NOT (count(*) > 71207)",
+    "CASE WHEN count(*) > 1207 THEN 'high' WHEN count(*) > 207 THEN 'mid' END AS band, store AS shop",
+    "store, CASE WHEN count(*) > 1207 THEN 1 ELSE 0 END, CASE WHEN count(*) > 7 THEN NULL ELSE (count(*) > 7)::int END",
+    "store, width_bucket(count(*), ARRAY[107, 1207]), (count(*) > 107)::int + (count(*) > 1207)::int + 5",
+    "coalesce(count(*) > 1207, true), coalesce(CASE WHEN count(*) > 1207 THEN 'a''b' END, 'c'), store",
+    "(count(*) > 1207) IS NOT TRUE, (count(*) > 1207 OR count(*) > 107) IS NULL, true AND count(*) > 7, NULL IS NULL",
+    "CASE WHEN count(*) > 7 THEN NULL END IS NULL AND false, NULL AND count(*) > 1207, NULL OR count(*) > 1207, store",
+    "'all' AS what, 5, true, NULL, CASE WHEN count(*) > 1207 THEN true ELSE false END",
+)
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+def test_a_select_list_over_rest_is_postgresqls(on_duckdb: House, shown: str) -> None:
+    """Names and values, of the same answer: a stored one, so that nothing is left to chance."""
+    service, sql = on_duckdb.service, f"SELECT {shown} FROM sales GROUP BY store"
+    asked_ = asked(service, sql)
+    answer = pipeline.answer(service, pipeline.prepare(service, asked_), asked_)
+    read = read_select_list(asked_.question)
+    assert read is not None
+    with on_duckdb.connect() as connection:
+        found = connection.execute(sql.encode())
+        assert [one.name for one in found.description or ()] == list(read.names)
+        assert [list(row) for row in found.fetchall()] == [read.show(key) for key in answer.keys.keys]
 
 
 @pytest.mark.parametrize(

@@ -174,3 +174,18 @@ def test_the_order_of_predicates_is_part_of_the_question() -> None:
     first, second = (asked(f"SELECT country, {shown} FROM sales GROUP BY country") for shown in orders)
     assert first.predicates == second.predicates[::-1]
     assert fingerprint(first) != fingerprint(second)
+
+
+@pytest.mark.parametrize(
+    ("item", "named"),
+    [
+        ("bool_or(quantity > 3)", ' AS "bool_or"'),
+        ("(BOOL_OR(quantity > 3) FILTER (WHERE gift))::int", ' AS "bool_or"'),
+        ("CASE WHEN count(*) > 5 THEN true ELSE bool_or(quantity > 3) END", ' AS "bool_or"'),
+        ("bool_or(quantity > 3) AS any", " AS any"),
+        ("bool_or(quantity > 3) AND count(*) > 5", " IS TRUE)"),
+    ],
+)
+def test_an_item_that_is_an_aggregate_of_truths_keeps_its_name(item: str, named: str) -> None:
+    outer = outer_sql(asking(f"SELECT {item} FROM sales GROUP BY country"), first_parameter=1).sql
+    assert outer.partition(" FROM ")[0].endswith(named), outer

@@ -159,7 +159,10 @@ def test_lines_and_csv_have_the_same_keys(app: FastAPI) -> None:
     assert lines.headers["content-type"] == LINES
     head, *keys = [json.loads(line) for line in lines.text.splitlines()]
     assert keys == whole["keys"]
-    assert head == {name: value for name, value in whole.items() if name != "keys"} | {"reused": True, "cost": None}
+    assert head == {name: value for name, value in whole.items() if name not in ("keys", "shown")} | {
+        "reused": True,
+        "cost": None,
+    }
     table = ask(app, accept=CSV)
     assert table.headers["content-type"].startswith(CSV)
     names, *rows = csv.reader(io.StringIO(table.text, newline=""))

@@ -138,11 +138,40 @@ def test_a_scorecard_has_a_column_of_truths_for_each_predicate(app: FastAPI) -> 
     """Wards have 2,000, 500 and no visits or so: thresholds are far from them."""
     sql = "SELECT ward, count(*) > 1507 AS busy, count(*) > 91507 FROM visits GROUP BY ward"
     answer = asked(app, sql).json()
-    assert answer["columns"] == ["ward", "predicate 1", "predicate 2"]
+    assert answer["columns"] == ["ward", "busy", "predicate 2"]
     assert ["A", "true", "false"] in answer["keys"]
     assert {key[2] for key in answer["keys"]} == {"false"}
-    assert answer["guarantee"]["predicates"] == {"predicate 1": "count(*) > 1507", "predicate 2": "count(*) > 91507"}
+    assert answer["guarantee"]["predicates"] == {"busy": "count(*) > 1507", "predicate 2": "count(*) > 91507"}
+    truths = [[key[0], *(truth == "true" for truth in key[1:])] for key in answer["keys"]]
+    assert answer["shown"] == {"columns": ["ward", "busy", "?column?"], "rows": truths}
     assert asked(app, sql).json()["keys"] == answer["keys"]
+    assert asked(app, QUESTION.format(1508)).json()["shown"] is None
+
+
+def test_pages_of_a_scorecard_have_the_rows_of_their_keys(app: FastAPI) -> None:
+    sql = "SELECT CASE WHEN count(*) > 1509 THEN 'busy' ELSE 'calm' END AS traffic FROM visits GROUP BY ward"
+    first = send(app, "POST", "/v1/question?page_size=1", json={"sql": sql}).json()
+    assert (first["columns"], len(first["keys"])) == (["ward", "predicate 1"], 1)
+    assert first["shown"]["columns"] == ["traffic"]
+    assert first["shown"]["rows"] == [["busy" if first["keys"][0][1] == "true" else "calm"]]
+    page = send(app, "GET", f"/v1/answer?cursor={first['next']}").json()
+    assert page["columns"] == ["ward", "predicate 1"]
+    assert "shown" not in page
+
+
+def test_a_select_list_that_only_postgresql_runs_leaves_the_truths(app: FastAPI) -> None:
+    answer = asked(app, "SELECT upper(ward), count(*) > 1511 AS busy FROM visits GROUP BY ward").json()
+    assert answer["columns"] == ["ward", "busy"]
+    assert answer["shown"] is None
+
+
+def test_an_idempotent_scorecard_is_shown_again(app: FastAPI) -> None:
+    sent: dict[str, Any] = {"json": {"sql": "SELECT ward, count(*) > 1513 AS busy FROM visits GROUP BY ward"}}
+    headers = {**ADA, "Idempotency-Key": "a scorecard".replace(" ", "-")}
+    first, again = (send(app, "POST", "/v1/question", headers=headers, **sent) for _ in range(2))
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert again.json() == first.json()
+    assert first.json()["shown"]["columns"] == ["ward", "busy"]
 
 
 def test_a_sparse_vector_says_how_many_groups_it_returns(app: FastAPI) -> None:

@@ -1,0 +1,236 @@
+"""The select list of a scorecard as a program can show it without a database: keys, truths, and what is made of truths.
+
+    SELECT country, CASE WHEN sum(amount) > 20000 THEN 'high' ELSE 'low' END AS band, (count(*) > 50)::int FROM ...
+
+PostgreSQL runs any text around truths. Read here is what gives the same there and here whatever the types: CASE, AND,
+OR, NOT, IS, coalesce, casts of truths to integers and sums of them, over texts, whole numbers, true, false and NULL.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, name, write_node
+from planner.scope.embedded import Embedded
+
+Cell: TypeAlias = str | int | bool | None
+_Show: TypeAlias = Callable[[Sequence[str]], Cell]
+
+_MOST_NUMBER = 10**6  # of a constant, so that no sum of a text's length leaves PostgreSQL's integers
+_LONGEST_NAME = 63  # bytes that PostgreSQL keeps of a name
+
+
+@dataclass(frozen=True, slots=True)
+class SelectList:
+    """What an answer shows of each key: the names of its columns as PostgreSQL gives them, and how each is made of the
+    key's texts and the truths behind them."""
+
+    names: tuple[str, ...]
+    items: tuple[_Show, ...]
+
+    def show(self, key: Sequence[str]) -> list[Cell]:
+        """The row of one key: keys are their texts, truths true or false."""
+        return [item(key) for item in self.items]
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """An expression that was read: of which type it is ("" for NULL alone), and how it is found for a key."""
+
+    type: str
+    show: _Show
+
+
+class _Unread(Exception):
+    """An expression that only PostgreSQL can run."""
+
+
+def read_select_list(embedded: Embedded) -> SelectList | None:
+    """The select list of a scorecard; None for a question without predicates, or one that only PostgreSQL could run."""
+    if not embedded.predicates or embedded.tree.args.get("distinct") is not None:
+        return None
+    reader = _Reader(embedded)
+    try:
+        values = [reader.read(item) for item in embedded.tree.expressions]
+    except _Unread:
+        return None
+    names = tuple(reader.name_of(item) for item in embedded.tree.expressions)
+    return SelectList(names, tuple(value.show for value in values))
+
+
+class _Reader:
+    """The columns of one question's answer."""
+
+    def __init__(self, embedded: Embedded) -> None:
+        self._scope = embedded.scope
+        self._keys = {name: place for place, (name, _) in enumerate(embedded.columns[: len(embedded.keys)])}
+        first = len(embedded.columns) - len(embedded.predicates)
+        self._truths = {write_node(one.tree): first + number for number, one in enumerate(embedded.predicates)}
+
+    def read(self, item: exp.Expr) -> _Value:
+        node = bare(item.this if isinstance(item, exp.Alias) else item)
+        if (place := self._truths.get(write_node(node))) is not None:
+            return _truth_at(place)
+        match node:
+            case exp.Column():
+                return _text_at(self._place_of(node))
+            case exp.Boolean() | exp.Null() | exp.Literal():
+                return _constant(node)
+            case exp.Case() if node.this is None:
+                return self._read_case(node)
+            case exp.And() | exp.Or():
+                return _connect([self._boolean(one) for one in node.flatten()], every=isinstance(node, exp.And))
+            case exp.Not():
+                negated = self._boolean(node.this).show
+                return _Value("boolean", lambda key: None if (truth := negated(key)) is None else not truth)
+            case exp.Is():
+                return self._read_is(node)
+            case exp.Coalesce():
+                return _first_of([self.read(one) for one in (node.this, *node.expressions)])
+            case exp.Cast() if node.to.this == exp.DataType.Type.INT:
+                counted = self._boolean(node.this).show
+                return _Value("integer", lambda key: None if (truth := counted(key)) is None else int(bool(truth)))
+            case exp.Add():
+                return _sum([self.read(one) for one in node.flatten()])
+        raise _Unread
+
+    def _place_of(self, node: exp.Column) -> int:
+        try:
+            column = self._scope.column(node)
+        except KeyholeError:
+            raise _Unread from None
+        place = self._keys.get(column.name)
+        if place is None or name(node.this) != column.name:
+            raise _Unread
+        return place
+
+    def _boolean(self, node: exp.Expr) -> _Value:
+        value = self.read(node)
+        if value.type not in ("boolean", ""):
+            raise _Unread
+        return value
+
+    def _read_is(self, node: exp.Is) -> _Value:
+        tested, wanted = self._boolean(node.this).show, bare(node.expression)
+        if isinstance(wanted, exp.Null):
+            return _Value("boolean", lambda key: tested(key) is None)
+        if not isinstance(wanted, exp.Boolean):
+            raise _Unread
+        truth = bool(wanted.this)
+        return _Value("boolean", lambda key: tested(key) is truth)
+
+    def _read_case(self, node: exp.Case) -> _Value:
+        default = node.args.get("default")
+        otherwise = _Value("", _nothing) if default is None else self.read(default)
+        branches = [(self._boolean(one.this).show, self.read(one.args["true"])) for one in node.args["ifs"]]
+        type_ = _common_type([*(value for _, value in branches), otherwise])
+
+        def show(key: Sequence[str]) -> Cell:
+            found = next((value for condition, value in branches if condition(key) is True), otherwise)
+            return found.show(key)
+
+        return _Value(type_, show)
+
+    def name_of(self, item: exp.Expr) -> str:
+        """As PostgreSQL names the item."""
+        if isinstance(item, exp.Alias):
+            return _shorten(name(item.args["alias"]))
+        return _shorten(self._own_name(item)[0])
+
+    def _own_name(self, item: exp.Expr) -> tuple[str, bool]:
+        """The name that an expression gives, and whether it comes from what the expression is of."""
+        node = bare(item)
+        match node:
+            case _ if write_node(node) in self._truths:
+                return _truth_name(node)
+            case exp.Column():
+                return name(node.this), True
+            case exp.Coalesce():
+                return "coalesce", True
+            case exp.Case():
+                default = node.args.get("default")
+                inner, strong = ("", False) if default is None else self._own_name(default)
+                return (inner, True) if strong else ("case", False)
+            case exp.Cast():
+                inner, strong = self._own_name(node.this)
+                return (inner, True) if strong else ("int4", False)
+        return "?column?", False
+
+
+def _truth_name(node: exp.Expr) -> tuple[str, bool]:
+    """A formula has no name, an aggregate its own; bool_and alone is no predicate: a group without rows has it."""
+    called = node.this if isinstance(node, exp.Filter) else node
+    return ("bool_or", True) if isinstance(called, exp.LogicalOr) else ("?column?", False)
+
+
+def _nothing(_: Sequence[str]) -> Cell:
+    return None
+
+
+def _truth_at(place: int) -> _Value:
+    return _Value("boolean", lambda key: key[place] == "true")
+
+
+def _text_at(place: int) -> _Value:
+    return _Value("key", lambda key: key[place])
+
+
+def _constant(node: exp.Boolean | exp.Null | exp.Literal) -> _Value:
+    if isinstance(node, exp.Null):
+        return _Value("", _nothing)
+    if isinstance(node, exp.Boolean):
+        truth = bool(node.this)
+        return _Value("boolean", lambda _: truth)
+    text = str(node.this)
+    if node.is_string:
+        return _Value("text", lambda _: text)
+    if not text.isdecimal() or int(text) > _MOST_NUMBER:
+        raise _Unread
+    number = int(text)
+    return _Value("integer", lambda _: number)
+
+
+def _common_type(values: Sequence[_Value]) -> str:
+    """The one type of what may be shown in one place; keys have texts of some type, which no text constant has."""
+    types = {value.type for value in values} - {""}
+    if len(types) > 1 or "key" in types:
+        raise _Unread
+    return types.pop() if types else ""
+
+
+def _first_of(values: list[_Value]) -> _Value:
+    type_ = _common_type(values)
+    return _Value(type_, lambda key: next((cell for value in values if (cell := value.show(key)) is not None), None))
+
+
+def _connect(values: list[_Value], *, every: bool) -> _Value:
+    """AND or OR of SQL's three truths."""
+
+    def show(key: Sequence[str]) -> Cell:
+        truths = [value.show(key) for value in values]
+        deciding = not every
+        if any(truth is deciding for truth in truths):
+            return deciding
+        return None if None in truths else every
+
+    return _Value("boolean", show)
+
+
+def _sum(values: list[_Value]) -> _Value:
+    if any(value.type != "integer" for value in values):
+        raise _Unread
+
+    def show(key: Sequence[str]) -> Cell:
+        cells = [value.show(key) for value in values]
+        return None if None in cells else reduce(add, (cell for cell in cells if isinstance(cell, int)))
+
+    return _Value("integer", show)
+
+
+def _shorten(written: str) -> str:
+    return written.encode()[:_LONGEST_NAME].decode(errors="ignore")
