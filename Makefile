@@ -21,7 +21,7 @@ help:  ## what make can do
 	@sed -nE 's/^([a-z-]+):[^#]*  ## (.*)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "  %-17s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.installed  ## real questions over real customers, answered privately
-	@$(BIN)/keyhole demo $(if $(KEEP),--keep)
+	@$(BIN)/keyhole demo $(if $(KEEP),--keep) $(if $(HTML),--html $(HTML))
 
 serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
 	@$(BIN)/keyhole serve --policy $(POLICY)

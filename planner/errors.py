@@ -36,7 +36,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH008", "F0000", "the source cannot be reached or opened"),
     ("KH009", "F0000", "the ledger cannot be reached or opened"),
     ("KH010", "F0000", "a derived column's expression is not on the allow-list"),
-    ("KH011", "F0000", "a picture is asked for in another format than SVG"),
+    ("KH011", "F0000", "a picture is asked for in another format than it is written in"),
     ("KH012", "F0000", "the certificate, its key or the clients' authority cannot be used for TLS"),
     ("KH013", "F0000", "the PostgreSQL that the shadow is to be started from cannot be used"),
     # KH1xx: the statement is not a question that Keyhole may answer

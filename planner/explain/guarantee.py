@@ -107,11 +107,13 @@ def guarantee_json(plan: Plan) -> dict[str, Any]:
 
 def _spell_predicates(plan: Plan) -> dict[str, str]:
     """By column of the answer, the formula whose truth it is."""
+    return dict(zip(plan.asked.predicate_names, predicate_texts(plan), strict=True))
+
+
+def predicate_texts(plan: Plan) -> tuple[str, ...]:
+    """The predicates as they are asked, in words."""
     texts = words(plan.asked)
-    return {
-        name: spell_formula(formula, texts, both="AND", either="OR")
-        for name, formula in zip(plan.asked.predicate_names, plan.asked.predicates, strict=True)
-    }
+    return tuple(spell_formula(formula, texts, both="AND", either="OR") for formula in plan.asked.predicates)
 
 
 def _missed_past_the_limit(plan: Plan) -> str:

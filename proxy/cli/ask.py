@@ -1,6 +1,7 @@
 """What an analyst asks from the command line, or would: `keyhole query`, `explain`, `plan`, `simulate`."""
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,14 +15,18 @@ from proxy.cli.common import (
     DEFAULT_POLICY,
     Json,
     PolicyPath,
+    check_page,
     new_file,
+    print_drawn,
     print_json,
     print_rich,
     refusals,
     show_work,
     unwritable,
+    write_html,
     write_svg,
 )
+from proxy.cli.pictures import answer_page, draw_answer
 from proxy.cli.settings import NOTHING_GIVEN, Given, takes_settings
 from proxy.cli.simulate import Sizes
 from proxy.cli.simulate import simulate as simulated
@@ -46,17 +51,28 @@ def query(
     policy: PolicyPath = DEFAULT_POLICY,
     analyst: As = None,
     given: Given = NOTHING_GIVEN,
+    drawn: Annotated[
+        bool, typer.Option("--map", help="Draw the keys against each other, with a scorecard's bands.")
+    ] = False,
+    rows: Annotated[int, typer.Option(min=1, help="The most rows of that map in the terminal.")] = 40,
+    html: Annotated[Path | None, typer.Option("--html", help="Write that map to a file, as HTML.")] = None,
     as_json: Json = False,
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
     with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _make_asked(service, sql, given, analyst)
+        check_page(html)
         with show_work("asking"):
             answer = pipeline.answer(service, pipeline.prepare(service, asked), asked)
+        if html is not None:
+            write_html(html, answer_page(answer, sql))
         if as_json:
             print_json(answer.document())
             return
-        print(*psql_table(answer.columns, answer.keys.keys), sep="\n")
+        if drawn:
+            print_drawn(partial(draw_answer, answer, most_rows=rows))
+        else:
+            print(*psql_table(answer.columns, answer.keys.keys), sep="\n")
         print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
         print(f"\nGuarantee: {answer.document()['guarantee']['sentence']}")
         if answer.payment is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console, RenderableType
@@ -34,7 +34,7 @@ Progress = Annotated[
 Why = Annotated[str, typer.Option("--why", help="Why, for the record.")]
 DEFAULT_POLICY = Path("keyhole.toml")
 PIPE_WIDTH = 200  # columns where no terminal says how many: nothing wraps in a pipe or a file, so tables may be wide
-_OTHER_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})
+_PICTURES = frozenset({".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})  # formats by file name
 
 
 @contextmanager
@@ -123,16 +123,41 @@ def new_file(path: Path, *, hint: str) -> Path:
 def write_svg(path: Path, picture: str) -> None:
     """Write a picture to a file, replacing it. Raises KH011 for another format's name, and `typer.BadParameter` when
     it cannot be written."""
-    if path.suffix.lower() in _OTHER_PICTURES:
+    _check_picture_name(path, form="SVG")
+    _write(path, picture, hint="--svg")
+
+
+def write_html(path: Path, page: str) -> None:
+    """Write a page to a file, replacing it. Raises as `write_svg` does."""
+    _check_picture_name(path, form="HTML")
+    _write(path, page, hint="--html")
+
+
+def check_page(path: Path | None) -> None:
+    """Find out whether a page can be written there, before anything is spent. Raises KH011, `typer.BadParameter`."""
+    if path is None:
+        return
+    _check_picture_name(path, form="HTML")
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"{path} cannot be written (there is no such folder)", param_hint="--html")
+
+
+def _check_picture_name(path: Path, *, form: Literal["SVG", "HTML"]) -> None:
+    ending = f".{form.lower()}"
+    if path.suffix.lower() in _PICTURES - {ending}:
         raise KeyholeError(
             "KH011",
-            f"pictures are written as SVG, and {path.name} is the name of another format",
-            hint=f"Write --svg {path.with_suffix('.svg').name}: every browser opens it, and prints or converts it.",
+            f"pictures are written as {form}, and {path.name} is the name of another format",
+            hint=f"Write --{form.lower()} {path.with_suffix(ending).name}: every browser opens it, and prints or "
+            "converts it.",
         )
+
+
+def _write(path: Path, text: str, *, hint: str) -> None:
     try:
-        path.write_text(picture, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise unwritable(path, error, hint="--svg") from None
+        raise unwritable(path, error, hint=hint) from None
 
 
 def unwritable(path: Path, error: OSError, *, hint: str) -> typer.BadParameter:
@@ -157,6 +182,12 @@ def print_heat_maps(maps: Sequence[HeatMap], *, most_rows: int) -> None:
         console.print("No group was ever asked about.")
         return
     console.print(*print_maps(maps, width=console.width, most_rows=most_rows), sep="\n")
+
+
+def print_drawn(draw: Callable[[int], Iterator[RenderableType]]) -> None:
+    """Print a picture that is drawn for so many characters as the terminal is wide."""
+    console = _console()
+    console.print(*draw(console.width), sep="\n")
 
 
 def _console() -> Console:

@@ -12,7 +12,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,15 @@ from rich.console import Console
 from accountant.model import NANO
 from deploy.demo import build
 from mechanisms.formula import Booleans, Formula, Integers, evaluate, relax_formula
+from mechanisms.registry import MECHANISMS
 from planner.catalog.key_space import as_text
 from planner.functionals.per_key_offsets import without_offsets
 from planner.question.plan import Plan
 from proxy.cli import check as checking
+from proxy.cli.common import check_page, write_html
+from proxy.cli.pictures import answer_page, draw_answer
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
 from proxy.report.terminal import psql_table, row_count
@@ -43,6 +46,14 @@ PIPE_WIDTH = 120  # columns where no terminal says how many, so that the demo lo
 TRUTH = "truth"
 REFUSED = "SELECT country, count(*) FROM sales GROUP BY country"
 TOO_SHARP = "SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) > 20"
+# Noise of its own, since groups far below the first question's thresholds need not much of it; so the budget is enough
+# after the questions, whatever noise they drew.
+SCORECARD_SETTINGS = {"tolerance": "60%", "reuse": "off"}
+SCORECARD = """SELECT country, month, width_bucket(sum(amount), ARRAY[15000, 30000, 60000]) AS sales,
+       width_bucket(count(DISTINCT customer_id), ARRAY[15, 30, 60]) AS customers
+FROM sales GROUP BY country, month"""
+PICTURE_WIDTH = 80  # characters: as wide as the narrowest terminals are
+PICTURE_ROWS = 8  # countries of a picture in the terminal: so many have something to see
 WRAPPED = """SELECT region, count(*) AS country_months
 FROM ({question}) AS busy
 JOIN countries ON name = country
@@ -66,8 +77,10 @@ def questions() -> tuple[DemoQuestion, ...]:
     )
 
 
-def run(*, keep: bool) -> None:
-    """Ask everything and print it; with `keep` the endpoints stay up until interrupted."""
+def run(*, keep: bool, html: Path | None = None) -> None:
+    """Ask everything and print it; with `keep` the endpoints stay up until interrupted. The scorecard goes into the
+    file `html`, too. Raises KH011 for another format's name, and `typer.BadParameter` where it cannot be written."""
+    check_page(html)
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         console = Console(highlight=False, emoji=False, width=PIPE_WIDTH)
@@ -81,7 +94,7 @@ def run(*, keep: bool) -> None:
         with Service.open(policy) as service, _serving(console, service, keep=keep) as addresses:
             conninfo = f"host={addresses.host} port={addresses.port} user={USER} dbname={addresses.database}"
             with psycopg.connect(f"{conninfo} password={PASSWORD}", autocommit=True) as connection:
-                _Demonstration(console, connection, service, truth).show()
+                _Demonstration(console, connection, service, truth, html).show()
             if not keep:
                 console.print(
                     "\n[bold]Try it[/]: KEEP=1 make demo stays up, so that psql, a BI tool or a browser can connect."
@@ -140,9 +153,15 @@ class _Demonstration:
     """Asks through the endpoint, and compares with the truth beside it."""
 
     def __init__(
-        self, console: Console, connection: "psycopg.Connection[tuple[Any, ...]]", service: Service, database: Path
+        self,
+        console: Console,
+        connection: "psycopg.Connection[tuple[Any, ...]]",
+        service: Service,
+        database: Path,
+        html: Path | None,
     ) -> None:
         self._console = console
+        self._html = html
         self._connection = connection
         self._service = service
         self._database = database
@@ -157,7 +176,11 @@ class _Demonstration:
         for number, question in enumerate(asked, start=1):
             self._title(number, question.title)
             self._ask(question)
-        number = len(asked)
+        number = len(asked) + 1
+        self._title(
+            number, "A scorecard: how much each country bought in each month, and how many customers did, in bands"
+        )
+        self._show_scorecard()
         self._title(number + 1, "The first question again")
         self._again(asked[0])
         self._title(number + 2, "The same inside a larger query: what surrounds a question is free")
@@ -201,11 +224,14 @@ class _Demonstration:
             f"{self._plain(question.sql):.0f} ms and tells everyone everything)"
         )
         self._seen[question.sql] = rows
+        self._print_notices()
+        plan = self._plan(question)
+        self._compare(plan, {tuple(str(value) for value in row) for row in rows})
+
+    def _print_notices(self) -> None:
         for notice in self._notices:
             if not notice.startswith("Wrong groups"):  # the comparison with the truth says how many there were
                 self._console.print(notice, style="cyan", markup=False)
-        plan = self._plan(question)
-        self._compare(plan, {tuple(str(value) for value in row) for row in rows})
 
     def _show_sql(self, text: str, settings: dict[str, str]) -> None:
         if settings:
@@ -225,8 +251,8 @@ class _Demonstration:
             connection.execute(text).fetchall()
             return 1000 * (time.perf_counter() - started)
 
-    def _plan(self, question: DemoQuestion) -> Plan:
-        asked = Asked(
+    def _make_asked(self, question: DemoQuestion) -> Asked:
+        return Asked(
             question=bare_question(question.sql, self._service.catalog),
             settings={f"keyhole.{name}": value for name, value in question.settings.items()},
             parameters={},
@@ -234,31 +260,51 @@ class _Demonstration:
             today=datetime.now(UTC).date(),
             utc=True,
         )
-        return pipeline.prepare(self._service, asked)
+
+    def _plan(self, question: DemoQuestion) -> Plan:
+        return pipeline.prepare(self._service, self._make_asked(question))
+
+    def _show_scorecard(self) -> None:
+        question = DemoQuestion("", SCORECARD, SCORECARD_SETTINGS)
+        self._show_sql(question.sql, question.settings)
+        self._set(question.settings)
+        _, rows, taken = self._run(question.sql)
+        self._print_notices()
+        cost = self._describe_spent()
+        # the same question once more, in this process: it costs nothing, and has the plan that pictures are drawn from
+        asked = self._make_asked(question)
+        answer = pipeline.answer(self._service, self._plan(question), asked)
+        drawn = list(draw_answer(answer, min(PICTURE_WIDTH, self._console.width), most_rows=PICTURE_ROWS))
+        self._console.print(f"   ({row_count(len(rows))}, {taken:.0f} ms)\n", *drawn, sep="\n", soft_wrap=False)
+        self._compare_predicates(answer)
+        apart = sum(self._cost_alone(answer.plan, predicate) for predicate in answer.plan.calibration.task.predicates)
+        reserved = f"Reserved: {_at_most(answer.plan.worst_case_epsilon)} epsilon a group"
+        self._console.print(f"{reserved} (its six thresholds asked apart {_at_most(apart)}). {cost}")
+        if self._html is not None:
+            write_html(self._html, answer_page(answer, question.sql))
+            self._console.print(f"The picture, for a browser: {self._html}", markup=False, soft_wrap=True)
+
+    def _cost_alone(self, plan: Plan, predicate: Formula) -> float:
+        task = replace(plan.calibration.task, formula=predicate, predicates=())
+        return MECHANISMS[plan.question.accuracy.mechanism].calibrate(task).worst_case_epsilon
+
+    def _compare_predicates(self, answer: Answer) -> None:
+        """How many of the truths are wrong, counted over all predicates."""
+        plan = answer.plan
+        exact = self._exact(plan)
+        shown = np.array([[text == "true" for text in key[-len(plan.predicates) :]] for key in answer.keys.keys]).T
+        truly = np.array([_holds(one.formula, exact) for one in plan.predicates])
+        nearly = np.array([_holds(relax_formula(one.formula), exact) for one in plan.predicates])
+        self._console.print(_describe_errors(truly, nearly, shown, what="truths "))
 
     def _compare(self, plan: Plan, returned: set[tuple[str, ...]]) -> None:
-        space = plan.question.keys
-        exact = self._service.source.aggregates(
-            plan.rewritten,
-            space,
-            functionals=len(plan.question.functionals),
-            timeout_ms=self._service.catalog.statement_timeout_ms,
-        ).values
-        exact = without_offsets(plan.question, exact)
+        space, exact = plan.question.keys, self._exact(plan)
         truly = _holds(plan.minimised.formula, exact)
         nearly = _holds(relax_formula(plan.minimised.formula), exact)
         passed = np.fromiter(
             (tuple(as_text(value) for value in space.key(index)) in returned for index in range(space.size)), np.bool_
         )
-        missed, within, beyond = (
-            int(np.sum(truly & ~passed)),
-            int(np.sum(passed & ~truly & nearly)),
-            int(np.sum(passed & ~nearly)),
-        )
-        self._console.print(
-            f"Against the truth after bounding (the demo may look): {missed} of {int(truly.sum()):,} missed; of the "
-            f"other {int((~truly).sum()):,}, {within} within the slack, {beyond} beyond it."
-        )
+        self._console.print(_describe_errors(truly, nearly, passed, what=""))
         compared = [
             f"{name} {_at_most(plan.compared[key])}"
             for key, name in (("probe", "ProBE"), ("naive", "equal split"))
@@ -266,6 +312,15 @@ class _Demonstration:
         ]
         reserved = f"Reserved: {_at_most(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)})."
         self._console.print(f"{reserved} {self._describe_spent()}")
+
+    def _exact(self, plan: Plan) -> Integers:
+        found = self._service.source.aggregates(
+            plan.rewritten,
+            plan.question.keys,
+            functionals=len(plan.question.functionals),
+            timeout_ms=self._service.catalog.statement_timeout_ms,
+        ).values
+        return without_offsets(plan.question, found)
 
     def _describe_spent(self) -> str:
         """What the last question really cost, as owners may read: groups near a threshold, and the others."""
@@ -277,9 +332,9 @@ class _Demonstration:
             return f"Spent: {_at_most(most / NANO)} on each of {losses.size:,}."
         few = int(np.sum(2 * losses > most))
         rest = losses[2 * losses <= most]
+        spent_most = f"Spent: at most {_at_most(most / NANO)} on {few:,} of {losses.size:,}"
         return (
-            f"Spent: at most {_at_most(most / NANO)} on {few:,} of {losses.size:,}, "
-            f"mean {_at_most(float(rest.mean()) / NANO)} on the rest."
+            f"{spent_most}, mean {_at_most(float(rest.mean()) / NANO)} on the rest." if rest.size else f"{spent_most}."
         )
 
     def _again(self, question: DemoQuestion) -> None:
@@ -312,16 +367,28 @@ class _Demonstration:
     def _budget(self, title: str) -> None:
         self._connection.execute("RESET ALL")
         caps = self._service.catalog.budget
-        group, left, unit = self._connection.execute(
-            "SELECT max(spent_at_most) FILTER (WHERE scope = 'group'), "
-            "min(left_at_least) FILTER (WHERE scope = 'group'), "
-            "max(spent_at_most) FILTER (WHERE scope = 'unit') FROM keyhole.budget"
-        ).fetchone() or (None, None, None)
-        used = f"at most {group:.2f} used, at least {left:.2f} left" if group else "nothing used"
+        group, unit = self._connection.execute(
+            "SELECT min(left_at_least) FILTER (WHERE scope = 'group'), "
+            "min(left_at_least) FILTER (WHERE scope = 'unit') FROM keyhole.budget"
+        ).fetchone() or (None, None)
+        of_group, of_unit = ("nothing used" if group is None else f"at least {one:.2f} left" for one in (group, unit))
         self._console.print(
-            f"\n[bold]{title}[/] (SELECT * FROM keyhole.budget): per group {caps.per_predicate:g} epsilon, {used}; "
-            f"per customer's month {caps.per_unit:g}, {f'at most {unit:.2f} used' if unit else 'nothing used'}."
+            f"\n[bold]{title}[/] (SELECT * FROM keyhole.budget): per group {caps.per_predicate:g} epsilon, {of_group}; "
+            f"per customer's month {caps.per_unit:g}, {of_unit}."
         )
+
+
+def _describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what: str) -> str:
+    """How often an answer is wrong, beside what is true and what is true within the slack."""
+    missed, within, beyond = (
+        int(np.sum(truly & ~shown)),
+        int(np.sum(shown & ~truly & nearly)),
+        int(np.sum(shown & ~nearly)),
+    )
+    return (
+        f"Against the truth after bounding (the demo may look): {missed} of {int(truly.sum()):,} {what}missed; of the "
+        f"other {int((~truly).sum()):,}, {within} within the slack, {beyond} beyond it."
+    )
 
 
 def _at_most(epsilon: float) -> str:

@@ -220,12 +220,13 @@ def serve(
 
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Stay up afterwards, so that psql can connect.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the scorecard to a file, as HTML.")] = None,
 ) -> None:
     """Ask real questions about real customers. Privately, through the PostgreSQL endpoint, in a temporary folder."""
     from proxy.cli.demo import run
 
     with refusals(as_json=False):
-        run(keep=keep)
+        run(keep=keep, html=html)
 
 
 def _register(section: str, *commands: Callable[..., None] | typer.Typer) -> None:

@@ -56,6 +56,40 @@ def test_a_query_for_a_program(policy: Path, run: Any) -> None:
     assert again == answer | {"reused": True, "cost": None}
 
 
+def test_an_answer_is_drawn_in_the_terminal_and_as_a_page(policy: Path, run: Any) -> None:
+    """False alarms as in `wards`: all thresholds are between 1,000 and 2,000."""
+    run("check")
+    sql = (
+        "SELECT ward, width_bucket(count(*), ARRAY[1500, 1700]) AS busy, count(*) BETWEEN 1400 AND 9000 AS usual "
+        "FROM visits GROUP BY ward"
+    )
+    page = policy.parent / "card.html"
+    drawn = run("query", "--map", "--html", str(page), "--max-epsilon", "0.4", sql)
+    assert drawn.err == ""
+    marks = {line.split()[0]: line.split()[1:] for line in drawn.out.splitlines() if line.split()[1:]}
+    assert (marks["A"], marks["B"], marks["[bold]C"]) == (["2", "yes"], ["0", "no"], ["0", "no"])
+    assert "count(*):   0  none of these    1  >= 1500    2  >= 1700" in drawn.out
+    assert "(3 rows)" in drawn.out
+    told = page.read_text()
+    assert "<h1>visits by ward</h1>" in told
+    assert re.search(r'<th scope="row">\[bold\]C</th><td class="s\d">0</td><td class="s\d">no</td>', told)
+    assert "Guarantee: a predicate that truly holds" in told
+    fewer = run("query", "--map", "--rows", "1", "--max-epsilon", "0.4", sql)
+    assert "Left out: 2 rows, those in the lowest bands." in fewer.out
+    assert "(3 rows, released before: nothing is spent)" in fewer.out
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_spent(policy: Path, run: Any) -> None:
+    run("check")
+    refused = run("query", "--html", "card.svg", QUESTION.format(1500))
+    assert (refused.status, refused.out) == (1, "")
+    assert "KH011: pictures are written as HTML, and card.svg is the name of another format" in refused.err
+    assert "HINT:  Write --html card.html: every browser opens it" in refused.err
+    nowhere = run("query", "--html", str(policy.parent / "no" / "card.html"), QUESTION.format(1500))
+    assert nowhere.status == 2
+    assert "(1 row)" in run("query", QUESTION.format(1500)).out
+
+
 def test_an_explanation_has_what_is_promised_and_changes_nothing(policy: Path, run: Any) -> None:
     run("check")
     sql = (

@@ -1,0 +1,29 @@
+"""An answer as a picture, in the terminal or as one HTML file: its keys against each other, a scorecard's bands."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+
+from proxy.pipeline.messages import Answer
+from proxy.report.scorecard import draw_scorecard
+from proxy.report.scorecard_html import MOST_COLUMNS, MOST_ROWS, scorecard_html
+from proxy.report.scorecard_terminal import columns_that_fit, print_scorecard
+
+
+def draw_answer(answer: Answer, width: int, *, most_rows: int) -> Iterator[RenderableType]:
+    """The picture for a terminal of `width` characters."""
+    card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=most_rows, most_columns=columns_that_fit(width))
+    return print_scorecard(card, width=width)
+
+
+def answer_page(answer: Answer, sql: str) -> str:
+    """The picture as one HTML file, with the question and what its answer promises."""
+    card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=MOST_ROWS, most_columns=MOST_COLUMNS)
+    told = (
+        f"Guarantee: {answer.document()['guarantee']['sentence']}",
+        f"Data version: {answer.version}.",
+        *(f"Warning: {warning}." for warning in answer.plan.warnings),
+    )
+    return scorecard_html(
+        card, title=f"{answer.plan.question.table.name} by {answer.plan.question.keys.listed}", sql=sql, told=told
+    )

@@ -1,0 +1,92 @@
+"""Scorecards for a terminal: every cell has the mark of its band, and a colour where there are any."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from rich.style import Style
+from rich.table import Table as Printed
+from rich.text import Text
+
+from proxy.report.scorecard import ABSENT, BandMap, Scale, Scorecard, ink
+from proxy.report.terminal import visible
+
+_LABEL_WIDTH = 24  # characters of a row's name; longer ones are folded
+_LEAST, _MOST = 3, 12  # characters of a cell: a mark has three, and wider ones tear a grid apart
+_HEADING_LINES = 4  # of a column's name; what does not fit is cut
+
+
+def columns_that_fit(width: int) -> int:
+    """How many columns a grid may have in a terminal of so many characters."""
+    return max(1, (width - _LABEL_WIDTH - 1) // (_LEAST + 1))
+
+
+def print_scorecard(card: Scorecard, *, width: int) -> Iterator[Printed | Text]:
+    """The grids one below the other, each with what its marks mean, for a terminal of `width` characters."""
+    for grid in card.grids:
+        yield Text(visible(grid.title))
+        yield _print_grid(grid, width)
+        for scale in grid.scales:
+            yield _legend(scale, named=len(grid.scales) > 1)
+        yield Text("")
+    if card.remark:
+        yield Text(card.remark)
+
+
+def _print_grid(grid: BandMap, width: int) -> Printed:
+    label = min(_LABEL_WIDTH, max(len(visible(name)) for name in grid.rows))
+    fitting = (width - label - 1) // len(grid.columns) - 1
+    headings = _headings(grid.columns, max(_LEAST, min(_MOST, fitting)))
+    cell = max(_LEAST, *(len(line) for lines in headings for line in lines))
+    printed = Printed(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    printed.add_column("", max_width=label, overflow="fold")
+    for lines in headings:
+        printed.add_column(Text("\n".join(lines)), width=cell, justify="center", no_wrap=True, vertical="bottom")
+    for name, levels in zip(grid.rows, grid.levels.tolist(), strict=True):
+        marks = (_mark(grid.scale(column), level, cell) for column, level in enumerate(levels))
+        printed.add_row(Text(visible(name)), *marks)
+    return printed
+
+
+def _headings(names: Sequence[str], width: int) -> list[list[str]]:
+    """The columns' names as lines of at most `width` characters."""
+    days = [_day(name) for name in names]
+    if None not in days:
+        return [_spell_day(day, short=all(one.day == 1 for one in days if one)) for day in days if day]
+    return [_fold(visible(name), width) for name in names]
+
+
+def _day(name: str) -> date | None:
+    try:
+        return date.fromisoformat(name)
+    except ValueError:
+        return None
+
+
+def _spell_day(day: date, *, short: bool) -> list[str]:
+    lines = [f"'{day:%y}", f"{day:%b}"]
+    return lines if short else [*lines, f"{day.day}"]
+
+
+def _fold(name: str, width: int) -> list[str]:
+    lines = [name[start : start + width] for start in range(0, len(name), width)]
+    if len(lines) <= _HEADING_LINES:
+        return lines
+    return [*lines[: _HEADING_LINES - 1], f"{lines[_HEADING_LINES - 1][:-1]}…"]
+
+
+def _mark(scale: Scale, level: int, width: int) -> Text:
+    return Text(scale.mark(level).center(width), style=_style(scale, level))
+
+
+def _legend(scale: Scale, *, named: bool) -> Text:
+    told = Text(f"{visible(scale.title)}:  " if named else "")
+    for level, (mark, meaning) in enumerate(zip(scale.marks, scale.meanings, strict=True)):
+        told.append(f" {mark} ", style=_style(scale, level)).append(f" {visible(meaning)}   ")
+    return told
+
+
+def _style(scale: Scale, level: int) -> Style:
+    if level == ABSENT:
+        return Style()
+    shade = scale.shade(level)
+    return Style(color=ink(shade), bgcolor=shade)
