@@ -1,0 +1,6 @@
+"""Published ways of releasing counts, window sums and running sums tick by tick: PeGaSus, its variants and its rivals.
+
+May refuse: nothing.
+May import: `threshold`, `release` and below.
+Read first: `stream.py`.
+"""

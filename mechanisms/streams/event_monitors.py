@@ -1,0 +1,120 @@
+"""Event monitors on released estimates: points at which a stream jumps or drops, and windows with too low a sum.
+
+They read estimates alone, so any number of them costs nothing beyond the mechanism that released these. No chance of
+a missed or a false event is bounded.
+
+| here | the thesis |
+|---|---|
+| window, delta | w, delta |
+| `JumpMonitor` | the change between the ends of the window, `w - 1` ticks apart as in its formula |
+| `LowSignalMonitor` | the window's sum below delta |
+
+References: Chen's thesis, sections 5.2.2 and 5.4. Proof: docs/proofs/streams.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+Direction: TypeAlias = Literal["jump", "drop", "either"]
+MonitorState = TypeVar("MonitorState")
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorTick(Generic[MonitorState]):
+    """The states after a tick, and whether the event has occurred in each stream."""
+
+    states: tuple[MonitorState, ...]
+    occurred: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LastEstimates:
+    """The estimates of the last ticks, oldest first; public."""
+
+    estimates: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TicksSeen:
+    """How many ticks there have been, up to the window's length."""
+
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class JumpMonitor:
+    """Whether the estimate has changed by `delta` or more over a window, in a direction; never before it is full.
+
+    Guarantee: no loss of its own (docs/proofs/streams.md).
+
+    Raises:
+        ValueError: a window of fewer than two ticks, or a delta that is not above zero.
+    """
+
+    window: int
+    delta: Fraction
+    direction: Direction = "either"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        if self.window < 2 or self.delta <= 0:
+            raise ValueError("a jump takes two ticks or more, and a delta above zero")
+
+    def start(self) -> LastEstimates:
+        """Before the first tick."""
+        return LastEstimates(estimates=())
+
+    def advance(self, states: Sequence[LastEstimates], estimates: Sequence[Fraction]) -> MonitorTick[LastEstimates]:
+        """One tick's estimates.
+
+        >>> monitor = JumpMonitor(window=2, delta=Fraction(3), direction="drop")
+        >>> first = monitor.advance([monitor.start()], [Fraction(9)])
+        >>> monitor.advance(first.states, [Fraction(6)]).occurred
+        (True,)
+        """
+        after, occurred = [], []
+        for state, estimate in zip(states, estimates, strict=True):
+            last = (*state.estimates, estimate)[-self.window :]
+            after.append(LastEstimates(estimates=last))
+            occurred.append(len(last) == self.window and self._changes(last[-1] - last[0]))
+        return MonitorTick(states=tuple(after), occurred=tuple(occurred))
+
+    def _changes(self, by: Fraction) -> bool:
+        match self.direction:
+            case "jump":
+                return by >= self.delta
+            case "drop":
+                return -by >= self.delta
+            case "either":
+                return abs(by) >= self.delta
+
+
+@dataclass(frozen=True, slots=True)
+class LowSignalMonitor:
+    """Whether a window's sum, as it was estimated, is below `delta`; never before the window is full.
+
+    Guarantee: no loss of its own (docs/proofs/streams.md).
+
+    Raises:
+        ValueError: a window without a tick.
+    """
+
+    window: int
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        """Check the window."""
+        if self.window < 1:
+            raise ValueError("a window has a tick or more")
+
+    def start(self) -> TicksSeen:
+        """Before the first tick."""
+        return TicksSeen(ticks=0)
+
+    def advance(self, states: Sequence[TicksSeen], sums: Sequence[Fraction]) -> MonitorTick[TicksSeen]:
+        """One tick's window sums, of whichever mechanism."""
+        seen = tuple(TicksSeen(ticks=min(self.window, state.ticks + 1)) for state in states)
+        occurred = (state.ticks == self.window and total < self.delta for state, total in zip(seen, sums, strict=True))
+        return MonitorTick(states=seen, occurred=tuple(occurred))

@@ -1,0 +1,152 @@
+"""Aggregations of streams that contain one another: a forest, its levels, and what pruning leaves of it at a tick.
+
+| here | the thesis |
+|---|---|
+| parents, levels | AGG; h |
+| shares | epsilon_agg |
+
+References: Chen's thesis, definition 6, algorithm 18. Proof: docs/proofs/streams.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Generic, Protocol
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Integers
+from mechanisms.protocol import Noise
+from mechanisms.streams.stream import State
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """Aggregations, each named by its place; those without parts have one count of their own at each tick.
+
+    Parameters:
+        parents: by aggregation the place of the one that contains it next, before it in order; -1 where none does.
+
+    Raises:
+        ValueError: no aggregation, or one that does not come after its parent.
+    """
+
+    parents: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Check the order."""
+        if not self.parents or any(not -1 <= parent < place for place, parent in enumerate(self.parents)):
+            raise ValueError("an aggregation comes after the one that contains it")
+
+    @property
+    def node_levels(self) -> tuple[int, ...]:
+        """By aggregation, 1 where nothing contains it, and one more with each that does."""
+        found: list[int] = []
+        for parent in self.parents:
+            found.append(1 if parent < 0 else found[parent] + 1)
+        return tuple(found)
+
+    @property
+    def levels(self) -> int:
+        """The height: in how many aggregations a count is at most."""
+        return max(self.node_levels)
+
+    @property
+    def leaves(self) -> tuple[int, ...]:
+        """The places of the aggregations without parts, in order."""
+        containing = set(self.parents)
+        return tuple(place for place in range(len(self.parents)) if place not in containing)
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The places of the others."""
+        return tuple(sorted(set(self.parents) - {-1}))
+
+    def aggregate(self, counts: Integers) -> Integers:
+        """From shape (hierarchies, leaves) to (hierarchies, aggregations).
+
+        Raises:
+            ValueError: another shape.
+        """
+        if counts.ndim != 2 or counts.shape[1] != len(self.leaves) or counts.dtype != np.int64:
+            raise ValueError("a hierarchy has one 64-bit count for each aggregation without parts")
+        found = np.zeros((counts.shape[0], len(self.parents)), dtype=np.int64)
+        found[:, self.leaves] = counts
+        for place in range(len(self.parents) - 1, 0, -1):
+            if self.parents[place] >= 0:
+                found[:, self.parents[place]] += found[:, place]
+        return found
+
+
+def balanced_hierarchy(*, branching: int, levels: int) -> Hierarchy:
+    """One tree in which every aggregation has as many parts, level by level.
+
+    >>> tree = balanced_hierarchy(branching=2, levels=8)
+    >>> len(tree.parents), len(tree.leaves)
+    (255, 128)
+    """
+    nodes = sum(branching**level for level in range(levels))
+    return Hierarchy(parents=tuple((place - 1) // branching if place else -1 for place in range(nodes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """What is left at one tick, of shape (hierarchies, aggregations): which get a zero, and of how many levels each of
+    the others has the loss, its own and those that are pruned below it; zero for the pruned."""
+
+    pruned: Booleans
+    shares: Integers
+
+
+def cut_below(hierarchy: Hierarchy, small: Booleans) -> Pruning:
+    """Prune all that is contained in a small aggregation; what is contained in none keeps its own level's loss, and
+    the small ones and those without parts that of the levels below as well.
+
+    The shares on a path add up to the height at most, whatever is small (docs/proofs/streams.md).
+
+    Parameters:
+        small: bool of shape (hierarchies, aggregations).
+    """
+    pruned = np.zeros(small.shape, dtype=np.bool_)
+    for place, parent in enumerate(hierarchy.parents):
+        if parent >= 0:
+            pruned[:, place] = pruned[:, parent] | small[:, parent]
+    last = small.copy()
+    last[:, hierarchy.leaves] = True
+    down = hierarchy.levels - np.array(hierarchy.node_levels, dtype=np.int64) + 1
+    return Pruning(pruned=pruned, shares=np.where(pruned, 0, np.where(last, down, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchyTick(Generic[State]):
+    """What one tick makes of some hierarchies: their states after it, which are secret, and each one's estimates by
+    aggregation."""
+
+    states: tuple[State, ...]
+    estimates: tuple[tuple[Fraction, ...], ...]
+
+
+class HierarchyMechanism(Protocol[State]):
+    """A way of releasing an estimate for every aggregation and tick.
+
+    Guarantee: as for `StreamMechanism`, an event being a change of one leaf's count at one tick
+    (docs/proofs/streams.md).
+    """
+
+    @property
+    def name(self) -> str:
+        """As documents and tables call it."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one event loses, in all aggregations that contain it together."""
+
+    @property
+    def sensitivity(self) -> int:
+        """The most that one event changes one tick's count."""
+
+    def start(self) -> State:
+        """The state of a hierarchy before its first tick."""
+
+    def advance(self, states: Sequence[State], counts: Integers, *, noise: Noise) -> HierarchyTick[State]:
+        """One tick of some hierarchies; `counts` has shape (hierarchies, leaves), integer units."""

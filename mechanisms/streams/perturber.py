@@ -1,0 +1,23 @@
+"""PeGaSus's Perturber, which is the Laplace mechanism at each tick: the count with noise of its own.
+
+References: Chen's thesis, section 5.3.1. Proof: docs/proofs/streams.md.
+"""
+
+from fractions import Fraction
+
+from mechanisms.formula import Integers
+from mechanisms.protocol import Noise
+
+
+def perturb(counts: Integers, *, rate: Fraction, noise: Noise) -> Integers:
+    """Each count with discrete Laplace noise.
+
+    Guarantee: `rate * sensitivity` for each count (docs/proofs/streams.md).
+
+    Parameters:
+        counts: int64, any shape, within +-2**61.
+
+    Raises:
+        Unachievable: the rate lies outside the range of exact sampling.
+    """
+    return counts + noise.discrete_laplace(rate=rate, size=counts.size).reshape(counts.shape)

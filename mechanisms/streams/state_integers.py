@@ -1,0 +1,77 @@
+"""States as canonical sequences of whole numbers, to be stored and read again: one sequence for each state.
+
+A state is a frozen dataclass whose fields are whole numbers, truth values, fractions, tuples of one kind and other such
+dataclasses. Fields are written in their order; a fraction as numerator and denominator in lowest terms, a tuple as its
+length and its members.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+Kind = TypeVar("Kind")
+
+
+def to_integers(state: object) -> tuple[int, ...]:
+    """The whole numbers that a state is written as.
+
+    >>> from mechanisms.streams.grouper import GrouperState
+    >>> to_integers(GrouperState(counts=(5, 6), times=(2, 1), threshold_noise=-3))
+    (2, 5, 6, 2, 2, 1, -3)
+    """
+    return tuple(_write(state))
+
+
+def from_integers(kind: type[Kind], numbers: Sequence[int]) -> Kind:
+    """The state of a kind that was written as these numbers.
+
+    Raises:
+        ValueError: no state of this kind is written so; the message names none of the numbers.
+    """
+    reader = iter(numbers)
+    found = _read(kind, reader)
+    if next(reader, None) is not None or to_integers(found) != tuple(numbers):
+        raise ValueError("a stored state is not written as states are")
+    assert isinstance(found, kind), "what is read is of its kind"
+    return found
+
+
+def _write(value: object) -> Iterator[int]:
+    if isinstance(value, int):
+        yield int(value)
+    elif isinstance(value, Fraction):
+        yield from (value.numerator, value.denominator)
+    elif isinstance(value, tuple):
+        yield len(value)
+        for member in value:
+            yield from _write(member)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _write(getattr(value, field.name))
+    else:
+        raise ValueError("a state is made of whole numbers, fractions, tuples and dataclasses")
+
+
+def _read(kind: Any, numbers: Iterator[int]) -> Any:
+    if kind is int:
+        return _take(numbers)
+    if kind is bool:
+        return bool(_take(numbers))
+    if kind is Fraction:
+        numerator, denominator = _take(numbers), _take(numbers)
+        if denominator < 1:
+            raise ValueError("a stored fraction has a positive denominator")
+        return Fraction(numerator, denominator)
+    if get_origin(kind) is tuple:
+        (member, *_) = get_args(kind)
+        return tuple(_read(member, numbers) for _ in range(_take(numbers)))
+    hints = get_type_hints(kind)
+    return kind(*(_read(hints[field.name], numbers) for field in fields(kind)))
+
+
+def _take(numbers: Iterator[int]) -> int:
+    found = next(numbers, None)
+    if found is None:
+        raise ValueError("a stored state ends early")
+    return found

@@ -1,0 +1,85 @@
+"""What a mechanism for a stream is: one state per stream, which takes one tick's true count and releases an estimate.
+
+Time comes in ticks, logical and public. At each tick every stream has one count, a whole number, and its estimate is
+released before the next tick's count is known: nothing looks ahead. States are frozen values of whole numbers, which
+`mechanisms/streams/state_integers.py` writes down and reads; they are as secret as the counts in them.
+
+**Guarantee, for all of them.** Event level: two sequences of counts that differ at one tick of one stream, by
+`sensitivity` at most, give any sequence of estimates with probabilities that differ by `exp(epsilon)` at most. Unit
+level: a privacy unit that counts in at most `sensitivity_ticks` ticks of the horizon, in one stream at each, loses
+`epsilon_of_unit`; an event that moves from one stream to another changes both, and loses twice `epsilon`. None
+of them bounds how far an estimate is from its count. Proof: docs/proofs/streams.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from mechanisms.formula import Integers
+from mechanisms.protocol import Noise
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Generic[State]):
+    """What one tick makes of some streams: their states after it, which are secret, and what is released of each."""
+
+    states: tuple[State, ...]
+    estimates: tuple[Fraction, ...]
+
+
+class StreamMechanism(Protocol[State]):
+    """A way of releasing one estimate per stream and tick. `epsilon` and `sensitivity` are those of the guarantee."""
+
+    @property
+    def name(self) -> str:
+        """As documents and tables call it."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one event loses, however long the stream is, or over the horizon that the mechanism has."""
+
+    @property
+    def sensitivity(self) -> int:
+        """The most that one event changes one tick's count."""
+
+    def start(self) -> State:
+        """The state of a stream before its first tick."""
+
+    def advance(self, states: Sequence[State], counts: Integers, *, noise: Noise) -> Tick[State]:
+        """One tick of some streams, each by itself; `counts` has shape (streams,), integer units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stateless:
+    """The state of what remembers nothing."""
+
+
+def epsilon_of_unit(epsilon: Fraction, *, sensitivity_ticks: int) -> Fraction:
+    """What a privacy unit loses that counts in at most so many ticks of the horizon, in one stream at each.
+
+    Guarantee: sequential composition, whichever ticks they are (docs/proofs/streams.md). A person present for eight
+    hours of five-minute ticks:
+
+    >>> epsilon_of_unit(Fraction(1, 10), sensitivity_ticks=96)
+    Fraction(48, 5)
+    """
+    if sensitivity_ticks < 0:
+        raise ValueError("a unit counts in some number of ticks")
+    return epsilon * sensitivity_ticks
+
+
+def check_budget(*, epsilon: Fraction, sensitivity: int) -> None:
+    """Raises ValueError unless both are positive."""
+    if epsilon <= 0 or sensitivity < 1:
+        raise ValueError("a stream has an epsilon above zero and a sensitivity of one or more")
+
+
+def check_counts(states: Sequence[object], counts: Integers) -> None:
+    """Raises ValueError unless there is one whole number per stream."""
+    if counts.shape != (len(states),) or counts.dtype != np.int64:
+        raise ValueError("a tick has one 64-bit count for each stream")

@@ -1,0 +1,68 @@
+"""PeGaSus's Window Sum Smoother: the sum over the last ticks, each counted as the median of its group as known now.
+
+References: Chen's thesis, algorithm 17. Proof: docs/proofs/streams.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mechanisms.streams.pegasus import PegasusState
+from mechanisms.streams.stream import Tick
+
+
+@dataclass(frozen=True, slots=True)
+class WindowGroups:
+    """The groups that meet the window, oldest first: each one's median as known now, and how many ticks it has.
+
+    Ticks of the oldest group that have left the window are counted with it. All of it is public.
+    """
+
+    medians: tuple[Fraction, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSumSmoother:
+    """The sums over the last `window` ticks, before that over all; one or several for the same PeGaSus.
+
+    Guarantee: nothing is lost beyond PeGaSus's own epsilon, whatever windows are asked for (docs/proofs/streams.md).
+
+    Raises:
+        ValueError: a window without a tick.
+    """
+
+    window: int
+
+    def __post_init__(self) -> None:
+        """Check the window."""
+        if self.window < 1:
+            raise ValueError("a window has a tick or more")
+
+    def start(self) -> WindowGroups:
+        """Before the first tick."""
+        return WindowGroups(medians=(), sizes=())
+
+    def advance(self, states: Sequence[WindowGroups], tick: Tick[PegasusState]) -> Tick[WindowGroups]:
+        """The sums at a tick of PeGaSus with the median, whose estimates are the medians of the latest groups."""
+        after, sums = [], []
+        for groups, pegasus, median in zip(states, tick.states, tick.estimates, strict=True):
+            size = len(pegasus.noisy)
+            closed = slice(0, len(groups.sizes) - (size > 1))
+            found, total = self._cut(
+                WindowGroups(medians=(*groups.medians[closed], median), sizes=(*groups.sizes[closed], size))
+            )
+            after.append(found)
+            sums.append(total)
+        return Tick(states=tuple(after), estimates=tuple(sums))
+
+    def _cut(self, groups: WindowGroups) -> tuple[WindowGroups, Fraction]:
+        """Without the groups that have left the window, and its sum."""
+        left, doubled, place = self.window, 0, len(groups.sizes)
+        while place and left > 0:
+            place -= 1
+            inside = min(left, groups.sizes[place])
+            # medians are halves of whole numbers
+            doubled += int(2 * groups.medians[place]) * inside
+            left -= inside
+        return WindowGroups(medians=groups.medians[place:], sizes=groups.sizes[place:]), Fraction(doubled, 2)
