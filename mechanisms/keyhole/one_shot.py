@@ -33,7 +33,7 @@ class Keyhole:
     def kind(self, task: DecisionTask) -> OneShotKind:
         """How a functional of the task is tested."""
         near = task_tolerances(task)
-        alone = single_literals(task)
+        alone = single_thresholds(task)
 
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
             try:
@@ -65,7 +65,7 @@ def uniform_outcome(calibration: Calibration, aggregates: Integers, *, noise: No
 def optimal_loss(task: DecisionTask) -> LossCurve:
     """What a pair of shares costs each functional with the optimal one-shot test: what apportionment minimises."""
     near = task_tolerances(task)
-    alone = single_literals(task)
+    alone = single_thresholds(task)
 
     def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         return least_epsilon(
@@ -79,11 +79,11 @@ def optimal_loss(task: DecisionTask) -> LossCurve:
     return loss
 
 
-def single_literals(task: DecisionTask) -> frozenset[int]:
-    """The functionals with one distinct literal in all formulas together, whose noise may live on block indices if the
-    task allows it."""
-    literals = Counter(cut.functional for cut in dict.fromkeys(task.literals()))
-    alone = frozenset(functional for functional, count in literals.items() if count == 1)
+def single_thresholds(task: DecisionTask) -> frozenset[int]:
+    """The functionals with one threshold in all formulas together, whether that is to be crossed, or not to be, or
+    both; their noise may live on block indices if the task allows it."""
+    thresholds = Counter(functional for functional, _ in {(cut.functional, cut.cut) for cut in task.literals()})
+    alone = frozenset(functional for functional, count in thresholds.items() if count == 1)
     return alone if task.blocks is None else alone & task.blocks
 
 
@@ -107,7 +107,7 @@ def epsilon_on_sum(sensitivity: int, tolerance: int, *, fnr: float, fpr: float) 
 def cheaper_alone(calibration: Calibration) -> dict[int, float]:
     """What sharing a noisy value costs: per functional, the epsilon of a test in blocks, where that would be less.
 
-    A block test serves one threshold only, so functionals with several literals cannot use it; EXPLAIN prints
+    A block test serves one threshold only, so functionals with several cannot use it; EXPLAIN prints
     the gap.
     """
     gaps: dict[int, float] = {}

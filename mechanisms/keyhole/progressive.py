@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mechanisms.formula import Integers
 from mechanisms.keyhole.contract import OneShotKind, foresee_contract, meet_contract, task_tolerances
-from mechanisms.keyhole.one_shot import optimal_loss, single_literals
+from mechanisms.keyhole.one_shot import optimal_loss, single_thresholds
 from mechanisms.keyhole.run_looks import decide_anew
 from mechanisms.protocol import (
     Calibration,
@@ -63,7 +63,7 @@ class Progressive:
     def kind(self, task: DecisionTask) -> OneShotKind:
         """How a functional of the task is tested."""
         near = task_tolerances(task)
-        alone = single_literals(task)
+        alone = single_thresholds(task)
         both = two_sided(task)
         short = _shortfalls(task)
 

@@ -169,8 +169,8 @@ class _Values:
         noisy = self._noisy[self._rows[look], where]
         if self.test.block > 1:
             exact = self._exact[where]
-            offset = exact - (cut.cut + 1) if cut.above else cut.cut - exact
-            return offset // self.test.block + (noisy - exact), -1
+            index = (exact - (cut.cut + 1)) // self.test.block + (noisy - exact)
+            return (index, -1) if cut.above else (-index, 0)
         return (noisy, cut.cut) if cut.above else (-noisy, -(cut.cut + 1))
 
     def total_loss(self) -> Epsilons:
@@ -184,7 +184,7 @@ class _Values:
         return lost
 
     def path(self) -> NoisePath | None:
-        """All that has been revealed; None for noise on block indices, which serves one literal alone."""
+        """All that has been revealed; None for noise on block indices, which serves one threshold alone."""
         if self.test.block > 1:
             return None
         return NoisePath(rates=self.rates, values=self._noisy, reached=self.reached)

@@ -33,7 +33,7 @@ def run_once(formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: In
         drawn = noise.discrete_laplace(rate=test.rate, size=keys)
         tie = noise.bernoulli(probability=test.tie, size=keys)
         if test.block > 1:
-            answers[own[0]] = _decide_block(own[0], test, values, drawn, tie)
+            answers |= {cut: _decide_block(cut, test, values, drawn, tie) for cut in own}
         else:
             noisy = values + drawn
             answers |= {cut: _decide(cut, test, noisy, tie) for cut in own}
@@ -56,8 +56,8 @@ def _decide(cut: Cut, test: FunctionalTest, noisy: Integers, tie: Booleans) -> B
 
 
 def _decide_block(cut: Cut, test: FunctionalTest, values: Integers, drawn: Integers, tie: Booleans) -> Booleans:
-    offset = values - (cut.cut + 1) if cut.above else cut.cut - values
-    return _either(np.greater, offset // test.block + drawn, -1 - test.shift, tie)
+    index = (values - (cut.cut + 1)) // test.block + drawn
+    return _either(np.greater, index if cut.above else -1 - index, -1 - test.shift, tie)
 
 
 def _either(beyond: Callable[[Integers, int], Booleans], noisy: Integers, boundary: int, tie: Booleans) -> Booleans:
