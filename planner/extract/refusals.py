@@ -6,7 +6,7 @@ from planner.bind.refusals import APART
 from planner.catalog.model import Column, StoredQuestion, Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
-from planner.extract.suggest import by_keys, each_grouping, suggest_question, whole_table
+from planner.extract.suggest import by_keys, each_grouping, suggest_question, whole_table, window_around
 from planner.parser.lexer import Token, readable
 from planner.parser.tree import name, position, write_node
 
@@ -129,17 +129,27 @@ def several_groupings(
 
 def over_the_answer(window: exp.Window, place: QuestionReading) -> KeyholeError:
     """KH101 for a window over the answer's rows, which belongs around the question."""
-    asked = None if place.predicates else suggest_question(place)
     spelled = write_node(window)
-    whole = asked is not None and not any(column.table for column in window.find_all(exp.Column))
     return KeyholeError(
         "KH101",
         f"{spelled[:80]} is over the answer's rows, and stands in the question itself",
         detail="Around a question, windows and aggregates work on its answer as in PostgreSQL, for nothing.",
-        hint=f"SELECT q.*, {spelled} FROM ({(asked or '').rstrip(';')}) AS q;"
-        if whole
-        else f"Write {spelled[:80]} around the question: SELECT q.*, ... FROM (...) AS q.",
+        hint=window_around(place, window)
+        or f"Write {spelled[:80]} around the question: SELECT q.*, ... FROM (...) AS q.",
         position=position(window),
+    )
+
+
+def compares_scorecards(node: exp.Expr, *, at: int, hint: str | None) -> KeyholeError:
+    """KH106 for INTERSECT or EXCEPT between scorecards."""
+    operation = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
+    return KeyholeError(
+        "KH106",
+        f"{operation} between scorecards",
+        detail="It would compare their truths, of two questions at the price of both. One question shows all of them, "
+        "on shared noise, and a query around it compares them.",
+        hint=hint or "Show the predicates of both in one question, and compare them in a query around it.",
+        position=at,
     )
 
 

@@ -3,7 +3,8 @@
 Joined are questions of one private table whose select lists are the same keys in the same order, where what each says
 of keys allows it: INTERSECT always, UNION if both restrict keys alike, EXCEPT if the right side restricts them no
 further than the left. Each may join public tables of its own: what they look up for a row is a column of the private
-table. Everything else is left apart: each question is answered by itself, and PostgreSQL joins their keys.
+table. Everything else is left apart: each question is answered by itself, and PostgreSQL joins their keys. UNION puts
+scorecards one below the other so; INTERSECT and EXCEPT would compare them, which one question does at the price of one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,10 +16,11 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.model import Column, Derivation, Lookup, Table
 from planner.extract.cut import Place
+from planner.extract.refusals import compares_scorecards
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
-from planner.parser.tree import bare
+from planner.parser.tree import bare, write_node
 from planner.scope.embedded import Embedded, Joined
 from planner.scope.functional_dependencies import by_key
 from planner.scope.names import Scope, find_column
@@ -52,6 +54,8 @@ def join_branches(places: tuple[Place, ...], text: str, tokens: tuple[Token, ...
 
     The edit keeps the leftmost question's select list, which names the columns of a set operation.
     """
+    for root in _roots(places):
+        _check_uncompared(root, {id(place.select): place for place in places}, text)
     parts = _Parts({id(place.select): place for place in places}, text, tokens)
     found: list[tuple[Embedded, Edit]] = []
     for root in _roots(places):
@@ -73,6 +77,68 @@ def _roots(places: tuple[Place, ...]) -> Iterator[exp.SetOperation]:
         if root is not None and id(root) not in seen:
             seen.add(id(root))
             yield root
+
+
+def _check_uncompared(root: exp.SetOperation, places: "Spans", text: str) -> None:
+    """Raises KH106 for INTERSECT and EXCEPT between scorecards, whose rows are in both where their truths are alike."""
+    waiting: list[exp.Expr] = [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Intersect | exp.Except):
+            left, right = (_scorecards(side, places) for side in (node.this, node.expression))
+            if left and right:
+                raise compares_scorecards(
+                    node, at=right[0].embedded.offset + 1, hint=_compared_in_one(node, left, right, text)
+                )
+        if isinstance(node, exp.SetOperation | exp.Subquery):
+            waiting.extend(side for side in (node.this, node.args.get("expression")) if isinstance(side, exp.Expr))
+
+
+def _scorecards(node: exp.Expr, places: "Spans") -> list[Place]:
+    """The questions with predicates in their select lists among the operands of set operations."""
+    if isinstance(node, exp.SetOperation):
+        return [*_scorecards(node.this, places), *_scorecards(node.expression, places)]
+    if isinstance(node, exp.Subquery):
+        return _scorecards(node.this, places)
+    place = places.get(id(node))
+    shown = place is not None and any(contains_aggregate(item) for item in place.select.expressions)
+    return [place] if shown and place is not None else []
+
+
+def _operand(node: exp.Expr) -> exp.Expr:
+    """What stands in the parentheses of a subquery."""
+    while isinstance(node, exp.Subquery):
+        node = node.this
+    return node
+
+
+def _compared_in_one(node: exp.Intersect | exp.Except, left: list[Place], right: list[Place], text: str) -> str | None:
+    """Both scorecards as one question, compared around it, where they differ in what is an item of its own alone."""
+    if any(_operand(side) is not place.select for side, (place, *_) in ((node.this, left), (node.expression, right))):
+        return None
+    (one, *_), (other, *_) = left, right
+    bodies = [text[place.edits[0].start : place.edits[0].end] for place in (one, other)]
+    if bodies[0] != bodies[1] or len(one.select.expressions) != len(other.select.expressions):
+        return None
+    items: list[str] = []
+    pairs: list[tuple[str, str]] = []
+    for ours, theirs in zip(one.select.expressions, other.select.expressions, strict=True):
+        written = [_strip_alias(item) for item in (ours, theirs)]
+        if not contains_aggregate(ours) and written[0] == written[1]:
+            items.append(write_node(ours))
+            continue
+        texts = [
+            next((known.text for known in place.embedded.predicates if known.tree == item), None)
+            for item, place in zip(written, (one, other), strict=True)
+        ]
+        if None in texts:
+            return None
+        names = (f"one{len(pairs) + 1}", f"other{len(pairs) + 1}")
+        pairs.append(names)
+        items += [f"{written_} AS {name}" for written_, name in zip(texts, names, strict=True)]
+    operator, joined = ("=", " AND ") if isinstance(node, exp.Intersect) else ("<>", " OR ")
+    compared = joined.join(f"q.{ours} {operator} q.{theirs}" for ours, theirs in pairs)
+    return f"SELECT q.* FROM (SELECT {', '.join(items)} {bodies[0]}) AS q WHERE {compared};"
 
 
 class _Parts:

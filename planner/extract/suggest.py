@@ -96,6 +96,44 @@ def by_keys(place: QuestionReading) -> str | None:
     return f"{shown} FROM ({' '.join(part for part in parts if part)}) AS q;"
 
 
+def window_around(place: QuestionReading, window: exp.Window) -> str | None:
+    """A question whose select list calls a window, with that around it; None where it reads names of the tables inside,
+    or something that the question cannot show by name."""
+    if any(column.table for column in window.find_all(exp.Column)):
+        return None
+    if not place.predicates:
+        asked = suggest_question(place)
+        return None if asked is None else f"SELECT q.*, {write_node(window)} FROM ({asked.rstrip(';')}) AS q;"
+    items = [item for item in place.select.expressions if not contains(item, exp.Window)]
+    names = [item.alias_or_name for item in items]
+    if any(column.name not in names for column in _outside_predicates(window, place)):
+        return None
+    text, tokens = place.text, place.tokens
+    inner = [text[tokens[first].start : tokens[past - 1].end] for first, past in place.clauses.items]
+    shown = [written for written, item in zip(inner, place.select.expressions, strict=True) if item in items]
+    called: dict[int, str] = {}
+    around = window.copy()
+    numbers = {id(one.node): one for one in place.predicates}
+    for node, twin in list(zip(list(window.walk()), list(around.walk()), strict=True)):
+        one = numbers.get(id(node))
+        if one is None:
+            continue
+        if one.number not in called:
+            called[one.number] = f"p{one.number + 1}"
+            written = text[tokens[one.first].start : tokens[one.past - 1].end]
+            shown.append(f"{written} AS {called[one.number]}")
+        twin.replace(exp.column(called[one.number], table="q"))
+    source = text[tokens[place.clauses.source].start : tokens[place.clauses.end - 1].end]
+    asked = " ".join(part for part in (place.before, f"SELECT {', '.join(shown)} {source}") if part)
+    return f"SELECT q.*, {write_node(around)} FROM ({asked}) AS q;"
+
+
+def _outside_predicates(window: exp.Window, place: QuestionReading) -> list[exp.Column]:
+    """The columns that a window reads beside its predicates."""
+    inside = {id(column) for one in place.predicates for column in one.node.find_all(exp.Column)}
+    return [column for column in window.find_all(exp.Column) if id(column) not in inside]
+
+
 def suggest_domain(place: QuestionReading) -> str | None:
     """The list of a key's public values, for an aggregate that asks for nothing else: its extremes, or how many."""
     keys = [_key_asked_about(item.unalias(), place.scope) for item in place.select.expressions]

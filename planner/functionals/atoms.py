@@ -47,6 +47,7 @@ from planner.question.condition import (
 from planner.question.condition_text import canonical
 from planner.question.model import Accuracy, Atom, Functional, Measure
 from planner.values.decimals import decimal
+from planner.values.operators import OPPOSITE
 
 MOST_LITERALS = 64  # what planning is measured with: docs/benchmarks.md has the time that formulas of so many take
 
@@ -124,7 +125,7 @@ def atoms(
     Raises KH203-KH206, KH208, KH211, KH304, KH402.
     """
     collected = _Collected(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
-    read = [_read(one, collected) for one in (formula, *predicates)]
+    read = [_read(formula, collected), *(_read_predicate(one, collected) for one in predicates)]
     if sum(1 for one in read for _ in cuts(one.formula)) > MOST_LITERALS:
         raise _too_long()
     functionals = dict(enumerate(collected.functionals))
@@ -181,6 +182,40 @@ def _read(formula: Having, collected: _Collected) -> _ReadFormula:
             final = plain(Guarded(typed, (), "", None), capped=capped)
             collected.comparisons[text] = (comparison, index, size, final)
     return _ReadFormula(_simplify(plain(guarded, capped=capped)), guarded)
+
+
+def _read_predicate(formula: Having, collected: _Collected) -> _ReadFormula:
+    """A formula that is shown: its guard belongs into itself, and its opposite may be asked instead."""
+    try:
+        return _read(formula, collected)
+    except KeyholeError as error:
+        before, added, guard = (error.hint or "").partition("Add: AND ")
+        if error.code != "KH206" or not added:
+            raise
+        hint = f"{before}Add to this predicate: AND {guard}"
+        if _stands_alone(_negate(formula), collected):
+            hint = f"{hint}  Or ask for its opposite, and leave this to ELSE."
+        raise KeyholeError(error.code, error.message, detail=error.detail, hint=hint, position=error.position) from None
+
+
+def _negate(formula: Having) -> Having:
+    """The opposite, NULL where the formula is."""
+    return formula.fold(
+        lambda leaf: replace(leaf, operator=OPPOSITE[leaf.operator]),
+        outside=Outside,
+        every=lambda children: Some(tuple(children)),
+        some=lambda children: Every(tuple(children)),
+    )
+
+
+def _stands_alone(formula: Having, collected: _Collected) -> bool:
+    """Whether the formula needs no further guard."""
+    known = (collected.table, collected.where, collected.accuracy, collected.tolerances)
+    try:
+        _read(formula, _Collected(*known))
+    except KeyholeError:
+        return False
+    return True
 
 
 def _kept_out(formula: GuardedFormula) -> Iterator[str]:

@@ -15,6 +15,7 @@ CORPUS = {
     "guards.sql": "retail",
     "key_expressions.sql": "retail",
     "row_conditions.sql": "retail",
+    "scorecards.sql": "retail",
     "per_key.sql": "rooms",
     "per_unit.sql": "stays",
     "same_unit.sql": "people",

@@ -3,6 +3,22 @@
 -- # `--@ ` names the catalog; after "with" stands what the hint asks the owner to declare.
 -- # "elsewhere": what the hint says is done by no statement here.
 --@ retail
+SELECT country, (sum(amount) > 20000) IS TRUE, sum(amount) > 20000 IS NOT TRUE, NOT sum(amount) > 20000 FROM sales GROUP BY country
+--! Add to this predicate: AND count(amount) >= 5000  Or ask for its opposite, and leave this to ELSE.
+SELECT country, sum(amount) > 20000, NOT sum(amount) > 20000 AND count(amount) >= 5000, CASE WHEN sum(amount) > 20000 THEN 0 ELSE 1 END FROM sales GROUP BY country
+--> answered
+SELECT country, sum(amount) - sum(quantity) > 100 FROM sales GROUP BY country
+--! Add to this predicate: AND count(amount) >= 5000
+SELECT country, sum(amount) - sum(quantity) > 100 AND count(amount) >= 5000 AND count(quantity) >= 5000 FROM sales GROUP BY country
+--> answered
+SELECT country, count(*) > 100 FROM sales GROUP BY country EXCEPT SELECT country, count(*) > 200 FROM sales WHERE gift GROUP BY country
+--! Show the predicates of both in one question, and compare them in a query around it.
+SELECT country, a FROM (SELECT country, count(*) > 100 AS a, count(*) FILTER (WHERE gift) > 200 AS b FROM sales GROUP BY country) q WHERE a <> b
+--> answered
+SELECT month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FROM sales GROUP BY country, month
+--! Write lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) around the question: SELECT q.*, ... FROM (...) AS q.
+SELECT q.month, lag(q.busy) OVER (PARTITION BY q.country ORDER BY q.month) FROM (SELECT country, month, count(*) > 100 AS busy FROM sales GROUP BY country, month) AS q
+--> answered
 SELECT ward FROM visits GROUP BY ward HAVING count(NULL) > 40
 --! Compare something that rows add to with a constant.
 SELECT ward FROM visits GROUP BY ward HAVING count(age) > 40
@@ -366,6 +382,10 @@ SELECT age FROM visits GROUP BY age HAVING count(*) > 40
 SELECT date_trunc('week', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 5
 --! Declare a column of sales with expression = "date_trunc('week', invoice_date)" and a key range in keyhole.toml.
 SELECT date_trunc('week', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 500
+--> answered
+SELECT country, count(*) > quantity FROM sales GROUP BY country, quantity
+--! Declare [tables.sales.columns.quantity] key = { values = [...] }, values_from or range in keyhole.toml.
+SELECT country, count(*) > quantity FROM sales GROUP BY country, quantity
 --> answered
 --@ rooms
 SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING count(*) = 0.125 * r.capacity

@@ -145,6 +145,30 @@ SELECT r.name, q.big FROM regions r LEFT JOIN (SELECT country, sum(amount) > 200
 SELECT country, count(*) > 100 FROM sales GROUP BY country UNION ALL SELECT country, count(*) > 200 FROM sales GROUP BY country
 --> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100 & [country 4] true show f0 > 200 ~20; count(*) delta 100 in 0..100
 
+SELECT country, count(*) > 100 FROM sales GROUP BY country UNION SELECT 'all', count(*) > 200 FROM sales
+--> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100 & [] true show f0 > 200 ~20; count(*) delta 100 in 0..100
+
+SELECT country, count(*) > 100 AS big FROM sales GROUP BY country INTERSECT SELECT country, count(*) > 200 FROM sales GROUP BY country
+--> KH106 SELECT
+
+(SELECT country, count(*) > 100, sum(amount) > 5 FROM sales WHERE gift GROUP BY 1) EXCEPT ALL (SELECT country, count(*) > 200, sum(amount) > 9 FROM sales WHERE gift GROUP BY 1)
+--> KH106 SELECT
+
+SELECT country, count(*) > 100 FROM sales GROUP BY country EXCEPT SELECT country, count(*) > 200 FROM sales WHERE gift GROUP BY country
+--> KH106 SELECT
+
+SELECT country, count(*) > 100 FROM sales GROUP BY country EXCEPT SELECT name, true FROM regions
+--> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country, month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FROM sales GROUP BY country, month
+--> KH101 lag(count(*)
+
+SELECT country, count(*) > 100 AS busy, sum((count(*) > 100)::int) OVER () FROM sales GROUP BY country HAVING sum(amount) > 5
+--> KH101 sum((count(*)
+
+SELECT month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FROM sales GROUP BY country, month
+--> KH101 lag(count(*)
+
 SELECT EXISTS (SELECT 1 FROM (SELECT country, count(*) > 100 AS busy FROM sales GROUP BY country) q WHERE busy)
 --> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100
 

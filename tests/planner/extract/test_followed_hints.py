@@ -58,6 +58,7 @@ def _more_keys() -> Catalog:
     weeks = tuple(date(2010, 11, 29) + timedelta(weeks=i) for i in range(54))
     week = Derivation("date_trunc", "week", "invoice_date")
     sales = _column(SALES, Column("week", SqlType.DATE, "date", domain=weeks, derivation=week))
+    sales = _column(sales, replace(SALES.column("quantity"), domain=tuple(range(1, 6))))
     age = replace(VISITS.column("age"), domain=tuple(range(111)))
     return _with(_with(retail(), sales), _column(VISITS, age))
 

@@ -19,6 +19,8 @@ from tests.planner.hints import CORPUS, shown_atoms, shown_condition, shown_stat
 from tests.planner.spec import pairs
 from tests.worlds.retail import retail
 
+_IN_PREDICATE = "Add to this predicate: AND "
+
 
 def _refused(sql: str, settings: dict[str, str]) -> KeyholeError | None:
     """The refusal of a statement, of a question in it or of its plan."""
@@ -93,6 +95,11 @@ def _with_guards(sql: str, settings: dict[str, str]) -> str:
         error = _refused(sql, settings)
         if error is None or error.code != "KH206":
             break
+        if _IN_PREDICATE in (error.hint or ""):
+            shown, source, rest = sql.partition(" FROM ")  # the predicate is the last item
+            guard = (error.hint or "").partition(_IN_PREDICATE)[2].partition("  Or ")[0]
+            sql = f"{shown} AND {guard}{source}{rest}"
+            continue
         setting, _, guard = (error.hint or "").partition("Add: AND ")
         assert not setting, error.hint
         before, having, formula = sql.rpartition(" HAVING ")
