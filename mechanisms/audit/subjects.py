@@ -14,6 +14,7 @@ from mechanisms.audit.events import Transcripts
 from mechanisms.audit.many_groups import DELTA, GROUPS, MOST_EPSILON_OF_A_GROUP, audit_many_groups
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.audit.rankings import audit_ranking
+from mechanisms.audit.streams import audit_stream, list_twins
 from mechanisms.audit.worst_cases import (
     DEPTHS,
     MIDDLE,
@@ -40,6 +41,7 @@ _ON_PATHS = ((False, False), (True, False), (False, True))  # by itself, continu
 
 # draws of single keys that one draw of a whole question stands for: what it takes, and less where much is needed
 _COST_OF_A_QUESTION = 16
+_COST_OF_A_STREAM = 4  # likewise of a stream of a few ticks: what it takes is more, but few are enough to say something
 _CHEAPER = {"svt": 2, "svt_generalised": 2, "probe": 4, "probe_naive": 4, "probe_gradual": 4, "probe_ent": 8}
 # what so many draws can refute: the larger a claim, the rarer are the answers that tell of it
 _MOST_EPSILON_OF_KEYS, _MOST_EPSILON_OF_QUESTIONS = 6.0, 4.0
@@ -64,7 +66,8 @@ class PlannedAudit:
     """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise,
     `many_groups` of a unit that is in many of them, against what its balance counts with a delta.
 
-    The one of `SCAN` is of a release and asks no question, and that of `RANKING` asks for an order.
+    The one of `SCAN` is of a release and asks no question, and that of `RANKING` asks for an order. Those of `STREAMED`
+    are of mechanisms that no question may name.
     """
 
     mechanism: str
@@ -85,6 +88,8 @@ class PlannedAudit:
             return 1
         if self == RANKING:
             return _COST_OF_A_QUESTION
+        if self in STREAMED:
+            return _COST_OF_A_STREAM
         task = audit_tasks()[self.question]
         return len(_pairs(self.mechanism, task)) * cost_of_a_draw(self.mechanism)
 
@@ -95,6 +100,9 @@ class PlannedAudit:
         if self == RANKING:
             fewer = max(2, samples // _COST_OF_A_QUESTION)
             return audit_ranking(samples=fewer, noise=noise, subject=self.subject, progress=progress)
+        if self in STREAMED:
+            fewer = max(2, samples // _COST_OF_A_STREAM)
+            return audit_stream(self.mechanism, samples=fewer, noise=noise, subject=self.subject, progress=progress)
         mechanism, task = MECHANISMS[self.mechanism], audit_tasks()[self.question]
         most = _MOST_EPSILON_OF_KEYS if _decides_keys_alone(self.mechanism) else _MOST_EPSILON_OF_QUESTIONS
         audit_one = audit_reuse if self.continued else audit_mechanism
@@ -115,6 +123,9 @@ SCAN = PlannedAudit(mechanism="bounds", question="a unit between candidates")
 """The audit of the scan that finds bounds for owners: no mechanism that a question could name."""
 RANKING = PlannedAudit(mechanism="ranking", question="the first of three keys")
 """The audit of the first keys in an order: what `ORDER BY` and `LIMIT` run, whatever mechanism a question names."""
+STREAMED = tuple(PlannedAudit(mechanism=name, question="one event more") for name in list_twins())
+"""The audits of mechanisms for streams, which no question may name."""
+_UNASKED = (*STREAMED, RANKING, SCAN)
 
 
 def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
@@ -122,19 +133,19 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     conditions joined by AND and by OR, and one whose rows move sums by parts of their sensitivities or, where filters
     are disjoint, not at all; those that decide several formulas on a scorecard as well. Where a mechanism leaves noise
     paths, each question also together with a later one that continues them, and two of them with all of their noise
-    drawn at once for a unit in many groups. If none are named, or their names are, rankings and the scan for a private
-    bound as well."""
+    drawn at once for a unit in many groups. If none are named, or their names are, mechanisms for streams, rankings and
+    the scan for a private bound as well."""
     named = tuple(mechanisms)
     questions = tuple(
         PlannedAudit(mechanism=name, question=question, continued=continued, many_groups=many_groups)
         for name in named or MECHANISMS
-        if name not in (RANKING.mechanism, SCAN.mechanism)
+        if name not in {one.mechanism for one in _UNASKED}
         for question, task in audit_tasks().items()
         for continued, many_groups in (_ON_PATHS if name in CONTINUABLE else _ON_PATHS[:1])
         if not many_groups or question in _ASKED_IN_MANY_GROUPS
         if name in CONTINUABLE or not task.predicates
     )
-    return (*questions, *(one for one in (RANKING, SCAN) if not named or one.mechanism in named))
+    return (*questions, *(one for one in _UNASKED if not named or one.mechanism in named))
 
 
 def audit_all(

@@ -6,10 +6,10 @@ aggregation with nothing left below it has the Perturber's loss of the levels th
 
 What is printed but does not hold: algorithm 18's PRUNE draws noise for both sides of each comparison at
 `2 / epsilon_pr`, as if one answer in all were paid for. Every "not small" on a path costs up to half of `epsilon_pr`
-and none is paid by another: eight levels lose up to four times what is claimed (theorem 20). With one noisy threshold a
-tick, which is how the proof reads it, aggregations beside the path pin it down: a sparse vector without a limit. Here a
-comparison has noise of its own on the count alone, and the levels above the leaves, one less than the height, share
-`epsilon_pr`. A leaf has nothing to prune and is not compared.
+and none is paid by another: eight in a row lose up to four times what is claimed (theorem 20). With one noisy threshold
+a tick, which is how the proof reads it, aggregations beside the path pin it down: a sparse vector without a limit.
+Here a comparison has noise of its own on the count alone, and the levels above the leaves, one less than the height,
+share `epsilon_pr`. A leaf has nothing to prune and is not compared.
 
 | here | the thesis |
 |---|---|

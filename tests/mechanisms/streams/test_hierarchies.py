@@ -99,7 +99,7 @@ def not_small(count: int, *, rate: float) -> float:
 
 
 def test_prune_as_printed_is_not_private() -> None:
-    """Deterministic: eight levels, counts 1 against 0, beta 0, a claim of 1: nothing is pruned with .0221 against
+    """Deterministic: eight comparisons, counts 1 against 0, beta 0, a claim of 1: nothing is pruned with .0221 against
     .0039, a loss of 1.733, with noise of whole numbers 1.484; a bound of 2 makes it 2.458."""
     continuous = 1 - math.exp(-0.5) * 2.5 / 4
     assert continuous**8 == pytest.approx(0.0221, abs=5e-5)
