@@ -173,10 +173,14 @@ def loss_of_unit(calibration: RankingCalibration, *, groups: int, signed: bool) 
     >>> [round(loss_of_unit(one, groups=52, signed=False), 3) for one in (with_looks, one_look)]
     [3.769, 0.071]
     """
-    counted = groups
-    if not calibration.looks:
-        counted = min(groups, (1 + signed) * calibration.task.limit)
+    counted = groups if calibration.looks else groups_that_count(calibration.task, groups=groups, signed=signed)
     return at_least(calibration.rate * calibration.task.sensitivity * counted)
+
+
+def groups_that_count(task: RankingTask, *, groups: int, signed: bool) -> int:
+    """Of how many keys a privacy unit in `groups` of them bears the loss, where there are no early looks and nothing
+    but the answer is kept: see `loss_of_unit`."""
+    return min(groups, (1 + signed) * task.limit)
 
 
 def _chances(task: RankingTask, rate: float) -> tuple[float, float]:

@@ -157,6 +157,26 @@ def mean_against_keys(node: exp.Expr) -> KeyholeError:
     )
 
 
+def _write_sum(node: exp.Expr) -> str:
+    """A sum or count of what an expression is about."""
+    for found in node.find_all(exp.Sum, exp.Avg):
+        if isinstance(found.this, exp.Column):
+            return f"sum({write_node(found.this)})"
+    return "count(*)"
+
+
+def not_ranked(node: exp.Expr) -> KeyholeError:
+    """KH204 for what keys cannot be ranked by."""
+    return KeyholeError(
+        "KH204",
+        f"groups cannot be ranked by {write_node(node)[:80]}",
+        detail="Ranked by are counts and sums, and sums and multiples of these: a mean or percentile of a small group "
+        "would need as much noise as one of a single row.",
+        hint=f"Rank by a sum or count, for example ORDER BY {_write_sum(node)} DESC, or compare it in HAVING.",
+        position=position(node),
+    )
+
+
 def compared_with_itself(node: exp.Expr) -> KeyholeError:
     """KH204 for an aggregate on both sides."""
     return KeyholeError(

@@ -220,7 +220,7 @@ def store_conditions(question: Question) -> Question:
             functional,
             terms=tuple(replace(term, condition=_true(term.condition, table)) for term in functional.terms),
         )
-        for functional in question.functionals
+        for functional in question.computed
     )
     needed = set(question.keys.names) | {name for functional in functionals for name in functional.columns}
     multiplied = (column.derivation for column in table.columns if isinstance(column.derivation, Product))
@@ -235,12 +235,7 @@ def store_conditions(question: Question) -> Question:
     kept = tuple(
         column for column in table.columns if not isinstance(column.derivation, Lookup) or column.name in needed
     )
-    return replace(
-        question,
-        table=replace(table, columns=kept),
-        where=left,
-        functionals=functionals,
-    )
+    return replace(question.with_computed(functionals), table=replace(table, columns=kept), where=left)
 
 
 def _intersect_lists(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:

@@ -7,20 +7,22 @@ from mechanisms.formula import TRUE, cuts
 from planner.aggregates.comparison import Comparison
 from planner.bind.lookup_columns import store_conditions
 from planner.bind.refusals import nested_too_deeply, too_many_groups
-from planner.bind.set_branches import read_question
+from planner.bind.set_branches import Said, read_question
 from planner.bind.unit_totals import resolve_unit_query
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Catalog, Value
+from planner.catalog.model import Catalog, Table, Value
 from planner.errors import KeyholeError
 from planner.functionals.atoms import Atoms, atoms
+from planner.functionals.ranked import rank_by
 from planner.functionals.unit_rows import canonical_rows
 from planner.question.condition import ALWAYS
-from planner.question.model import Accuracy, Question
+from planner.question.model import Accuracy, Question, Ranked
 from planner.question.products import with_products
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import Embedded, RankedExpression
 from planner.scope.key_classes import told_apart
 from planner.values.expressions import uses_clock
 from planner.values.model import Given
+from planner.values.row_counts import read_count
 
 
 def ask(
@@ -59,14 +61,16 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     if embedded.unless_public is not None and what.where != ALWAYS:
         raise embedded.unless_public
     formulas = (what.formula, *what.predicates)
-    compared = (leaf for one in formulas for leaf in one.leaves() if isinstance(leaf, Comparison))
+    compared = [leaf for one in formulas for leaf in one.leaves() if isinstance(leaf, Comparison)]
+    compared += [] if what.ranked is None else [what.ranked]
     table = with_products(embedded.table, (part.column for leaf in compared for part in leaf.parts))
     made = atoms(what.formula, predicates=what.predicates, table=table, where=what.where, accuracy=accuracy)
     size = told_apart(what.keys.columns, what.keys.values)
     if size > catalog.max_keys:
         raise too_many_groups(size, embedded.keys, catalog, at=what.group)
+    ranked = _rank(embedded.ranked, what, table, accuracy, given)
     clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
-    warnings = made.warnings + tuple(_warnings(made, what.keys, clock=clock, given=given))
+    warnings = made.warnings + tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
     question = Question(
         table=table,
         keys=what.keys,
@@ -76,6 +80,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         formula=made.formula,
         predicates=made.predicates,
         predicate_names=embedded.predicate_names,
+        ranked=ranked,
         accuracy=accuracy,
         warnings=warnings,
         per_unit=per_unit,
@@ -84,13 +89,29 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     return store_conditions(canonical_rows(question))
 
 
-def _warnings(made: Atoms, space: KeySpace, *, clock: bool, given: Given) -> Iterator[str]:
+def _rank(
+    written: RankedExpression | None, what: Said, table: Table, accuracy: Accuracy, given: Given
+) -> Ranked | None:
+    """What the question ranks its keys by, if it does. Raises KH106, and what `rank_by` raises."""
+    if written is None or what.ranked is None:
+        return None
+    limit = None if written.limit is None else read_count(written.limit, given)
+    return rank_by(
+        what.ranked, descending=written.descending, limit=limit, table=table, where=what.where, accuracy=accuracy
+    )
+
+
+def _warnings(made: Atoms, space: KeySpace, *, ranked: Ranked | None, clock: bool, given: Given) -> Iterator[str]:
+    if ranked is not None:
+        groups = f"every value of {space.listed}" if made.formula == TRUE else "every group that qualifies"
+        yield f"ranked is {groups}, with rows of data or without; what has no values counts as 0"
     if made.predicates:
-        rows = f"every value of {space.listed} is a row, with rows of data or without" if made.formula == TRUE else ""
+        every = made.formula == TRUE and ranked is None
+        rows = f"every value of {space.listed} is a row, with rows of data or without" if every else ""
         yield "; ".join(filter(None, (rows, "a predicate over no values, which is NULL in SQL, is false")))
     if clock:
         yield f"current_date and now() stand for {given.today.isoformat()} 00:00"
     if space.size == 0:
         yield "WHERE leaves no groups"
-    if not any(True for one in (made.formula, *made.predicates) for _ in cuts(one)):
+    if ranked is None and not any(True for one in (made.formula, *made.predicates) for _ in cuts(one)):
         yield "the formula is constant: the answer does not depend on the data"

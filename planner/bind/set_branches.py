@@ -13,9 +13,10 @@ from functools import reduce
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
-from planner.aggregates.comparison import Every, Having, Outside, Some
+from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some
 from planner.aggregates.having import read_having
 from planner.aggregates.key_thresholds import restrict_thresholds, without_missing
+from planner.aggregates.ranked_value import ranked_value
 from planner.aggregates.refusals import unsupported_aggregate
 from planner.bind.joins import row_conditions
 from planner.bind.refusals import reads_rows_in_having
@@ -44,12 +45,13 @@ from planner.values.model import Given
 @dataclass(frozen=True, slots=True)
 class Said:
     """A question's groups, the rows that it reads, the formula that decides which groups are rows of the answer, and
-    those of its predicates; `clock`: it depends on the day."""
+    those of its predicates; what it ranks by, as a comparison of that with 0; `clock`: it depends on the day."""
 
     keys: KeySpace
     where: Condition
     formula: Having
     predicates: tuple[Having, ...]
+    ranked: Comparison | None
     clock: bool
     group: int | None
 
@@ -74,7 +76,7 @@ def read_question(embedded: Embedded, given: Given) -> Said:
         offset: _formula(leaf, keys=embedded.keys, given=given, common=common, values=values)
         for offset, leaf in read.items()
     }
-    whole, predicates = values, _read_predicates(embedded, read, given, values=values)
+    whole, (predicates, ranked) = values, _read_shown(embedded, read, given, values=values)
     formula, values = without_missing(_combine_formulas(embedded, formulas), whole)
     first = next(iter(read.values()))
     selects = [leaf.tree for leaf in leaves(embedded)]
@@ -84,7 +86,8 @@ def read_question(embedded: Embedded, given: Given) -> Said:
         where=all_of([*shared, *_hull(read.values(), common)]),
         formula=formula,
         predicates=tuple(restrict_thresholds(predicate, whole, values) for predicate in predicates),
-        clock=any(uses_clock(select) for select in selects),
+        ranked=ranked,
+        clock=any(uses_clock(tree) for leaf in leaves(embedded) for tree in leaf.trees),
         group=_position_of_keys(selects[0]),
     )
 
@@ -201,18 +204,19 @@ def _formula(
     return Every(tuple(parts))
 
 
-def _read_predicates(
+def _read_shown(
     embedded: Embedded, read: Mapping[int, _Leaf], given: Given, *, values: Mapping[str, tuple[Value, ...]]
-) -> tuple[Having, ...]:
-    """The formulas of a question's predicates; one that joins several questions has none."""
-    if not embedded.predicates:
-        return ()
+) -> tuple[tuple[Having, ...], Comparison | None]:
+    """The formulas of a question's predicates, and what it ranks by; one that joins several questions has neither."""
+    if not embedded.predicates and embedded.ranked is None:
+        return (), None
     leaf = read[embedded.offset]
     where = all_of(condition for _, condition in leaf.rows.values())
     within = GroupScope(
         scope=leaf.scope, keys=embedded.keys, given=given, fixed=leaf.fixed, where=where, values=tuple(values.items())
     )
-    return tuple(read_having(predicate.tree, within) for predicate in embedded.predicates)
+    ranked = None if embedded.ranked is None else ranked_value(embedded.ranked.tree, within)
+    return tuple(read_having(predicate.tree, within) for predicate in embedded.predicates), ranked
 
 
 def _filter_aggregates(part: exp.Expr, rows: list[exp.Expr]) -> exp.Expr:

@@ -87,7 +87,7 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
     _check_unit(query, select, fixed_columns(all_of([*whole, *rows])))
     within = GroupScope(scope=scope, keys=embedded.keys, given=given, fixed=frozenset(), where=all_of(rows))
     totals = _Totals(query, query.table, within)
-    read = {name(column.this) for column in embedded.tree.find_all(exp.Column)}
+    read = {name(column.this) for tree in embedded.trees for column in tree.find_all(exp.Column)}
     names = {
         column: totals.add(column, called, node)
         for called, column, node in total_columns(select, query)

@@ -26,6 +26,7 @@ from planner.explain.literal_labels import (
     typed_letters,
     words,
 )
+from planner.explain.ranking import ranking_json
 from planner.explain.render import bounding_notes
 from planner.question.model import Offsets
 from planner.question.plan import Plan
@@ -56,6 +57,7 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
             for exposure in plan.calibration.task.exposures
         ],
         "predicates": list(_predicates_json(plan, named)),
+        "ranking": ranking_json(plan),
         "table": plan.question.table.name,
         "privacy_unit": plan.question.table.unit_text,
         "bounding": list(bounding_notes(plan)),

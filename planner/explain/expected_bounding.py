@@ -41,7 +41,7 @@ def expected_cuts(plan: Plan, *, mean_rows: float) -> tuple[ExpectedCut, ...]:
     ratio = 1.0 - 1.0 / max(1.0, mean_rows)
     return tuple(
         ExpectedCut(name=functional.name, share=_share(plan, functional, ratio))
-        for functional in plan.question.functionals
+        for functional in plan.question.computed
     )
 
 

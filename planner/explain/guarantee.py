@@ -8,6 +8,7 @@ from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
 from planner.explain.balances import SharedNoise
 from planner.explain.literal_labels import spell_formula, words
 from planner.explain.numbers import at_most, percent, plain
+from planner.explain.ranking import ranking_json, ranking_promise, ranks_alone
 from planner.explain.wrong_groups import wrong_groups
 from planner.question.model import aggregate_text
 from planner.question.plan import Plan
@@ -25,7 +26,7 @@ def guarantee_sentence(plan: Plan) -> str:
     """What an answer promises, in one sentence for the NOTICE."""
     if plan.question.lists_domain:
         return domain_sentence(plan)
-    if not plan.question.functionals:
+    if not plan.reads_data:
         return "the condition does not depend on data: the answer is exact and nothing was spent."
     accuracy, calibration = plan.question.accuracy, plan.calibration
     loss = f"at most {plain(Decimal(at_most(plan.worst_case_epsilon)))} epsilon"
@@ -44,7 +45,12 @@ def guarantee_sentence(plan: Plan) -> str:
         slack, rate = _slack(accuracy.tolerance), percent(accuracy.fpr)
         shown = _shown_of(plan)
         wrong = f"one that fails even with {slack} is {shown} at most {rate} of the time"
-    promise = f"{missed}; {wrong}; {loss}."
+    ranked = ranking_promise(plan)
+    if ranked is not None:
+        decided = "" if ranks_alone(plan) and not plan.predicates else f"{missed}; {wrong}; of what is left, "
+        promise = f"{decided}{ranked}; {loss}."
+    else:
+        promise = f"{missed}; {wrong}; {loss}."
     if calibration.deniable:
         promise = f"{promise} It may be denied, which is paid for; the rates are those of being answered wrongly."
     table = plan.question.table
@@ -102,6 +108,7 @@ def guarantee_json(plan: Plan) -> dict[str, Any]:
         "wrong_groups_at_most": None if wrong is None else wrong.near,
         "most_groups": calibration.task.most_positives if calibration.whole_question else None,
         "predicates": _spell_predicates(plan),
+        "ranking": ranking_json(plan),
     }
 
 

@@ -169,7 +169,7 @@ def _describe_clipping(plan: Plan, functional: Functional) -> str | None:
 def cost_lines(plan: Plan) -> Iterator[str]:
     """The worst case beside what others would reserve, who is affected together, and what most groups really lose."""
     whole = plan.calibration.whole_question
-    others = [] if whole else [f"separate sums {at_most(separate_sums(plan))}"]
+    others = [] if whole or not plan.question.functionals else [f"separate sums {at_most(separate_sums(plan))}"]
     single = one_shot(plan)
     if single is not None:
         others.append(f"one-shot {Keyhole.name} {at_most(single)}")
@@ -177,6 +177,8 @@ def cost_lines(plan: Plan) -> Iterator[str]:
         others.append(f"with keyhole.reuse = off {at_most(plan.sharing.epsilon_in_blocks)}")
     others += [f"{label} {at_most(plan.compared[name])}" for name, label in COMPARED.items() if name in plan.compared]
     mechanism = plan.calibration.mechanism + (", for all groups together" if whole else "")
+    if plan.ranking is not None:
+        mechanism = f"{mechanism} and ranking" if plan.question.functionals else "ranking"
     compared = f" ({'; '.join(others)})" if others else ""
     yield f"  Worst case {at_most(plan.worst_case_epsilon)} with mechanism {mechanism}{compared}"
     yield from _joint_lines(plan)

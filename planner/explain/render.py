@@ -7,6 +7,7 @@ from planner.explain.balances import QuestionBalance
 from planner.explain.guarantee import guarantee_sentence, shared_noise_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.numbers import at_least, plain
+from planner.explain.ranking import ranking_lines, ranks_alone
 from planner.explain.wrong_groups import wrong_groups
 from planner.functionals.unit_rows import unit_rows_text
 from planner.question.plan import Plan
@@ -30,7 +31,7 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     """What happens to a privacy unit's rows before anything is summed."""
     per_unit = plan.question.per_unit
     table = plan.question.table if per_unit is None else per_unit.table
-    functionals = plan.question.functionals
+    functionals = plan.question.computed
     if per_unit is not None:
         yield from unit_rows_text(plan.question, per_unit)
         functionals = tuple(total.functional for total in per_unit.totals)
@@ -58,7 +59,9 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
 
 def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:
     yield _write_heading(plan, left)
-    yield from formula_lines(plan)
+    if not ranks_alone(plan) or plan.predicates:
+        yield from formula_lines(plan)
+    yield from ranking_lines(plan)
     yield from cost_lines(plan)
     if left is not None:
         yield from _left_lines(plan, left)

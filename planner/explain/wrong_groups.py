@@ -40,13 +40,14 @@ class WrongGroups:
 
 
 def wrong_groups(plan: Plan) -> WrongGroups | None:
-    """How many groups can come wrongly; None where nothing is promised about that, or nothing can be wrong.
+    """How many groups can come wrongly; None where nothing is promised about that, nothing can be wrong, or a ranking
+    says how many come at all.
 
     Guarantee: upper bounds on the mean number, whatever the dependence between groups.
     """
     calibration, keys = plan.calibration, plan.question.keys.size
     unbounded = calibration.fpr is None or EMPTY_PROMISE_NOTE in calibration.notes
-    if unbounded or calibration.whole_question or not plan.question.functionals or not keys:
+    if unbounded or calibration.whole_question or not plan.question.functionals or not keys or plan.ranking is not None:
         return None
     near = plan.question.accuracy.fpr
     far = _chance_beyond(plan, 2)

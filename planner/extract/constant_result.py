@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
-from planner.parser.tree import bare, contains
+from planner.parser.tree import bare, contains, is_number, read_limit
 from planner.scope.embedded import EmbeddedVirtual
 from planner.values.comparisons import constant_truth
 from planner.values.expressions import uses_clock
@@ -79,11 +79,7 @@ def _seen_after_where(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _limit_zero(tree: exp.Expr) -> bool:
-    limit = tree.args.get("limit")
-    if limit is None:
-        return False
-    count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
-    return isinstance(count, exp.Literal) and not count.is_string and str(count.this) == "0"
+    return is_number(read_limit(tree), 0)
 
 
 def _never(where: exp.Expr | None) -> bool:

@@ -17,8 +17,10 @@ from planner.extract.refusals import example_question, no_threshold, outside_que
 from planner.parser.clauses import check_fits, clauses
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.scope.embedded import Embedded, UnitQuery
+from planner.parser.tree import read_limit
+from planner.scope.embedded import Embedded, RankedExpression, UnitQuery
 from planner.scope.key_classes import stored_key
+from planner.scorecard.ranked import ranked_item
 from planner.scorecard.shown import list_predicates, shown_predicates
 
 
@@ -51,14 +53,16 @@ def question_edits(
         raise outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
     scope, predicates = joins(select, node, table, catalog), shown_predicates(select, found, text, tokens)
-    return (_place(QuestionReading(node, select, scope, text, tokens, found, predicates=predicates)),)
+    ranked = ranked_item(select, found, tokens)
+    return (_place(QuestionReading(node, select, scope, text, tokens, found, predicates=predicates, ranked=ranked)),)
 
 
 def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[Token, ...]) -> Place:
     query, scope = reading.query, reading.scope
     predicates = shown_predicates(reading.select, reading.clauses, text, tokens)
+    ranked = ranked_item(reading.select, reading.clauses, tokens)
     found = QuestionReading(
-        node, reading.select, scope, text, tokens, reading.clauses, reading.before, query, predicates
+        node, reading.select, scope, text, tokens, reading.clauses, reading.before, query, predicates, ranked
     )
     try:
         place = _place(found)
@@ -74,10 +78,12 @@ def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[
 def _place(place: QuestionReading) -> Place:
     text, tokens, scope, select = place.text, place.tokens, place.scope, place.select
     keys = checked_keys(place)
+    ranked = place.ranked
     first, past = tokens[place.clauses.select].start, tokens[place.clauses.end - 1].end
+    end = past if ranked is None else tokens[ranked.end - 1].end
     table, per_unit = _bound(place, keys)
     embedded = Embedded(
-        text=text[first:past],
+        text=text[first:end],
         offset=first,
         table=_with(table, keys),
         alias=scope.alias,
@@ -86,8 +92,9 @@ def _place(place: QuestionReading) -> Place:
         looked_up=scope.joined,
         members=scope.members,
         per_unit=None if per_unit is None else replace(per_unit, alone=_behind_one_with(select)),
-        unless_public=None if place.predicates or select.args.get("having") is not None else no_threshold(place),
+        unless_public=None if place.is_of_thresholds else no_threshold(place),
         predicates=list_predicates(place.predicates, text, tokens),
+        ranked=None if ranked is None else RankedExpression(ranked.node, ranked.descending, read_limit(select)),
         tree=select,
     )
     body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quote_identifier(scope.alias)}"))

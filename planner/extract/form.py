@@ -10,6 +10,7 @@ from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import (
     groups_by_no_key,
     no_threshold,
+    offset_in_ranking,
     outside_question,
     over_the_answer,
     question_in_where,
@@ -19,11 +20,12 @@ from planner.extract.refusals import (
     shows_sizes,
     threshold_in_subquery,
     threshold_of_other_rows,
+    ties_in_ranking,
     unsupported_clause,
     unsupported_operator,
 )
 from planner.extract.suggest import set_operation, suggest_domain, suggest_question, with_public_total
-from planner.parser.tree import contains
+from planner.parser.tree import contains, is_number
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
 
 _ALLOWED_CLAUSES = frozenset(
@@ -49,6 +51,8 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     """The keys, once the question's form is right. Raises KH101, KH103-KH107, KH202, KH208."""
     _check_clauses(place)
     _check_operators(place)
+    if place.ranked is not None:
+        _check_cut(place)
     select = place.shown
     shown = shows_aggregates(select)
     if isinstance(shown, exp.Window) and not _of_groups(shown):
@@ -56,17 +60,28 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
         raise over_the_answer(list(place.select.find_all(exp.Window))[place_among], place)
     if shown is not None:
         raise shows_sizes(shown, hint=suggest_domain(place) or suggest_question(place))
-    group, having = select.args.get("group"), select.args.get("having")
-    if group is None and having is None and not place.predicates:
+    group = select.args.get("group")
+    if group is None and not place.is_of_thresholds:
         raise outside_question(place.scope.table, place.node, hint=suggest_question(place))
     keys = _read_keys(place)
-    if having is None and not place.predicates and not _lists_domain(place, keys):
+    if not place.is_of_thresholds and not _lists_domain(place, keys):
         raise no_threshold(place)
     try:
         check_shown(select, place.scope, *grouped_expressions(select, place.scope))
     except KeyholeError as error:
         raise shows_no_key(error, place) from None
     return keys
+
+
+def _check_cut(place: QuestionReading) -> None:
+    """Refuse what would show of a ranking what its first keys do not: those further down, and which stand level."""
+    select = place.select
+    offset, limit = select.args.get("offset"), select.args.get("limit")
+    if offset is not None and not is_number(offset.expression, 0):
+        raise offset_in_ranking(offset, place)
+    options = None if limit is None else limit.args.get("limit_options")
+    if limit is not None and options is not None and (options.args.get("with_ties") or options.args.get("percent")):
+        raise ties_in_ranking(limit)
 
 
 def _lists_domain(place: QuestionReading, keys: tuple[Column, ...]) -> bool:

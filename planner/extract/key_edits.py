@@ -12,7 +12,7 @@ from planner.parser.clauses import at_offset, closing_index, opening_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
 from planner.parser.tree import bare, name, offset
-from planner.scope.embedded import predicate_column
+from planner.scope.embedded import PLACE, predicate_column
 from planner.scope.functional_dependencies import lookup_sql
 from planner.scope.key_classes import stand_in
 from planner.scope.names import Scope, derivation, same
@@ -28,6 +28,7 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
         if part is not None:
             edits.extend(_part_edits(place, part, keys))
     edits.extend(_predicate_edits(place))
+    edits.extend(_ranked_edit(place))
     if len(select.expressions) != len(place.clauses.items):
         raise unreadable_list(select)
     for projection, (_, past) in zip(select.expressions, place.clauses.items, strict=True):
@@ -50,8 +51,17 @@ def _predicate_edits(place: QuestionReading) -> Iterator[Edit]:
         yield Edit(place.tokens[shown.first].start, place.tokens[shown.past - 1].end, (f"({column} IS TRUE)",))
 
 
+def _ranked_edit(place: QuestionReading) -> Iterator[Edit]:
+    """What keys are ranked by becomes their place, the first of which comes first."""
+    if (ranked := place.ranked) is not None:
+        column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(PLACE)}"
+        yield Edit(place.tokens[ranked.first].start, place.tokens[ranked.past - 1].end, (column,))
+
+
 def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
     if any(shown.node is node for shown in place.predicates):
+        return []
+    if place.ranked is not None and bare(node) is place.ranked.node:
         return []
     column = _key_of(node, place.scope, keys)
     if column is not None:

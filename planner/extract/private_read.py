@@ -10,7 +10,8 @@ from planner.parser.lexer import Token
 from planner.parser.tree import Parsed
 from planner.scope.embedded import UnitQuery
 from planner.scope.names import Scope
-from planner.scorecard.shown import ShownPredicate, with_predicates_masked
+from planner.scorecard.ranked import RankedItem
+from planner.scorecard.shown import ShownPredicate, with_constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class PrivateRead:
 @dataclass(frozen=True, slots=True)
 class QuestionReading:
     """A question where it stands; `before` is the WITH clause without which it does not stand alone. `predicates` are
-    what it shows and sorts by beside its keys."""
+    what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by."""
 
     node: exp.Table
     select: exp.Select
@@ -48,8 +49,16 @@ class QuestionReading:
     before: str = ""
     per_unit: UnitQuery | None = None
     predicates: tuple[ShownPredicate, ...] = ()
+    ranked: RankedItem | None = None
+
+    @property
+    def is_of_thresholds(self) -> bool:
+        """Whether it asks something of its groups, and not for the public values of its keys alone."""
+        return bool(self.predicates) or self.ranked is not None or self.select.args.get("having") is not None
 
     @property
     def shown(self) -> exp.Select:
-        """The SELECT with a constant in the place of every predicate: what it shows of keys alone."""
-        return with_predicates_masked(self.select, self.predicates)
+        """The SELECT with a constant in the place of every predicate and of what it ranks by: what it shows of keys
+        alone."""
+        ranked = () if self.ranked is None else (self.ranked.node,)
+        return with_constants(self.select, (*(shown.node for shown in self.predicates), *ranked))

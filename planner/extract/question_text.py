@@ -21,7 +21,10 @@ having ilike in inner intersect is join left like not null on or order outer rig
 union using values when where with within
 """
 _KEYWORDS = frozenset(_WORDS.split())
-_CLAUSES = frozenset(("select", "from", "where", "group", "having", "order", "union", "intersect", "except", "with"))
+_CLAUSES = frozenset(
+    ("select", "from", "where", "group", "having", "order", "limit", "fetch", "union", "intersect", "except", "with")
+)
+_NUMBERED = ("having", "limit", "fetch")  # clauses whose numbers are about groups, and not about rows
 _NOT_CALLED = _KEYWORDS - {"filter"}  # before a parenthesis that calls nothing
 _SHARES = ("percentile_cont", "percentile_disc")  # whose number is about the group and not about a row
 
@@ -30,9 +33,9 @@ def question_text(question: Embedded, parameters: Mapping[int, Value | None], *,
     """The text of a question, with the WITH query that it reads.
 
     Guarantee: with `constants` it is the same question as the one that was asked, unless it was cut; without, nothing
-    stands in it that was written as a constant but TRUE, FALSE, NULL and the numbers that groups are compared with:
-    those in HAVING outside every function and FILTER, and the share of a percentile. Names stay, aliases among them. It
-    is cut after `MOST_CHARACTERS`.
+    stands in it that was written as a constant but TRUE, FALSE, NULL, the number of groups that a ranking returns, and
+    the numbers that groups are compared with: those in HAVING outside every function and FILTER, and the share of a
+    percentile. Names stay, aliases among them. It is cut after `MOST_CHARACTERS`.
 
     Parameters:
         question: as it was found in a statement.
@@ -78,7 +81,7 @@ def _find_thresholds(words: Sequence[Token]) -> Iterator[bool]:
             frames.pop()
         elif _begins_clause(word, before):
             here.clause = word.value
-        yield here.clause == "having" and not here.inside
+        yield here.clause in _NUMBERED and not here.inside
         before = word
 
 

@@ -6,7 +6,14 @@ from planner.bind.refusals import APART
 from planner.catalog.model import Column, StoredQuestion, Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
-from planner.extract.suggest import by_keys, each_grouping, suggest_question, whole_table, window_around
+from planner.extract.suggest import (
+    by_keys,
+    each_grouping,
+    first_ranked,
+    suggest_question,
+    whole_table,
+    window_around,
+)
 from planner.parser.lexer import Token, readable
 from planner.parser.tree import name, position, write_node
 
@@ -97,6 +104,28 @@ def no_threshold(place: QuestionReading) -> KeyholeError:
         detail="Without a threshold it would ask which groups exist.",
         hint=suggest_question(place),
         position=position(place.select if group is None else group),
+    )
+
+
+def offset_in_ranking(offset: exp.Expr, place: QuestionReading) -> KeyholeError:
+    """KH106 for a ranking that does not begin at its first key."""
+    return KeyholeError(
+        "KH106",
+        "a ranking begins with its first group",
+        detail="Groups further down cost what all before them cost: they can be asked for together.",
+        hint=first_ranked(place),
+        position=next((token.start + 1 for token in place.tokens if token.is_word("offset")), position(offset)),
+    )
+
+
+def ties_in_ranking(limit: exp.Expr) -> KeyholeError:
+    """KH106 for a ranking that would return all groups that stand level with its last."""
+    return KeyholeError(
+        "KH106",
+        "WITH TIES would show which groups stand level",
+        detail="A ranking has each group at a place of its own, in an order that allows for the tolerance.",
+        hint="FETCH FIRST 5 ROWS ONLY, or LIMIT 5.",
+        position=position(limit),
     )
 
 

@@ -171,7 +171,7 @@ class _Parts:
         match node:
             case exp.Select():
                 place = self._places.get(id(node))
-                if place is None or place.embedded.unless_public is not None:
+                if place is None or place.embedded.ranked is not None or node.args.get("having") is None:
                     return None
                 return _leaf(place, self._tokens)
             case exp.Subquery() if not any(value for key, value in node.args.items() if key != "this"):

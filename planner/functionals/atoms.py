@@ -10,7 +10,6 @@ from typing import TypeAlias
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, relax_formula
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.aggregates.key_numbers import KeyNumbers
-from planner.aggregates.row_expression import Part
 from planner.catalog.model import Table
 from planner.catalog.tolerance import (
     OF_BOUNDS,
@@ -39,6 +38,7 @@ from planner.functionals.guards import (
     plain,
 )
 from planner.functionals.per_key_offsets import LIMIT, offsets
+from planner.functionals.reach import reach, within_bounds
 from planner.functionals.row_range import row_range, row_range_without
 from planner.functionals.variance_centres import around_centres
 from planner.question.condition import (
@@ -139,7 +139,7 @@ def atoms(
     having = read[0].formula
     if holds_at_zero(having, functionals) and any(True for _ in cuts(having)):
         collected.warnings["groups without rows count as 0 and qualify"] = None
-    elif holds_at_zero(relax_formula(having), functionals) and not (predicates and having == TRUE):
+    elif holds_at_zero(relax_formula(having), functionals) and having != TRUE:
         collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
         collected.warnings.update(dict.fromkeys(_kept_out(read[0].guarded)))
     places = {index: place for place, index in enumerate(used)}
@@ -365,7 +365,7 @@ def _allowed_amount(
 ) -> Fraction:
     if comparison.slack is Slack.ROWS and not amount.percent and not amount.bounds:
         return Fraction(amount.number) / size
-    bounds = _within_bounds(comparison, collected)
+    bounds = within_bounds(comparison, min_rows=collected.accuracy.min_rows)
     step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows, bounds=bounds)
     hint = _scale_hint(comparison, made, size, bounds, collected)
     try:
@@ -375,23 +375,6 @@ def _allowed_amount(
         raise KeyholeError(
             error.code, message, detail=error.detail, hint=error.hint, position=comparison.position
         ) from None
-
-
-def _within_bounds(comparison: Comparison, collected: _Collected) -> Fraction:
-    """What the larger side of a comparison can come to by the declared bounds: a sum or count in a group of `min_rows`
-    rows, a mean or ratio in any. In the analyst's unit; a share of rows is 100."""
-    if comparison.slack is not Slack.THRESHOLD:
-        return Fraction(100)
-    most = max(map(max, map(_reach, comparison.parts)), default=Fraction(0))
-    return most * collected.accuracy.min_rows if comparison.per_row is None else most / comparison.per_row
-
-
-def _reach(part: Part) -> tuple[Fraction, Fraction]:
-    """How far a row can move one side of a comparison down and up."""
-    if not part.power or part.column is None:
-        return max(-part.coefficient, Fraction(0)), max(part.coefficient, Fraction(0))
-    ends = [part.coefficient * Fraction(end) ** part.power for end in part.column.bounds or (0, 0)]
-    return max(-min(ends), Fraction(0)), max(*ends, Fraction(0))
 
 
 def _scale_hint(
@@ -404,7 +387,7 @@ def _scale_hint(
     def settle(amount: Decimal | str) -> str:
         return f"SET keyhole.tolerance = '{quote_literal(with_amount(setting, named, amount))}';"
 
-    down, up = (max((_reach(part)[side] for part in comparison.parts), default=Fraction(0)) for side in (0, 1))
+    down, up = (max((reach(part)[side] for part in comparison.parts), default=Fraction(0)) for side in (0, 1))
     if not (down and up and bounds):
         return (
             f"Set an absolute tolerance for it: {settle(Decimal('0.5'))}  Of what is never below 0 a wider one would "

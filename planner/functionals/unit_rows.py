@@ -45,7 +45,7 @@ def canonical_rows(question: Question) -> Question:
         return question
     names = {total.name: f"total {_total_meaning(total)}" for total in question.per_unit.totals}
     read = columns(question.where)
-    for made in question.functionals:
+    for made in question.computed:
         read |= set(made.columns)
         for term in made.terms:
             read |= columns(term.condition)
@@ -54,8 +54,9 @@ def canonical_rows(question: Question) -> Question:
         (replace(total, name=kept[total.name]) for total in question.per_unit.totals if total.name in kept),
         key=lambda total: total.name,
     )
+    renamed = question.with_computed(tuple(_rename_functional(made, kept) for made in question.computed))
     return replace(
-        question,
+        renamed,
         table=replace(
             question.table,
             columns=tuple(
@@ -65,7 +66,6 @@ def canonical_rows(question: Question) -> Question:
             ),
         ),
         where=rename_columns(question.where, kept),
-        functionals=tuple(_rename_functional(made, kept) for made in question.functionals),
         per_unit=replace(question.per_unit, totals=tuple(totals)),
     )
 

@@ -95,6 +95,23 @@ def _forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tuple[s
     return len(tokens), tuple(marks)
 
 
+def end_of(tokens: tuple[Token, ...], first: int, *, before: tuple[str, ...], commas: bool) -> int:
+    """Where what starts at a token ends: before one of the words or, with `commas`, a comma, or where the parenthesis
+    around it closes."""
+    depth = 0
+    for index in range(first, len(tokens)):
+        token = tokens[index]
+        if token.is_symbol("(") or token.is_symbol("["):
+            depth += 1
+        elif token.is_symbol(")") or token.is_symbol("]"):
+            depth -= 1
+            if depth < 0:
+                return index
+        elif depth == 0 and (token.is_word(*before) or (commas and token.is_symbol(","))):
+            return index
+    return len(tokens)
+
+
 def _starts_group_by(tokens: tuple[Token, ...], index: int) -> bool:
     """Whether GROUP BY starts at a token, rather than WITHIN GROUP (ORDER BY ...)."""
     return tokens[index].is_word("group") and index + 1 < len(tokens) and tokens[index + 1].is_word("by")

@@ -184,6 +184,21 @@ def name(identifier: exp.Expr | None) -> str:
     return text if identifier.quoted else text.lower()
 
 
+def read_limit(query: exp.Expr) -> exp.Expr | None:
+    """How many rows a query is cut to, None for all of them."""
+    limit = query.args.get("limit")
+    if isinstance(limit, exp.Fetch):
+        return limit.args.get("count") or exp.Literal.number(1)
+    if limit is None or (isinstance(limit.expression, exp.Var) and limit.expression.name.lower() == "all"):
+        return None
+    return limit.expression if isinstance(limit.expression, exp.Expr) else None
+
+
+def is_number(node: exp.Expr | None, number: int) -> bool:
+    """Whether it is a whole number as it is typed."""
+    return isinstance(node, exp.Literal) and not node.is_string and str(node.this) == str(number)
+
+
 def bare(node: exp.Expr) -> exp.Expr:
     """The node without the parentheses around it."""
     while isinstance(node, exp.Paren):

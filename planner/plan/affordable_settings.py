@@ -13,8 +13,10 @@ from typing import TypeAlias
 from mechanisms.protocol import Calibration, Unachievable
 from planner.errors import KeyholeError
 from planner.plan.calibrate import choose_calibration
+from planner.plan.rank import choose_ranking
 from planner.plan.reduce import reduce_question
 from planner.question.model import Question
+from planner.question.plan import together
 
 _TENTHS = range(1, 1001)  # tenths of a percent
 _RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n in range(1, 46)))
@@ -130,11 +132,12 @@ class _Tried:
         try:
             reduced = reduce_question(asked())[0]
             calibration, _ = choose_calibration(reduced)
+            cost = together(calibration, choose_ranking(reduced))
         except (KeyholeError, Unachievable):
             return False
-        self.costs[step] = calibration.worst_case_epsilon
+        self.costs[step] = cost
         target = self._target
-        return calibration.worst_case_epsilon <= target.epsilon or target.otherwise(reduced, calibration)
+        return cost <= target.epsilon or target.otherwise(reduced, calibration)
 
 
 def _index(tenths: float) -> int:

@@ -5,11 +5,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from mechanisms.formula import FALSE, TRUE, cuts
+from mechanisms.ranking.calibration import RankingCalibration
 from planner.explain.wrong_groups import empty_groups
 from planner.lower.dialects.model import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.calibrate import calibrate
 from planner.plan.identity import fingerprint
+from planner.plan.rank import calibrate_ranked
 from planner.plan.reduce import reduce_question
 from planner.question.model import Question
 from planner.question.plan import Minimised, Plan, Rewritten
@@ -41,30 +43,34 @@ def plan(question: Question, *, dialect: Dialect) -> Plan:
 def _plan(question: Question, dialect: Dialect) -> Plan:
     reduced, minimised, predicates = reduce_question(question)
     calibration, sharing = calibrate(reduced)
+    ranking = calibrate_ranked(reduced)
     made = Plan(
         asked=question,
         question=reduced,
         minimised=minimised,
         calibration=calibration,
-        rewritten=_rewrite(reduced, dialect),
+        rewritten=_rewrite(reduced, ranking, dialect),
         fingerprint=fingerprint(reduced),
         warnings=(*question.warnings, *_warnings(question, minimised), *calibration.notes),
         sharing=sharing,
         predicates=predicates,
+        ranking=ranking,
     )
     empty = empty_groups(made)
     return made if empty is None else replace(made, warnings=(*made.warnings, empty))
 
 
-def _rewrite(question: Question, dialect: Dialect) -> Rewritten:
-    """The SQL that is sent to the source; none where the condition does not depend on data."""
-    return rewrite(question, dialect=dialect) if question.functionals else Rewritten(dialect=dialect.name, sql="")
+def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Dialect) -> Rewritten:
+    """The SQL that is sent to the source; none where the answer does not depend on data."""
+    if not question.functionals and (ranking is None or not ranking.rate):
+        return Rewritten(dialect=dialect.name, sql="")
+    return rewrite(replace(question, functionals=question.computed, ranked=None), dialect=dialect)
 
 
 def _warnings(question: Question, minimised: Minimised) -> Iterator[str]:
     if not minimised.exact:
         yield NOT_MINIMISED
-    if question.keys.size and any(True for _ in cuts(question.formula)):
+    if question.keys.size and question.ranked is None and any(True for _ in cuts(question.formula)):
         if minimised.formula == TRUE:
             yield ALWAYS_TRUE
         if minimised.formula == FALSE:

@@ -74,7 +74,8 @@ def fingerprint(question: Question) -> str:
     Guarantee: equal fingerprints mean the same distribution of answers on the same data: table, unit, bounding and its
     seed, columns' clipping and grids, keys in their order, filter, functionals, formula with tolerances, rates,
     mechanism and what only some mechanisms use all agree. `question` has been minimised and its functionals put into
-    canonical order, so that the order in which conditions were typed does not matter.
+    canonical order, so that the order in which conditions were typed does not matter. What is ranked by, in which
+    direction, how far and with which tolerance, agrees as well.
 
     Which keys of a unit count may depend on the whole public domains, of which the question's keys are a part. Only
     where it does do these belong to its identity: an answer that was kept before another domain was declared, or under
@@ -97,6 +98,10 @@ def _lines(question: Question) -> Iterator[str]:
     yield f"formula {_formula(question.formula)}"
     for predicate in question.predicates:
         yield f"predicate {_formula(predicate)}"
+    if (ranked := question.ranked) is not None:
+        order = "falling" if ranked.descending else "rising"
+        by = functional_identity(ranked.functional)
+        yield f"the first {ranked.limit} by {by} {order} ~ {ranked.tolerance}"
     accuracy = question.accuracy
     yield f"accuracy fnr={accuracy.fnr!r} fpr={accuracy.fpr!r} mechanism={accuracy.mechanism}"
     if accuracy.most_positives is not None:

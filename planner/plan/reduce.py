@@ -6,7 +6,7 @@ from mechanisms.formula import FALSE, Cut, Formula, cuts
 from planner.functionals.identity import functional_identity
 from planner.functionals.unit_rows import canonical_rows
 from planner.plan.minimise import minimise
-from planner.question.model import Question
+from planner.question.model import Question, Ranked
 from planner.question.plan import Minimised
 
 
@@ -25,6 +25,7 @@ def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Mini
     minimised, *predicates = (_keep(one, kept) for one in every)
     reduced = replace(
         question,
+        ranked=_reduce_limit(question, returned=every[0].formula != FALSE),
         functionals=tuple(functionals[index] for index in needed),
         formula=minimised.formula,
         predicates=tuple(one.formula for one in predicates),
@@ -35,6 +36,12 @@ def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Mini
         ),
     )
     return canonical_rows(reduced), minimised, tuple(predicates)
+
+
+def _reduce_limit(question: Question, *, returned: bool) -> Ranked | None:
+    """What the question ranks by, with the number of keys that can be returned."""
+    ranked, size = question.ranked, question.keys.size if returned else 0
+    return None if ranked is None else replace(ranked, limit=size if ranked.limit is None else min(ranked.limit, size))
 
 
 def _keep(minimised: Minimised, kept: dict[int, int]) -> Minimised:

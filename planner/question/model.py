@@ -1,6 +1,6 @@
 """A question after parsing: resolved against the policy, every threshold an integer, nothing illegal left."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 
@@ -164,13 +164,31 @@ class UnitRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranked:
+    """That a question returns the first few of its keys, in their order by a functional of its own.
+
+    Keys are in the order of `functional`, the greatest first if `descending`; at most `limit` are returned (None: all).
+    Keys whose values are at most `tolerance` integer steps apart may stand in either order; `slack` is that in the
+    analyst's unit. If it is `signed`, one privacy unit may raise the values of some keys and lower those of others.
+    """
+
+    functional: Functional
+    descending: bool
+    limit: int | None
+    tolerance: int
+    signed: bool
+    slack: Decimal
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A decision query; `formula` is in negation normal form over `functionals`, as typed, with guards where needed.
 
     If it `lists_domain`, it asks for the public values of its keys alone, and its formula is true for all of them.
     With `per_unit` its rows are one per privacy unit and key: `table` has their columns, whose row cap is that one row.
     `predicates` are formulas whose truth it shows of each key that it returns, and `predicate_names` what its analyst
-    calls them, which is no part of what the question is.
+    calls them, which is no part of what the question is. With `ranked` it returns
+    the first few of the keys for which the formula holds, in their order.
     """
 
     table: Table
@@ -185,11 +203,23 @@ class Question:
     lists_domain: bool = False
     predicates: tuple[Formula, ...] = ()
     predicate_names: tuple[str, ...] = ()
+    ranked: Ranked | None = None
 
     @property
     def formulas(self) -> tuple[Formula, ...]:
         """Its formula and its predicates."""
         return (self.formula, *self.predicates)
+
+    @property
+    def computed(self) -> tuple[Functional, ...]:
+        """Every functional that is computed: those of its formulas, and last the one that it ranks by."""
+        return self.functionals if self.ranked is None else (*self.functionals, self.ranked.functional)
+
+    def with_computed(self, functionals: tuple[Functional, ...]) -> "Question":
+        """The question with others in the place of `computed`, in the same order."""
+        if self.ranked is None:
+            return replace(self, functionals=functionals)
+        return replace(self, functionals=functionals[:-1], ranked=replace(self.ranked, functional=functionals[-1]))
 
 
 def aggregate_text(functional: Functional) -> str:

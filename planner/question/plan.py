@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
 
 from mechanisms.formula import Cut, Formula
 from mechanisms.protocol import Calibration, DecisionTask
+from mechanisms.ranking.calibration import RankingCalibration
 from mechanisms.registry import MECHANISMS, compare
 from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.one_shot import at_least
 from planner.catalog.model import Value
 from planner.question.model import Question
 
@@ -115,6 +118,12 @@ def _worst_case(mechanism: str, task: DecisionTask) -> float:
     return MECHANISMS[mechanism].calibrate(task).worst_case_epsilon
 
 
+def together(calibration: Calibration, ranking: RankingCalibration | None) -> float:
+    """What deciding and ranking a key cost at most, rounded up."""
+    decided = calibration.worst_case_epsilon
+    return decided if ranking is None else at_least(Fraction(decided) + Fraction(ranking.worst_case_epsilon))
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything decided about a question before data is touched; all of it public.
@@ -123,7 +132,8 @@ class Plan:
     left, in canonical order (the calibration, the SQL and the aggregates count them the same way). `asked` is the
     question as the analyst put it. Equal fingerprints mean that one answer serves both, on the same data version.
     `sharing` is there where noise that others can share was chosen although other noise would cost this question less.
-    `predicates` are the canonical forms of the question's predicates.
+    `predicates` are the canonical forms of the question's predicates. `ranking` is how the keys that the formula leaves
+    are put in their order, on noise of its own, where the question ranks them.
     """
 
     asked: Question
@@ -135,6 +145,12 @@ class Plan:
     warnings: tuple[str, ...]
     sharing: Sharing | None = None
     predicates: tuple[Minimised, ...] = ()
+    ranking: RankingCalibration | None = None
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether the answer depends on data at all."""
+        return bool(self.question.functionals) or (self.ranking is not None and self.ranking.rate > 0)
 
     @property
     def canonical(self) -> tuple[Minimised, ...]:
@@ -144,17 +160,17 @@ class Plan:
     @property
     def worst_case_epsilon(self) -> float:
         """The most that any single key can cost."""
-        return self.calibration.worst_case_epsilon
+        return together(self.calibration, self.ranking)
 
     @property
     def compared(self) -> Mapping[str, float]:
         """By name, what published mechanisms would reserve for the formula as typed and the same contract; nothing for
-        several formulas, which none of them decides.
+        several formulas or a ranking, which none of them decides.
 
         Calculated when it is first asked for: EXPLAIN and the demo show it, an answer does not need it.
         """
         asked = self.asked
-        if asked.predicates:
+        if asked.predicates or asked.ranked is not None:
             return MappingProxyType({})
         sensitivities = tuple(functional.sensitivity for functional in asked.functionals)
         return _compare_published(asked.formula, sensitivities, fnr=asked.accuracy.fnr, fpr=asked.accuracy.fpr)

@@ -27,6 +27,19 @@ class Predicate:
     tree: exp.Expr = field(compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class RankedExpression:
+    """What a question ranks its keys by and how many of them it returns, as it was written; `limit` None: all."""
+
+    tree: exp.Expr
+    descending: bool
+    limit: exp.Expr | None
+
+
+PLACE = "place in ranking"
+"""The column of a ranking's answer that has the place of each key, counted from 1."""
+
+
 def predicate_column(number: int) -> str:
     """What ledger and shadow call the column of a question's predicate with this number, counted from 0."""
     return f"predicate {number + 1}"
@@ -44,7 +57,8 @@ class Embedded:
     ones that it joins. With `per_unit` the question reads a subquery that gives one row per privacy unit and key, and
     `table` has its columns. `origin` tells where its characters stood in the statement as it was written, if rules
     have rewritten that. Without HAVING it lists the public values of its keys, and `unless_public` is its refusal if it
-    turns out to say something of rows. With `predicates` its answer has a column of truths for each.
+    turns out to say something of rows. With `predicates` its answer has a column of truths for each. With `ranked` it
+    returns the first few keys in their order, and `text` goes on to what cuts them.
     """
 
     text: str
@@ -62,6 +76,7 @@ class Embedded:
     shift: int = 0
     unless_public: KeyholeError | None = field(default=None, compare=False)
     predicates: tuple[Predicate, ...] = ()
+    ranked: RankedExpression | None = field(default=None, compare=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
     @property
@@ -71,15 +86,22 @@ class Embedded:
         return Scope(table=self.table, alias=self.alias, joined=self.looked_up, listed=listed, members=self.members)
 
     @property
+    def trees(self) -> tuple[exp.Expr, ...]:
+        """All that was read of it: its SELECT without what orders and cuts the answer, and what of that it asks for."""
+        ranked = () if self.ranked is None else (self.ranked.tree,)
+        return (self.tree, *(predicate.tree for predicate in self.predicates), *ranked)
+
+    @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Name and declared type of each column of the answer, in the key space's order.
 
         Classes of a key's values are answered by that key, with one value of each class. A table that is one group has
-        one column, that it passes. Predicates come last.
+        one column, that it passes. Predicates come behind, and the place in a ranking last.
         """
         keys = tuple((stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
         truths = tuple((predicate_column(number), "boolean") for number in range(len(self.predicates)))
-        return (keys or ((WHOLE_TABLE, "boolean"),)) + truths
+        place = () if self.ranked is None else ((PLACE, "integer"),)
+        return (keys or ((WHOLE_TABLE, "boolean"),)) + truths + place
 
     @property
     def predicate_names(self) -> tuple[str, ...]:

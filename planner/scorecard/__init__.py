@@ -1,4 +1,5 @@
-"""Scorecards: which formulas over aggregates stand in a select list or ORDER BY, and where in the text each one is.
+"""Scorecards and rankings: which formulas over aggregates stand in a select list or ORDER BY, where in the text each
+one is, and by which value ORDER BY ranks.
 
 May refuse: KH106.
 May import: `aggregates` and below.

@@ -69,11 +69,11 @@ def _given_name(node: exp.Expr) -> str:
     return name(node.parent.args["alias"]) if isinstance(node.parent, exp.Alias) else ""
 
 
-def with_predicates_masked(select: exp.Select, shown: tuple[ShownPredicate, ...]) -> exp.Select:
-    """The SELECT with `true` for every predicate; itself where there is none."""
-    if not shown:
+def with_constants(select: exp.Select, private: tuple[exp.Expr, ...]) -> exp.Select:
+    """The SELECT with `true` in the place of some expressions; itself where there are none."""
+    if not private:
         return select
-    masked = {id(one.node) for one in shown}
+    masked = {id(node) for node in private}
     copied: exp.Select = select.copy()
     for node, twin in zip(list(select.walk()), list(copied.walk()), strict=True):
         if id(node) in masked:

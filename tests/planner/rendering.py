@@ -5,7 +5,7 @@ from planner.question.condition import (
     ALWAYS,
 )
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Question, Term
+from planner.question.model import Functional, Question, Ranked, Term
 
 
 def formula_text(formula: Formula) -> str:
@@ -37,15 +37,23 @@ def _term(term: Term) -> str:
 
 
 def question_text(question: Question) -> str:
-    """Keys, filter, formula, predicates and functionals."""
+    """Keys, filter, formula, predicates, what is ranked by, and functionals."""
     keys = ", ".join(
         f"{name} {len(values)}" for name, values in zip(question.keys.names, question.keys.values, strict=True)
     )
     where = "" if question.where == ALWAYS else f" where {canonical(question.where)}"
     functionals = []
-    for functional in question.functionals:
+    for functional in question.computed:
         scaled = _scaled(functional)
         clipped = "" if functional.unit_range is None else f" in {functional.unit_range[0]}..{functional.unit_range[1]}"
         functionals.append(f"{functional.name}{scaled} delta {functional.sensitivity}{clipped}")
     shown = "".join(f" show {formula_text(predicate)}" for predicate in question.predicates)
-    return f"[{keys}]{where} {formula_text(question.formula)}{shown}; " + "; ".join(functionals)
+    ranked = "" if question.ranked is None else _ranked(question.ranked)
+    return f"[{keys}]{where} {formula_text(question.formula)}{shown}{ranked}; " + "; ".join(functionals)
+
+
+def _ranked(ranked: Ranked) -> str:
+    """The last functional is what is ranked by."""
+    limit = "all" if ranked.limit is None else f"first {ranked.limit}"
+    signed = " signed" if ranked.signed else ""
+    return f" {limit} {'falling' if ranked.descending else 'rising'} ~{ranked.tolerance}{signed}"

@@ -138,7 +138,7 @@ SELECT country, count(*) FROM sales GROUP BY country
 SELECT count(*) FROM sales
 --> KH101 count(*)
 SELECT country FROM sales GROUP BY country HAVING count(*) > 5 ORDER BY sum(amount)
---> KH101 sum(amount)
+--> KH304 sum(amount)
 SELECT country, rank() OVER () FROM sales GROUP BY country HAVING count(*) > 5
 --> KH101 rank
 SELECT country, amount FROM sales GROUP BY country HAVING count(*) > 5

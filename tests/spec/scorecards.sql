@@ -289,4 +289,4 @@ SELECT country, bool_or(quantity > 3) AND count(*) > 100 FROM sales GROUP BY cou
 --> [country 4] true show (f0 > 0 ~0 and f1 > 100 ~10); count(*) FILTER (WHERE "quantity" > 3) delta 100 in 0..100; count(*) delta 100 in 0..100
 
 SELECT country FROM sales GROUP BY country ORDER BY sum(amount) DESC LIMIT 3
---> KH101 sum(amount)
+--> KH304 sum(amount)

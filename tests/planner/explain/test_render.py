@@ -172,6 +172,7 @@ def test_the_guarantee_is_one_sentence_in_rates_slack_and_loss() -> None:
         "wrong_groups_at_most": pytest.approx(made.question.keys.size * 0.1),
         "most_groups": None,
         "predicates": {},
+        "ranking": None,
     }
 
 

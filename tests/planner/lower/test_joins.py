@@ -17,6 +17,7 @@ import pytest
 
 from planner.bind.question import ask
 from planner.extract.outer_query import Asking
+from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
@@ -26,7 +27,6 @@ from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
-from proxy.pipeline.claim import groups_of_one_unit
 from tests.effort import rounds
 from tests.planner.asked import TODAY
 from tests.worlds.stays import LABS, PATIENTS, STAYS, people

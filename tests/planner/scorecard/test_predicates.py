@@ -13,7 +13,7 @@ from planner.parser.tree import parse, write_node
 from planner.plan.build import plan
 from planner.plan.identity import fingerprint
 from planner.scorecard.find import find_predicates, shows_size
-from planner.scorecard.shown import with_predicates_masked
+from planner.scorecard.shown import with_constants
 from planner.scorecard.spans import span
 from tests.effort import rounds
 from tests.planner.asked import asked, asking, refusal, select
@@ -157,7 +157,7 @@ def test_predicates_of_one_text_are_one_column() -> None:
 
 def test_masking_leaves_the_statement_as_it_was() -> None:
     tree = select("SELECT country, count(*) > 100 FROM sales GROUP BY country")
-    assert with_predicates_masked(tree, ()) is tree
+    assert with_constants(tree, ()) is tree
 
 
 def test_each_predicate_needs_its_own_guard() -> None:

@@ -1,0 +1,78 @@
+"""A ranking in words: what it promises, and what it costs. Depends on public inputs alone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from mechanisms.formula import TRUE
+from mechanisms.ranking.calibration import RankingCalibration
+from planner.explain.numbers import at_most, percent, plain
+from planner.question.model import Ranked
+from planner.question.plan import Plan
+
+
+def ranking_promise(plan: Plan) -> str | None:
+    """What the order and the end of a ranking promise; None where the question ranks nothing."""
+    ranked, ranking, accuracy = plan.question.ranked, plan.ranking, plan.question.accuracy
+    if ranked is None or ranking is None:
+        return None
+    limit, apart = ranking.task.limit, f"more than {plain(ranked.slack)} in {ranked.functional.name}"
+    if ranking.task.keys <= limit:
+        order = f"stand in the wrong order at most {percent(min(accuracy.fnr, accuracy.fpr))} of the time"
+        return f"all are ranked, and two that are {apart} apart {order}"
+    first, last, order = "the first group", "it", ""
+    if limit > 1:
+        swapped = percent(ranking.swapped, places=2)
+        first, last = f"one of the first {limit:,} groups", "the last of them"
+        order = f"; two returned that are so far apart stand in the wrong order at most {swapped} of the time"
+    return (
+        f"{first} that is ahead of the next by {apart} is missed at most {percent(accuracy.fnr)} of the time; a group "
+        f"that is behind {last} by more than that is returned at most {percent(accuracy.fpr)} of the time{order}"
+    )
+
+
+def ranks_alone(plan: Plan) -> bool:
+    """Whether all groups are ranked, and nothing else is decided about which are returned."""
+    return plan.ranking is not None and plan.minimised.formula == TRUE
+
+
+def ranking_lines(plan: Plan) -> Iterator[str]:
+    """EXPLAIN's lines: what is ranked by, what it costs, and how it is looked at."""
+    ranked, ranking = plan.question.ranked, plan.ranking
+    if ranked is None or ranking is None:
+        return
+    task = ranking.task
+    way = "greatest" if task.descending else "least"
+    cost = f"epsilon {at_most(ranking.worst_case_epsilon)}" if ranking.rate else "costs nothing"
+    yield (
+        f"  Ranked by {ranked.functional.name}, {way} first: {task.limit:,} of {task.keys:,} groups   "
+        f"either order within {plain(ranked.slack)}   {cost}"
+    )
+    if ranking.rate:
+        yield f"  Noise of the ranking: {'; '.join(_notes(plan, ranked, ranking))}"
+
+
+def _notes(plan: Plan, ranked: Ranked, ranking: RankingCalibration) -> Iterator[str]:
+    functional = ranked.functional
+    yield f"sensitivity {plain(functional.sensitivity * functional.unit_size)}"
+    if ranking.looks:
+        first = float(ranking.looks[0].rate) * functional.sensitivity
+        yield f"looks {len(ranking.looks) + 1} times at most, first at epsilon {at_most(first)}"
+    elif not plan.question.table.row_unit:
+        yield "one look, so that one privacy unit pays for as many groups as are returned and no more"
+    yield "drawn for this question alone"
+
+
+def ranking_json(plan: Plan) -> dict[str, Any] | None:
+    """The ranking for a program; null where the question ranks nothing. `tolerance` is in the analyst's unit."""
+    ranked, ranking = plan.question.ranked, plan.ranking
+    if ranked is None or ranking is None:
+        return None
+    return {
+        "by": ranked.functional.name,
+        "order": "greatest first" if ranking.task.descending else "least first",
+        "limit": ranking.task.limit,
+        "tolerance": float(ranked.slack),
+        "swapped_at_most": ranking.swapped,
+        "epsilon": ranking.worst_case_epsilon,
+        "looks": len(ranking.looks) + (ranking.rate > 0),
+    }

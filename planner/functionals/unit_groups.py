@@ -1,0 +1,15 @@
+"""In how many groups of a question one privacy unit can be."""
+
+from math import prod
+
+from planner.question.model import Question
+
+
+def groups_of_one_unit(question: Question) -> int:
+    """The most keys of this question that one privacy unit can be in: G, or all values of the keys that the unit does
+    not determine, derived and looked-up ones included, where these are fewer."""
+    table, keys = question.table, question.keys
+    if table.row_unit:
+        return 1
+    open_ = (values for column, values in zip(keys.columns, keys.values, strict=True) if not table.determines(column))
+    return max(1, min(table.groups_per_unit, prod(map(len, open_))))
