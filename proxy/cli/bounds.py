@@ -14,13 +14,14 @@ from planner.bind.question import ask
 from planner.catalog.model import Catalog, Grouping, Table
 from planner.errors import KeyholeError
 from planner.explain.numbers import percent
+from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf
 from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
 from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.cli.common import DEFAULT_POLICY, Json, PolicyPath, print_json, reason, refusals, show_work
-from proxy.pipeline.claim import groups_of_one_unit, worst_curve
+from proxy.pipeline.claim import worst_curve
 from proxy.pipeline.messages import bare_question
 from proxy.release.bounds import BETA, BoundsAsked, BoundsRelease, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable, find_release

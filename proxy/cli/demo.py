@@ -317,7 +317,7 @@ class _Demonstration:
         found = self._service.source.aggregates(
             plan.rewritten,
             plan.question.keys,
-            functionals=len(plan.question.functionals),
+            functionals=len(plan.question.computed),
             timeout_ms=self._service.catalog.statement_timeout_ms,
         ).values
         return without_offsets(plan.question, found)

@@ -23,6 +23,7 @@ from planner.explain.expected_bounding import ASSUMPTIONS, SPREAD_ASSUMPTIONS, e
 from planner.explain.guarantee import guarantee_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.numbers import at_most, percent
+from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan import build as planning
@@ -31,7 +32,7 @@ from planner.policy.file import Policy
 from planner.policy.simulated_catalog import StoodIn, stand_in_catalog
 from planner.question.plan import Plan
 from planner.statements import settings
-from proxy.pipeline.claim import groups_of_one_unit, groups_that_add_up, worst_curve
+from proxy.pipeline.claim import groups_that_add_up, worst_curve
 from proxy.pipeline.levers import find_offers
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.accounts import limits, nano
@@ -301,7 +302,7 @@ def _lines(made: Simulation) -> Iterator[str]:
     yield from formula_lines(plan)
     yield from cost_lines(plan)
     yield from noise_lines(plan)
-    if not plan.question.functionals:
+    if not plan.reads_data:
         yield f"  Guarantee: {guarantee_sentence(plan)}"
         return
     groups = made.groups_of_one_unit

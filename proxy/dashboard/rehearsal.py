@@ -166,7 +166,7 @@ class Rehearsals:
         if isinstance(question, KeyholeError):
             return Quote(plan=None, refusal=question)
         asked, plan = question
-        if not plan.question.functionals:
+        if not plan.reads_data:
             return Quote(plan=plan)
         try:
             claim = claim_now(self.service, plan, asked)

@@ -23,6 +23,7 @@ from mechanisms.protocol import Unachievable
 from planner.catalog.tolerance import widen_tolerances
 from planner.errors import KeyholeError
 from planner.plan.calibrate import choose_calibration
+from planner.plan.rank import choose_ranking
 from planner.plan.reduce import reduce_question
 from proxy.concurrency.fair_queue import Turns
 from proxy.dashboard.question_list import Listed
@@ -270,7 +271,7 @@ class _Trial:
         """What the ledger has of a question, looked up once: its noise does not depend on how accurate the question is.
         A stored answer is that of the wish."""
         wish = self._wishes[place]
-        if isinstance(wish, KeyholeError) or not wish[1].question.functionals:
+        if isinstance(wish, KeyholeError) or not wish[1].reads_data:
             return None
         if place not in self._known:
             self._known[place] = self._stage.find_known(claim_now(self._service, wish[1], wish[0]))
@@ -311,12 +312,15 @@ class _Trial:
             wider = replace(asked.accuracy(catalog), tolerance=tolerance)
             reduced, *_ = reduce_question(asked.read_question(catalog, wider))
             calibration, sharing = choose_calibration(reduced)
+            ranking = choose_ranking(reduced)
         except KeyholeError as refusal:
             return refusal
         except Unachievable:
             return self._plan(one, tolerance)
         fingerprint = f"{plan.fingerprint} {tolerance}"  # another question than the wish
-        made = replace(plan, question=reduced, calibration=calibration, sharing=sharing, fingerprint=fingerprint)
+        made = replace(
+            plan, question=reduced, calibration=calibration, sharing=sharing, ranking=ranking, fingerprint=fingerprint
+        )
         return asked, made
 
 

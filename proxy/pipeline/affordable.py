@@ -98,7 +98,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         short_groups=advice.short_groups,
         noise=noise,
         payment=payment_of(plan, claim.charge, room, most_nano=claim.limits.per_query_nano)
-        if plan.question.functionals
+        if plan.reads_data
         else None,
         stored=stored,
     )

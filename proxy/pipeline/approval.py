@@ -17,7 +17,7 @@ def find_waiting(service: Service, claim: Claim) -> Waiting | None:
     nothing. Raises KH502.
     """
     above = claim.limits.approval_above_nano
-    if above is None or not claim.plan.question.functionals or service.is_approved(claim.charge.question):
+    if above is None or not claim.plan.reads_data or service.is_approved(claim.charge.question):
         return None
     charge = _charge_compared(service, claim)
     if charge is None or charge.epsilon_nano <= above:

@@ -9,7 +9,6 @@ which a privacy unit has one value do so: a customer with rows at two hours is c
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from math import prod
 
 import numpy as np
 
@@ -18,10 +17,13 @@ from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge,
 from mechanisms.formula import Booleans
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
 from mechanisms.protocol import Epsilons, Outcome
+from mechanisms.ranking.calibration import groups_that_count
+from mechanisms.ranking.run import Ranking
 from mechanisms.threshold.renyi import Curve, curve
 from planner.catalog.key_space import as_text
 from planner.catalog.listed_values import list_texts
 from planner.catalog.model import Catalog, Column, Lookup, Table, Value
+from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
 from planner.question.condition_text import canonical
 from planner.question.model import Question
@@ -110,20 +112,16 @@ def identity(plan: Plan, catalog: Catalog) -> str:
     return sha256(f"{catalog.digest}:{plan.fingerprint}".encode()).hexdigest()
 
 
-def groups_of_one_unit(question: Question) -> int:
-    """The most keys of this question that one privacy unit can be in: G, or all values of the keys that the unit does
-    not determine, derived and looked-up ones included, where these are fewer."""
-    table, keys = question.table, question.keys
-    if table.row_unit:
-        return 1
-    open_ = (values for column, values in zip(keys.columns, keys.values, strict=True) if not table.determines(column))
-    return max(1, min(table.groups_per_unit, prod(map(len, open_))))
-
-
 def groups_that_add_up(plan: Plan) -> int:
     """The most keys whose losses one privacy unit bears together: those it can be in, or 1 where the loss of a key is
-    that of the whole question already."""
-    return 1 if plan.calibration.whole_question else groups_of_one_unit(plan.question)
+    that of the whole question already. Of a ranking without early looks they are no more than it returns, or twice as
+    many where a unit may raise some values and lower others."""
+    groups, ranked = groups_of_one_unit(plan.question), plan.question.ranked
+    if ranked is not None and plan.ranking is not None:
+        if plan.question.functionals or plan.ranking.looks:
+            return groups
+        return groups_that_count(plan.ranking.task, groups=groups, signed=ranked.signed)
+    return 1 if plan.calibration.whole_question else groups
 
 
 def worst_amounts(plan: Plan) -> Amounts:
@@ -135,10 +133,12 @@ def worst_amounts(plan: Plan) -> Amounts:
 def worst_curve(plan: Plan) -> Curve | None:
     """What a question reveals of one unit in Rényi divergences, where all of its noise is drawn at its finest rates.
 
-    None where that is not known: for rows, and for mechanisms that read other noise than one path per functional and
-    group. These are charged by their pure loss alone.
+    None where that is not known: for rows, rankings, and mechanisms that read other noise than one path per functional
+    and group. These are charged by their pure loss alone.
     """
     if not plan.question.table.unit or plan.calibration.mechanism not in CONTINUABLE or plan.calibration.whole_question:
+        return None
+    if plan.ranking is not None:
         return None
     most = worst_amounts(plan).unit_epsilon_nano
     return tuple(min(nano, most) for nano in curve(plan.calibration, groups=groups_that_add_up(plan)))
@@ -150,12 +150,18 @@ def amounts(plan: Plan, losses: Epsilons) -> Amounts:
     return _amounts(plan, _nanos(losses))
 
 
-def spent_by(claim: Claim, outcome: Outcome) -> Spent:
+def spent_by(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> Spent:
     """What a run cost, ex post, and what of it was revealed first where it continued earlier questions' noise."""
-    all_of_it = _spend(claim, outcome.epsilon)
+    all_of_it = _spend(claim, outcome.epsilon if ranking is None else _add_ranking(claim, outcome.epsilon, ranking))
     if claim.charge.continuing is None or outcome.fresh is None:
         return all_of_it
     return replace(all_of_it, fresh=_spend(claim, outcome.fresh))
+
+
+def _add_ranking(claim: Claim, decided: Epsilons, ranking: Ranking) -> Epsilons:
+    """What each key lost by being decided and by being ranked, rounded up, and no more than both cost at most."""
+    added: Epsilons = np.minimum(np.nextafter(decided + ranking.epsilon, np.inf), claim.plan.worst_case_epsilon)
+    return np.where(ranking.epsilon > 0.0, added, decided)
 
 
 def _spend(claim: Claim, epsilon: Epsilons) -> Spent:

@@ -30,7 +30,7 @@ def answer_in_turn(
     another one by then, it is another question.
     """
     claim = claim_now(service, plan, asked)
-    if not plan.question.functionals:
+    if not plan.reads_data:
         return Answer.constant(plan, version=claim.version)
     patience = Patience(asked, timeout_ms=service.catalog.statement_timeout_ms)
     while True:

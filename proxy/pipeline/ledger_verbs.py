@@ -12,6 +12,7 @@ from datetime import timedelta
 from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
 from accountant.model import NANO, Charge, Reservation, Spent, StoredAnswer
 from mechanisms.protocol import Outcome
+from mechanisms.ranking.run import Ranking
 from planner.errors import KeyholeError
 from planner.explain.guarantee import FIXED_BEFORE, shared_noise_sentence
 from planner.explain.payment import Payment
@@ -254,12 +255,12 @@ class RunResult:
     paths: Mapping[str, bytes]
 
     @staticmethod
-    def of(paid: Paid, outcome: Outcome, memory: Memory) -> "RunResult":
-        """What the outcome means."""
+    def of(paid: Paid, outcome: Outcome, ranking: Ranking | None, memory: Memory) -> "RunResult":
+        """What the outcome means, and the ranking of what it left."""
         plan = paid.claim.plan
         return RunResult(
-            released=Denial() if outcome.denied else KeySet.of(plan, outcome.passed, outcome.predicates),
-            lost=charging.spent_by(paid.claim, outcome),
+            released=Denial() if outcome.denied else KeySet.of(plan, outcome.passed, outcome.predicates, ranking),
+            lost=charging.spent_by(paid.claim, outcome, ranking),
             paths=reuse.left_paths(plan, paid.on_paths, outcome, memory, in_full=paid.in_full),
         )
 
@@ -299,7 +300,9 @@ def _as_charged(plan: Plan, charge: Charge) -> Plan:
     """The plan with the worst case that was reserved for the answer, where it was decided on noise paths."""
     if nano(plan.worst_case_epsilon) == charge.epsilon_nano and charge.continuing is None and charge.shared:
         return plan
-    return replace(plan, calibration=replace(plan.calibration, worst_case_epsilon=charge.epsilon_nano / NANO))
+    ranked = 0.0 if plan.ranking is None else plan.ranking.worst_case_epsilon
+    decided = max(0.0, charge.epsilon_nano / NANO - ranked)
+    return replace(plan, calibration=replace(plan.calibration, worst_case_epsilon=decided))
 
 
 def _capitalise(sentence: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from accountant.store.attempts import Attempt
 from mechanisms.formula import Booleans, Cut, evaluate
+from mechanisms.ranking.run import Ranking
 from planner.bind.question import ask
 from planner.catalog.key_space import WHOLE_TABLE
 from planner.catalog.listed_values import list_texts
@@ -23,10 +24,11 @@ from planner.explain.payment import Payment
 from planner.extract.outer_query import Asking
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
-from planner.scope.embedded import Embedded, predicate_column
+from planner.scope.embedded import PLACE, Embedded, predicate_column
 from planner.statements import settings
 from planner.statements.classify import Copied, Executing, classify, split
 from proxy.concurrency.cancellable_work import cancellation_error
+from proxy.pipeline.ranking import rank_in_public
 from proxy.pipeline.refusals import not_a_bare_question, not_one_statement
 
 KEY_SET_FORMAT = 2  # of an answer's bytes in the ledger; 1, with a list for each key, is read as well
@@ -96,18 +98,24 @@ def _behind_its_totals(text: str, question: Embedded) -> bool:
 @dataclass(frozen=True, slots=True)
 class KeySet:
     """The only thing that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order, each
-    with the truths of the question's predicates behind it."""
+    with the truths of the question's predicates behind it. A ranking's are in its order, each with its place last."""
 
     columns: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]
 
     @staticmethod
-    def of(plan: Plan, passed: Booleans, predicates: Sequence[Booleans] = ()) -> "KeySet":
-        """The keys of the plan's key space where `passed` (one per key) holds, with what `predicates` say of them."""
+    def of(
+        plan: Plan, passed: Booleans, predicates: Sequence[Booleans] = (), ranking: Ranking | None = None
+    ) -> "KeySet":
+        """The keys of the plan's key space where `passed` (one per key) holds, or the `ranking` of these, with what
+        `predicates` say of them."""
         space = plan.question.keys
-        where = np.flatnonzero(passed)
+        where = np.flatnonzero(passed) if ranking is None else ranking.ranked
         truths = [_TRUTHS[truth[where].astype(np.int8)].tolist() for truth in predicates]
         names = tuple(predicate_column(number) for number in range(len(truths)))
+        if ranking is not None:
+            truths.append([str(place) for place in range(1, len(where) + 1)])
+            names = (*names, PLACE)
         if not space.columns:
             columns = [["true"] * len(where), *truths]
             return KeySet(columns=(WHOLE_TABLE, *names), keys=tuple(zip(*columns, strict=True)))
@@ -121,7 +129,7 @@ class KeySet:
         """The answer to a formula that is always or never true: all keys or none, without looking at data."""
         size = plan.question.keys.size
         passed, *predicates = (evaluate(one, _no_literal, keys=size) for one in plan.question.formulas)
-        return KeySet.of(plan, passed, predicates)
+        return KeySet.of(plan, passed, predicates, rank_in_public(plan, passed))
 
     @property
     def arrays(self) -> tuple[tuple[str, ...], ...]:

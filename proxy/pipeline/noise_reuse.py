@@ -125,9 +125,9 @@ def find_earlier_noise(service: Service, claim: Claim) -> tuple[Memory, OnPaths 
 
 
 def recall_paths(service: Service, claim: Claim) -> Memory:
-    """The noise paths of a question's functionals on its data version. Raises KH502."""
+    """The noise paths of a question's functionals on its data version; a ranking has noise of its own. Raises KH502."""
     plan, version = claim.plan, claim.version
-    if plan.calibration.mechanism not in CONTINUABLE or not is_lasting(version):
+    if plan.ranking is not None or plan.calibration.mechanism not in CONTINUABLE or not is_lasting(version):
         return Memory((None,) * len(plan.question.functionals), {})
     names = path_identities(plan.question, digest=service.catalog.digest)
     try:
@@ -210,7 +210,7 @@ def answer_from_known(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | No
 def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: bool, noise: Noise) -> Outcome:
     """The outcome of a question that was reserved on paths, or on noise of its own (None); `in_full`: all of its noise
     is revealed, as is charged in Rényi divergences."""
-    values = without_offsets(plan.question, values)
+    values = without_offsets(plan.question, values[: len(plan.question.functionals)])
     if in_full:
         assert on_paths is None, "what is charged in Rényi divergences continues nothing"
         return decide_in_full(plan.calibration, values, noise=noise)

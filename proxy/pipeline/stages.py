@@ -18,6 +18,7 @@ from proxy.pipeline.claim import Claim, check_same_data
 from proxy.pipeline.duplicate_wait import Patience, answer_in_turn
 from proxy.pipeline.messages import Answer, Asked
 from proxy.pipeline.outcome import observe
+from proxy.pipeline.ranking import rank
 from proxy.service.service import Service
 from proxy.sources.public_moments import PublicMoments
 
@@ -43,7 +44,7 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
     memory, on_paths = noise_reuse.find_earlier_noise(service, claim)
     if known := ledger_verbs.told_answer(service, on_paths):
         return known
-    plan, catalog, count = claim.plan, service.catalog, len(claim.plan.question.functionals)
+    plan, catalog, count = claim.plan, service.catalog, len(claim.plan.question.computed)
     with ExitStack() as paying:
         with ExitStack() as reading:
             reading.enter_context(service.using())
@@ -70,7 +71,8 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
                     outcome = noise_reuse.decide(
                         paid.claim.plan, paid.on_paths, values, in_full=paid.in_full, noise=service.noise
                     )
-                result = ledger_verbs.RunResult.of(paid, outcome, memory)
+                    ranking = rank(paid.claim.plan, outcome, values, noise=service.noise)
+                result = ledger_verbs.RunResult.of(paid, outcome, ranking, memory)
         with service.stage(Stage.COMMIT):
             ledger_verbs.commit(service, paid.reservation, result)
     return ledger_verbs.new_answer(service, paid, result)

@@ -150,7 +150,7 @@ def _shown_again(service: Service, body: QuestionIn, analyst: Analyst) -> Select
 def _constant_again(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, *, digest: str) -> KeySet:
     """The keys that the question alone decided, if it still decides the same ones."""
     _, plan = _plan(service, body, analyst, today=earlier.begun_at.date())
-    keys = None if plan.question.functionals else KeySet.constant(plan)
+    keys = None if plan.reads_data else KeySet.constant(plan)
     if keys is None or _digest(keys) != digest:
         raise end_unknown("The first attempt spent nothing, and was answered under another policy.")
     return keys

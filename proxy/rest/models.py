@@ -130,6 +130,20 @@ def _value(sent: Parameter) -> Value | None:
     return Decimal(str(sent)) if isinstance(sent, float) else sent
 
 
+class RankingOut(BaseModel):
+    """What groups are ranked by, the first of them first, and how near each other they may stand in either order."""
+
+    by: str
+    order: Annotated[str, Field(description="greatest first, or least first")]
+    limit: Annotated[int, Field(description="the most groups that are returned")]
+    tolerance: Annotated[float, Field(description="in the unit of what is ranked by")]
+    swapped_at_most: Annotated[
+        float, Field(description="how often two returned groups further apart stand in the wrong order")
+    ]
+    epsilon: Annotated[float, Field(description="what ranking a group costs at most")]
+    looks: int
+
+
 class Guarantee(BaseModel):
     """What the answer promises, for the analyst: loss is always "at most"."""
 
@@ -145,6 +159,7 @@ class Guarantee(BaseModel):
     predicates: Annotated[
         dict[str, str], Field(description="by column of a scorecard, the formula whose truth it is")
     ] = {}
+    ranking: Annotated[RankingOut | None, Field(description="of a ranking, what is ranked by; null: no ranking")] = None
 
 
 class BalanceOut(BaseModel):

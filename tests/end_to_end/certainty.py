@@ -6,6 +6,9 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate
 from mechanisms.protocol import FunctionalTest
+from mechanisms.ranking.calibration import RankingCalibration
+from mechanisms.ranking.overtaking import chance_swapped
+from mechanisms.ranking.run import Ranking
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, KeySet, bare_question
 from proxy.service.service import Service
@@ -39,7 +42,7 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
     """
     plan = pipeline.prepare(service, question)
     found = service.source.aggregates(
-        plan.rewritten, plan.question.keys, functionals=len(plan.question.functionals), timeout_ms=60_000
+        plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=60_000
     ).values
     formulas, keys = plan.question.formulas, plan.question.keys.size
     unknown = {
@@ -54,7 +57,26 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
         least = evaluate(formula, lambda cut: cut.holds(found[cut.functional]) & ~unknown[cut], keys=keys)
         assert np.array_equal(most, decided)
         assert np.array_equal(least, decided)
-    return KeySet.of(plan, true[0], true[1:])
+    ranking = None if plan.ranking is None else certain_ranking(plan.ranking, found[-1], true[0])
+    return KeySet.of(plan, true[0], true[1:], ranking)
+
+
+def certain_ranking(calibration: RankingCalibration, values: Integers, taking_part: Booleans) -> Ranking:
+    """The ranking without noise; insists that any two keys of which one is returned stand in another order, after any
+    look, with a probability below 1e-9 in all."""
+    members = np.flatnonzero(taking_part)
+    signed = -values if calibration.task.descending else values
+    ranked = members[np.argsort(signed[members], kind="stable")]
+    chance = 0.0
+    for place, first in enumerate(ranked[: calibration.task.limit]):
+        for behind in ranked[place + 1 :]:
+            apart = int(signed[behind] - signed[first])
+            assert apart > 0
+            chance += chance_swapped(rate=float(calibration.rate), distance=apart)
+            for look in calibration.looks:
+                chance += chance_swapped(rate=float(look.rate), distance=apart + look.gap + 1)
+    assert chance < 1e-9
+    return Ranking(ranked=ranked[: calibration.task.limit], epsilon=np.zeros(values.size), path=None)
 
 
 def _evaluated(formula: Formula, found: Integers, keys: int) -> Booleans:

@@ -7,7 +7,7 @@ import pytest
 from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Derivation, Lookup, LookupValues, SqlType, Value
-from proxy.pipeline.claim import groups_of_one_unit
+from planner.functionals.unit_groups import groups_of_one_unit
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 
 REGION = Column(

@@ -1,0 +1,194 @@
+"""ORDER BY an aggregate LIMIT k: the first groups in PostgreSQL's order, and nothing of how large they are."""
+
+import json
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from planner.extract.outer_query import Asking
+from planner.statements.classify import classify
+from proxy.pipeline import noise_reuse
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.claim import claim_now, spent_by
+from proxy.pipeline.messages import Asked
+from proxy.pipeline.ranking import rank
+from tests.end_to_end.certainty import asked, certain_answer, truth
+from tests.worlds.house import House, notices, unchanged
+
+# Stores have 4000, 3000, 200, 50 sales of 30 and 20, and none; wards 900, 600, 30 visits of 100, and none.
+TOLERANCE = "5, sum(amount)=151, count(DISTINCT patient_id)=2, sum(cost)=211"
+STATEMENTS = [
+    "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2",
+    "SELECT store FROM sales GROUP BY store ORDER BY sum(amount) DESC NULLS LAST, store FETCH FIRST 2 ROWS ONLY",
+    "SELECT upper(store) AS s FROM sales WHERE quantity > 1 GROUP BY store ORDER BY 3 - 2 * count(*) LIMIT 2",
+    "SELECT store, month FROM (SELECT store, date_trunc('month', day) AS month FROM sales "
+    "GROUP BY 1, 2 ORDER BY count(*) DESC LIMIT 2) q ORDER BY month DESC",
+    "WITH top AS (SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2) SELECT count(*) FROM top",
+    "SELECT ward FROM visits GROUP BY ward ORDER BY count(DISTINCT patient_id) DESC LIMIT 2",
+    "SELECT ward FROM (SELECT ward, patient_id, sum(cost) AS total FROM visits GROUP BY 1, 2) v GROUP BY ward "
+    "ORDER BY count(DISTINCT patient_id) FILTER (WHERE total > 50) DESC LIMIT 2",
+    "SELECT region FROM sales JOIN stores ON store = name WHERE region IS NOT NULL GROUP BY region "
+    "ORDER BY count(*) DESC LIMIT 1",
+    "SELECT store FROM sales GROUP BY store HAVING count(*) > 907 ORDER BY count(*) DESC",
+    "SELECT store, count(*) > 3507 AS busy FROM sales GROUP BY store HAVING sum(amount) > 30007 "
+    "ORDER BY sum(amount) DESC LIMIT 5",
+]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_answers_are_those_of_plain_sql(house: House, on_postgres_url: str, sql: str) -> None:
+    """A false alarm has a probability below 1e-9 for each statement."""
+    service = house.service
+    statement = classify(sql, service.catalog)
+    assert isinstance(statement, Asking)
+    for question in statement.questions:
+        settings = {"keyhole.tolerance": TOLERANCE}
+        certain_answer(service, Asked(question, settings, {}, service.analyst(None), datetime.now(UTC).date()))
+    with psycopg.connect(on_postgres_url) as plain, house.connect() as connection:
+        connection.execute(f"SET keyhole.tolerance = '{TOLERANCE}'".encode())
+        wanted, found = plain.execute(sql.encode()), connection.execute(sql.encode())
+        assert [(one.name, one.type_code) for one in found.description or ()] == [
+            (one.name, one.type_code) for one in wanted.description or ()
+        ]
+        rows = found.fetchall()
+        assert rows == wanted.fetchall()
+        with unchanged(house):
+            assert connection.execute(sql.encode()).fetchall() == rows
+
+
+def test_the_limit_may_be_a_parameter(house: House) -> None:
+    sql = "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT %s"
+    with house.connect() as connection:
+        connection.execute("SET keyhole.tolerance = '217'")
+        for binary in (False, True):
+            assert connection.execute(sql, (2,), binary=binary).fetchall() == [("north",), ("south",)]
+        assert connection.execute(sql, (0,)).fetchall() == []
+        with unchanged(house), pytest.raises(errors.InvalidRowCountInLimitClause):
+            connection.execute(sql, (-1,))
+
+
+def test_a_row_pays_once_and_a_patient_for_as_many_groups_as_are_returned(house: House) -> None:
+    rows = pipeline.prepare(
+        house.service,
+        asked(house.service, "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2", tolerance="223"),
+    )
+    assert rows.ranking is not None
+    assert len(rows.ranking.looks) > 1
+    sql = "SELECT ward FROM visits GROUP BY ward ORDER BY count(DISTINCT patient_id) DESC LIMIT {}"
+    for limit, groups in ((1, 1), (2, 2), (3, 2)):
+        question = asked(house.service, sql.format(limit), tolerance="53")
+        plan = pipeline.prepare(house.service, question)
+        assert plan.ranking is not None
+        assert (not plan.ranking.looks) is (limit == 1)  # a patient counts in two wards
+        before = house.most_spent("visits")
+        answer = pipeline.answer(house.service, plan, question)
+        assert [key[0] for key in answer.keys.keys][:2] == ["A", "B"][:limit]
+        assert answer.payment is not None
+        assert answer.payment.group >= plan.ranking.worst_case_epsilon
+        assert answer.payment.unit == pytest.approx(groups * answer.payment.group, abs=1e-8)
+        assert house.most_spent("visits") <= before + plan.worst_case_epsilon + 1e-9
+
+
+def test_what_is_ranked_is_said(house: House) -> None:
+    sql = "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2"
+    with house.connect() as connection:
+        told = notices(connection)
+        connection.execute("SET keyhole.tolerance = '227'")
+        lines = [line for (line,) in connection.execute(f"EXPLAIN {sql}".encode())]
+        assert lines[1].startswith(
+            "  Ranked by count(*), greatest first: 2 of 5 groups   either order within 227   epsilon 0.0"
+        )
+        assert lines[2].startswith("  Noise of the ranking: sensitivity 1; looks 9 times at most, first at epsilon ")
+        assert lines[3].startswith("  Worst case 0.02 with mechanism ranking")
+        ((document,),) = connection.execute(f"EXPLAIN (FORMAT JSON) {sql}".encode())
+        assert connection.execute(sql).fetchall() == [("north",), ("south",)]
+    whole = json.loads(document) if isinstance(document, str) else document
+    ranking = whole[0]["Keyhole"]["ranking"]
+    assert (ranking["by"], ranking["order"], ranking["limit"], ranking["tolerance"]) == (
+        "count(*)",
+        "greatest first",
+        2,
+        227.0,
+    )
+    assert any(
+        "one of the first 2 groups that is ahead of the next by more than 227 in count(*) is missed at most 5 % of the "
+        "time; a group that is behind the last of them by more than that is returned at most 10 % of the time" in one
+        for one in told
+    )
+    assert any("ranked is every value of store, with rows of data or without" in one for one in told)
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        (
+            "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 3 OFFSET 1",
+            "SELECT * FROM (SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 4) AS q OFFSET 1;",
+        ),
+        ("SELECT store FROM sales GROUP BY store ORDER BY count(*) FETCH FIRST 3 ROWS WITH TIES", "FETCH FIRST 5"),
+        ("SELECT store FROM sales GROUP BY store ORDER BY avg(amount) LIMIT 3", "ORDER BY sum(amount) DESC"),
+    ],
+)
+def test_what_a_ranking_would_show_beside_its_first_groups_is_refused(house: House, sql: str, hint: str) -> None:
+    with house.connect() as connection, unchanged(house):
+        connection.execute("SET keyhole.tolerance = '229'")
+        with pytest.raises(psycopg.Error) as refused:
+            connection.execute(sql.encode())
+    assert hint in (refused.value.diag.message_hint or "")
+
+
+def test_a_tolerance_in_percent_is_refused_with_settings_that_work(house: House) -> None:
+    sql = "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2"
+    with house.connect() as connection:
+        with unchanged(house), pytest.raises(psycopg.Error) as refused:
+            connection.execute(sql)
+        hint = refused.value.diag.message_hint or ""
+        for setting in hint.split("  or  "):
+            connection.execute(setting.encode())
+            assert len(connection.execute(f"EXPLAIN {sql}".encode()).fetchall()) > 5
+            connection.execute("RESET keyhole.tolerance")
+
+
+def test_groups_that_having_leaves_out_lose_nothing_to_the_ranking(house: House) -> None:
+    sql = "SELECT store FROM sales GROUP BY store HAVING count(*) > 1907 ORDER BY sum(amount) DESC LIMIT 2"
+    question = asked(house.service, sql, tolerance="6, sum(amount)=157")
+    assert truth(house.service, sql, tolerance="6, sum(amount)=157") == [("north", "1"), ("south", "2")]
+    plan = pipeline.prepare(house.service, question)
+    assert plan.ranking is not None
+    values = house.service.source.aggregates(
+        plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=60_000
+    ).values
+    outcome = noise_reuse.decide(plan, None, values, in_full=False, noise=house.service.noise)
+    ranking = rank(plan, outcome, values, noise=house.service.noise)
+    assert ranking is not None
+    assert ranking.epsilon[~outcome.passed].tolist() == [0.0] * 3
+    assert (ranking.epsilon[outcome.passed] > 0).all()
+    claim = claim_now(house.service, plan, question)
+    spent = spent_by(claim, outcome, ranking)
+    assert spent.epsilon_nano <= claim.charge.epsilon_nano
+    decided = spent_by(claim, outcome)
+    assert spent.epsilon_nano > decided.epsilon_nano
+
+
+def test_equal_questions_are_one_and_others_are_not(house: House) -> None:
+    base = "SELECT store FROM sales GROUP BY store ORDER BY {} LIMIT {}"
+
+    def fingerprint(by: str, limit: str, tolerance: str = "239") -> str:
+        return pipeline.prepare(
+            house.service, asked(house.service, base.format(by, limit), tolerance=tolerance)
+        ).fingerprint
+
+    same = fingerprint("count(*) DESC", "2")
+    assert fingerprint("count(*) DESC NULLS LAST", "1 + 1") == same
+    assert fingerprint("-count(*)", "2") == same
+    others = [
+        fingerprint("count(*)", "2"),
+        fingerprint("count(*) DESC", "3"),
+        fingerprint("count(*) DESC", "2", "240"),
+        fingerprint("count(*) FILTER (WHERE quantity > 3) DESC", "2"),
+        fingerprint("count(DISTINCT note) DESC", "2"),
+    ]
+    assert len({same, *others}) == 6
+    assert fingerprint("count(*) DESC", "50") == fingerprint("count(*) DESC", "5")
