@@ -63,7 +63,7 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     group = select.args.get("group")
     if group is None and not place.is_of_thresholds:
         raise outside_question(place.scope.table, place.node, hint=suggest_question(place))
-    keys = _read_keys(place)
+    keys = _read_keys(place, select)
     if not place.is_of_thresholds and not _lists_domain(place, keys):
         raise no_threshold(place)
     try:
@@ -139,10 +139,10 @@ def _of_groups(window: exp.Window) -> bool:
     return any(found is not called for found in window.find_all(exp.AggFunc))
 
 
-def _read_keys(place: QuestionReading) -> tuple[Column, ...]:
-    """The keys; several groupings at once are refused with the questions that ask for each."""
+def _read_keys(place: QuestionReading, shown: exp.Select) -> tuple[Column, ...]:
+    """The keys, of the SELECT as it shows them; several groupings at once are refused with the questions for each."""
     try:
-        return read_group_by(place.shown, place.scope)
+        return read_group_by(shown, place.scope)
     except KeyholeError as error:
         if error.code in ("KH105", "KH202"):
             raise groups_by_no_key(error, place) from None

@@ -11,7 +11,7 @@ from planner.parser.lexer import Token
 from planner.parser.tree import name, write_node
 from planner.scope.embedded import Predicate
 from planner.scorecard.find import find_predicates
-from planner.scorecard.spans import span
+from planner.scorecard.spans import Searched, spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,15 @@ def shown_predicates(
 ) -> tuple[ShownPredicate, ...]:
     """The predicates in the select list, DISTINCT ON and ORDER BY. Raises KH106 for one that cannot be located."""
     numbers: dict[str, int] = {}
-    found: list[ShownPredicate] = []
-    for part, first, past in _parts(select, place, tokens):
-        for node in find_predicates(part):
-            start, end = span(node, first, past, text, tokens)
-            number = numbers.setdefault(write_node(node), len(numbers))
-            found.append(ShownPredicate(node, start, end, number))
-    return tuple(found)
+    searched = [
+        Searched(node, first, past)
+        for part, first, past in _parts(select, place, tokens)
+        for node in find_predicates(part)
+    ]
+    return tuple(
+        ShownPredicate(one.node, start, end, numbers.setdefault(write_node(one.node), len(numbers)))
+        for one, (start, end) in zip(searched, spans(searched, text, tokens), strict=True)
+    )
 
 
 def _parts(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Iterator[tuple[exp.Expr, int, int]]:

@@ -14,7 +14,7 @@ from planner.plan.build import plan
 from planner.plan.identity import fingerprint
 from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.shown import with_constants
-from planner.scorecard.spans import span
+from planner.scorecard.spans import Searched, spans
 from tests.effort import rounds
 from tests.planner.asked import asked, asking, refusal, select
 from tests.planner.spec import pairs
@@ -118,7 +118,7 @@ def _around(draw: random.Random, predicates: list[str]) -> Iterator[str]:
 
 
 def test_what_is_cut_out_is_the_predicate_and_nothing_else() -> None:
-    """Also where the statement is read again with a constant in the place of each."""
+    """Together or one by one, and also where the statement is read again with a constant in the place of each."""
     draw = random.Random(20261123)
     for _ in range(rounds(1_500, quick=100)):
         written = [_formulas(draw, draw.randrange(3)) for _ in range(draw.randrange(1, 4))]
@@ -129,8 +129,10 @@ def test_what_is_cut_out_is_the_predicate_and_nothing_else() -> None:
         nodes = [node for item in tree.expressions for node in find_predicates(item)]
         assert len(nodes) == len(written), sql
         text = sql
-        for node in reversed(nodes):
-            first, past = span(node, 1, len(lexed) - 2, sql, lexed)
+        searched = [Searched(node, 1, len(lexed) - 2) for node in nodes]
+        places = spans(searched, sql, lexed)
+        assert places == tuple(place for one in searched for place in spans([one], sql, lexed)), sql
+        for first, past in reversed(places):
             text = f"{text[: lexed[first].start]}(true){text[lexed[past - 1].end :]}"
         masked = tree.copy()
         for node in [one for item in masked.expressions for one in find_predicates(item)]:
