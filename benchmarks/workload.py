@@ -12,6 +12,7 @@ from proxy.wire.scram import verifier
 
 ANALYST = PASSWORD = "bench"
 SHOPS, DAYS = 20, 25
+SCORECARD = "scorecard"  # what the names of workloads with predicates in the select list begin with
 
 # Row i's numbers come from integer hashes of i: large and small groups, in no order.
 _ROWS = f"""
@@ -106,6 +107,26 @@ def row_workloads(rows: int) -> tuple[Workload, ...]:
         workload("integer measure", "quantity", 5.5),
         workload("numeric measure", "amount", 50.0),
         workload("integer measure, parameters", "quantity", 5.5, marks="%s", parametrised=True),
+    )
+
+
+def scorecard_workloads(rows: int) -> tuple[Workload, ...]:
+    """500 keys, six predicates over three functionals in the select list, unit row: every key comes back."""
+    average = rows / (SHOPS * DAYS)
+
+    def workload(name: str, measure: str, per_row: float) -> Workload:
+        orders, total, online = "count(*)", f"sum({measure})", "count(*) FILTER (WHERE online)"
+        sql = (
+            f"SELECT shop, day, {orders} > {{}} AS busy, {orders} > {{}} AS crowded, {total} > {{}} AS high, "
+            f"{total} > {{}} AND {orders} > {{}} AS odd, {online} > {{}} AS online, "
+            f"{online} > {{}} OR {total} > {{}} AS either FROM lines GROUP BY shop, day"
+        )
+        of_average = (0.7, 1.5, 0.9 * per_row, 1.8 * per_row, 0.8, 0.4, 0.6, 1.4 * per_row)
+        return Workload(name, sql, sql, tuple(part * average for part in of_average))
+
+    return (
+        workload(f"{SCORECARD}, integer measure", "quantity", 5.5),
+        workload(f"{SCORECARD}, numeric measure", "amount", 50.0),
     )
 
 

@@ -9,6 +9,7 @@ from rich.progress import Progress
 
 from benchmarks import endpoint
 from benchmarks.stopwatch import OUTER, SOURCE, STAGES, THREADS
+from benchmarks.workload import SCORECARD
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def report() -> endpoint.Report:
 
 
 def test_every_workload_goes_through_every_stage(report: endpoint.Report) -> None:
-    assert [each.engine for each in report.measured] == ["PostgreSQL"] * 3 + ["DuckDB"] * 3
+    assert [each.engine for each in report.measured] == ["PostgreSQL"] * 5 + ["DuckDB"] * 5
     for each in report.measured:
         assert set(each.stages_ms) == set(STAGES)
         computed = (each.stages_ms[stage] for stage in STAGES if stage not in (OUTER, THREADS))
@@ -28,7 +29,8 @@ def test_every_workload_goes_through_every_stage(report: endpoint.Report) -> Non
 
 
 def test_some_keys_are_returned(report: endpoint.Report) -> None:
-    assert all(0 < each.keys_returned < 500 for each in report.measured)
+    for each in report.measured:
+        assert each.keys_returned == 500 if each.workload.startswith(SCORECARD) else 0 < each.keys_returned < 500
 
 
 def test_the_report_is_printed_and_is_a_document(report: endpoint.Report) -> None:
