@@ -48,9 +48,9 @@ REFUSED = "SELECT country, count(*) FROM sales GROUP BY country"
 TOO_SHARP = "SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) > 20"
 # Noise of its own, since groups far below the first question's thresholds need not much of it; so the budget is enough
 # after the questions, whatever noise they drew.
-SCORECARD_SETTINGS = {"tolerance": "60%", "reuse": "off"}
-SCORECARD = """SELECT country, month, width_bucket(sum(amount), ARRAY[15000, 30000, 60000]) AS sales,
-       width_bucket(count(DISTINCT customer_id), ARRAY[15, 30, 60]) AS customers
+SCORECARD_SETTINGS = {"tolerance": "65%", "reuse": "off"}
+SCORECARD = """SELECT country, month, width_bucket(sum(amount), ARRAY[20000, 40000, 80000]) AS sales,
+       width_bucket(count(DISTINCT customer_id), ARRAY[20, 40, 80]) AS customers
 FROM sales GROUP BY country, month"""
 PICTURE_WIDTH = 80  # characters: as wide as the narrowest terminals are
 PICTURE_ROWS = 8  # countries of a picture in the terminal: so many have something to see

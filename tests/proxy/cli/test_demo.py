@@ -119,7 +119,7 @@ def test_a_scorecard_is_drawn_told_the_truth_of_and_written(parts: list[str], pa
     grids = part.split(" (down) and month (across)\n")
     assert len(grids) == 3
     for grid, legend in zip(
-        grids[1:], ("1  >= 15000    2  >= 30000    3  >= 60000", "1  >= 15    2  >= 30"), strict=True
+        grids[1:], ("1  >= 20000    2  >= 40000    3  >= 80000", "1  >= 20    2  >= 40"), strict=True
     ):
         lines = grid.splitlines()
         assert lines[1].split() == ["Dec", *month_abbr[1:]]
