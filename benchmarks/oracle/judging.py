@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -117,19 +118,30 @@ def _truth(statement: Statement, engines: Engines) -> set[Key]:
 def held_in(statement: Statement, branch: Branch, engines: Engines) -> set[Key]:
     """The keys of the domain for which PostgreSQL says HAVING over their bounded rows, which may be none; there a ratio
     to COUNT(*) is NULL."""
+    having = branch.having.replace("/ count(*)", "/ nullif(count(*), 0)")
+    with engines.truth.cursor() as cursor:
+        cursor.execute(_of_each_key(statement, branch, "true", f" HAVING {having}").encode())
+        return {row[:-1] for row in cursor.fetchall()}
+
+
+def values_in(statement: Statement, branch: Branch, value: str, engines: Engines) -> dict[Key, Fraction]:
+    """What PostgreSQL computes of every key's bounded rows, which may be none."""
+    with engines.truth.cursor() as cursor:
+        cursor.execute(_of_each_key(statement, branch, f"({value})::numeric", "").encode())
+        return {row[:-1]: Fraction(row[-1]) for row in cursor.fetchall()}
+
+
+def _of_each_key(statement: Statement, branch: Branch, value: str, having: str) -> str:
+    """The keys of the domain with a value of their bounded rows."""
     keys, names = domain(statement.keys), statement.keys
     values = ", ".join("(" + ", ".join(map(_literal, key)) + ")" for key in keys)
     ours = " AND ".join(f"v.{name} = d.{name}" for name in names)
     where = f" AND ({branch.where})" if branch.where else ""
-    having = branch.having.replace("/ count(*)", "/ nullif(count(*), 0)")
-    sql = (
-        f"SELECT {', '.join(f'd.{name}' for name in names)} FROM (VALUES {values}) AS d ({', '.join(names)}), "
-        f"LATERAL (SELECT true AS held FROM {bounded_name(statement.table, names)} v "
-        f"WHERE {ours}{where} HAVING {having}) h WHERE {branch.restriction or 'true'}"
+    return (
+        f"SELECT {', '.join(f'd.{name}' for name in names)}, h.value FROM (VALUES {values}) AS d ({', '.join(names)}), "
+        f"LATERAL (SELECT {value} AS value FROM {bounded_name(statement.table, names)} v "
+        f"WHERE {ours}{where}{having}) h WHERE {branch.restriction or 'true'}"
     )
-    with engines.truth.cursor() as cursor:
-        cursor.execute(sql.encode())
-        return set(cursor.fetchall())
 
 
 def _literal(value: Any) -> str:

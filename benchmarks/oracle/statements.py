@@ -132,6 +132,11 @@ def _aggregate(drawn: random.Random, filters: tuple[str, ...]) -> str:
     return drawn.choice([f"count(*){filter_}", f"count({row}){filter_}", f"sum({row}){filter_}", f"sum({row})"])
 
 
+def aggregate(drawn: random.Random) -> str:
+    """An aggregate that adds up, often with a FILTER."""
+    return _aggregate(drawn, _FILTERS)
+
+
 def _atom(drawn: random.Random, filters: tuple[str, ...]) -> str:
     operator, t = drawn.choice(["=", "<>", "<", "<=", ">", ">="]), _number(drawn)
     row, column, filter_ = drawn.choice(_ROWS), drawn.choice(_MEASURED), _filter(drawn, filters)

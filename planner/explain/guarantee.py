@@ -141,6 +141,9 @@ def _tolerances(plan: Plan) -> dict[str, float]:
         name = aggregate_text(functional)
         width = float(functional.unit_size * test.tolerance / functional.rows)
         narrowest[name] = min(width, narrowest.get(name, width))
+    if (ranked := plan.question.ranked) is not None:
+        name, width = ranked.functional.name, float(ranked.slack)
+        narrowest[name] = min(width, narrowest.get(name, width))
     return narrowest
 
 

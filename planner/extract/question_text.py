@@ -16,9 +16,9 @@ MOST_CHARACTERS = 2_000
 CONSTANT = "?"  # in the place of one that is left out
 
 _WORDS = """
-all and any as asc between by case cross desc distinct else end escape except exists false filter from full group
-having ilike in inner intersect is join left like not null on or order outer right select similar some then true
-union using values when where with within
+all and any as asc between by case cross desc distinct else end escape except exists false fetch filter from full group
+having ilike in inner intersect is join left like limit not null nulls on or order outer right select similar some then
+true union using values when where with within
 """
 _KEYWORDS = frozenset(_WORDS.split())
 _CLAUSES = frozenset(

@@ -106,6 +106,7 @@ def test_what_is_ranked_is_said(house: House) -> None:
         assert connection.execute(sql).fetchall() == [("north",), ("south",)]
     whole = json.loads(document) if isinstance(document, str) else document
     ranking = whole[0]["Keyhole"]["ranking"]
+    assert whole[0]["Keyhole"]["guarantee"]["tolerance"] == {"count(*)": 227.0}
     assert (ranking["by"], ranking["order"], ranking["limit"], ranking["tolerance"]) == (
         "count(*)",
         "greatest first",

@@ -118,6 +118,10 @@ def test_without_its_constants_nothing_that_was_quoted_is_left() -> None:
             "SELECT country FROM sales GROUP BY country HAVING count(*) IS DISTINCT FROM 7 AND count(*) > 8",
         ),
         (
+            "select country from sales where amount > 45 group by country order by sum(amount) - 46 desc limit 5",
+            "SELECT country FROM sales WHERE amount > ? GROUP BY country ORDER BY sum(amount) - ? DESC LIMIT 5",
+        ),
+        (
             "SELECT country FROM sales WHERE amount BETWEEN 17 AND -18 GROUP BY country HAVING count(*) > 41",
             "SELECT country FROM sales WHERE amount BETWEEN ? AND -? GROUP BY country HAVING count(*) > 41",
         ),
