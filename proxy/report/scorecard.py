@@ -16,7 +16,7 @@ from planner.question.model import aggregate_text
 from planner.question.plan import Plan
 from planner.scope.embedded import predicate_column
 
-Levels = npt.NDArray[np.int16]
+Levels = npt.NDArray[np.int32]
 
 ABSENT = -1  # in the place of a level: the group is no row of the answer
 # From light to dark (ColorBrewer's Blues): one hue, so that colour blindness and printers mix no two of them up.
@@ -40,7 +40,7 @@ def luminance(shade: str) -> float:
 class Scale:
     """What the levels of the measure `title` are: `marks` stand in cells, `meanings` say what they mean.
 
-    Both go from the lowest level on.
+    Both go from the lowest level on; a meaning is empty where the mark says it.
     """
 
     title: str
@@ -55,7 +55,8 @@ class Scale:
         """The colour of a level, as #rrggbb; white for a group that is no row."""
         if level == ABSENT:
             return "#ffffff"
-        along = _DARKEST * level / max(len(self.marks) - 1, 1) * (len(_SHADES) - 1)
+        highest = len(self.marks) - 1
+        along = _DARKEST * (level / highest if highest else 1.0) * (len(_SHADES) - 1)
         below = min(int(along), len(_SHADES) - 2)
         pairs = zip(_SHADES[below], _SHADES[below + 1], strict=True)
         return "#" + "".join(f"{round(low + (high - low) * (along - below)):02x}" for low, high in pairs)
@@ -107,14 +108,14 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int,
     """The picture of an answer: a grid for each measure, or one with a column for each where there is one key.
 
     Thresholds on one aggregate are one measure, whose level is how many of them hold; every other predicate is one by
-    itself, and so are the rows of an answer without any. The key with most values goes down, the next one across, and
-    others down as well. Of more rows than `most_rows`, and columns than `most_columns`, those with the highest levels
-    are kept.
+    itself. The places of a ranking are one, and so are the rows of an answer without any. The key with most values goes
+    down, the next one across, and others down as well. Values without a row in the answer are not there. Of more rows
+    than `most_rows`, and columns than `most_columns`, those with the highest levels are kept.
 
     Parameters:
-        keys: the answer's rows, keys first and then truths, as PostgreSQL's texts.
+        keys: the answer's rows: keys, truths, and the place in a ranking, as PostgreSQL's texts.
     """
-    measures = tuple(_measures(plan))
+    measures = tuple(_measures(plan, len(keys)))
     levels = _levels(plan, keys, measures)
     space = plan.question.keys
     axes = sorted(range(len(space.columns)), key=lambda axis: -space.shape[axis])
@@ -123,32 +124,44 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int,
     shape = [int(np.prod([space.shape[axis] for axis in part], dtype=np.int64)) for part in (down, across)]
     order = (0, *(1 + axis for axis in (*down, *across)))
     cells = levels.reshape(len(measures), *space.shape).transpose(order).reshape(len(measures), *shape)
-    rows = _highest(cells.sum(axis=(0, 2), dtype=np.int64), most_rows)
-    columns = _highest(cells.sum(axis=(0, 1), dtype=np.int64), most_columns)
+    present = (cells != ABSENT).any(axis=0)
+    rows, more_rows = _highest(cells.sum(axis=(0, 2), dtype=np.int64), present.any(axis=1), most_rows)
+    columns, more_columns = _highest(cells.sum(axis=(0, 1), dtype=np.int64), present.any(axis=0), most_columns)
+    if not rows:
+        return Scorecard((), (0, 0))
+    if plan.asked.ranked is not None and not across:
+        rows.sort(key=lambda row: -int(cells[-1, row, 0]))
     cells = cells[np.ix_(range(len(measures)), rows, columns)]
-    left_out = (shape[0] - len(rows), shape[1] - len(columns))
     texts = tuple(tuple(list_texts(values)) for values in space.values)
     names = tuple(" / ".join(name) for name in _names(rows, [texts[axis] for axis in down])) or ("the whole table",)
     if not across:
         scales = tuple(one.scale for one in measures)
         title = " and ".join(space.names) or "the whole table"
         headings = tuple(scale.title for scale in scales)
-        return Scorecard((BandMap(title, names, headings, scales, cells[:, :, 0].T),), left_out)
+        return Scorecard((BandMap(title, names, headings, scales, cells[:, :, 0].T),), (more_rows, more_columns))
     headings = tuple(texts[across[0]][column] for column in columns)
     where = f"{' / '.join(space.names[axis] for axis in down)} (down) and {space.names[across[0]]} (across)"
     grids = (
         BandMap(f"{one.scale.title} by {where}", names, headings, (one.scale,), cells[number])
         for number, one in enumerate(measures)
     )
-    return Scorecard(tuple(grids), left_out)
+    return Scorecard(tuple(grids), (more_rows, more_columns))
 
 
-def _measures(plan: Plan) -> Iterator[_Measure]:
-    """The measures of a question, in the order of their first predicates."""
+def _measures(plan: Plan, returned: int) -> Iterator[_Measure]:
+    """The measures of a question in the order of their first predicates, then that of a ranking of so many keys."""
+    yield from _predicate_measures(plan)
+    if plan.asked.ranked is not None:
+        by = f"place by {aggregate_text(plan.asked.ranked.functional)}"
+        title = by if plan.asked.ranked.descending else f"{by}, the least first"
+        marks = tuple(str(place) for place in range(returned, 0, -1))
+        yield _Measure(Scale(title, marks, (*("",) * (returned - 1), "is the first")), ())
+    elif not plan.asked.predicates:
+        yield _Measure(Scale("the answer", ("yes",), ("one of its rows",)), ())
+
+
+def _predicate_measures(plan: Plan) -> Iterator[_Measure]:
     asked = plan.asked
-    if not asked.predicates:
-        yield _Measure(Scale("the answer", ("no", "yes"), ("not among its rows", "one of its rows")), ())
-        return
     said = predicate_texts(plan)
     bands: dict[int, list[tuple[int, int]]] = {}
     for number, formula in enumerate(asked.predicates):
@@ -173,8 +186,7 @@ def _measures(plan: Plan) -> Iterator[_Measure]:
 def _levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure, ...]) -> Levels:
     """By measure and key of the key space, the level; `ABSENT` where the key is no row."""
     space = plan.question.keys
-    unlisted = ABSENT if plan.asked.predicates else 0
-    levels: Levels = np.full((len(measures), space.size), unlisted, dtype=np.int16)
+    levels: Levels = np.full((len(measures), space.size), ABSENT, dtype=np.int32)
     if not keys:
         return levels
     columns = list(zip(*keys, strict=True))
@@ -184,14 +196,20 @@ def _levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure,
     where = np.ravel_multi_index(found, space.shape) if width else np.zeros(len(keys), dtype=np.int64)
     truths = [np.array([text == "true" for text in column]) for column in columns[max(width, 1) :]]
     for number, one in enumerate(measures):
-        held = [truths[place].astype(np.int16) for place in one.predicates]
-        levels[number, where] = np.sum(held, axis=0, dtype=np.int16) if held else 1
+        if one.predicates:
+            levels[number, where] = np.sum([truths[place] for place in one.predicates], axis=0, dtype=np.int32)
+        elif plan.asked.ranked is not None:
+            levels[number, where] = len(keys) - np.array([int(place) for place in columns[-1]])
+        else:
+            levels[number, where] = 0
     return levels
 
 
-def _highest(levels: npt.NDArray[np.int64], most: int) -> list[int]:
-    chosen: list[int] = np.argsort(-levels, kind="stable")[:most].tolist()
-    return sorted(chosen)
+def _highest(levels: npt.NDArray[np.int64], present: npt.NDArray[np.bool_], most: int) -> tuple[list[int], int]:
+    """The places with the highest levels of those that are there, in their order, and how many others there are."""
+    there = np.flatnonzero(present)
+    chosen: list[int] = there[np.argsort(-levels[there], kind="stable")[:most]].tolist()
+    return sorted(chosen), len(there) - len(chosen)
 
 
 def _names(rows: Sequence[int], texts: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:

@@ -32,6 +32,7 @@ def scorecard_html(card: Scorecard, *, title: str, sql: str, told: Sequence[str]
     )
     allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
+    nothing = "" if card.grids else "No group is in the answer."
     asked = "\n".join(map(_escape, sql.strip().split("\n")))
     return "\n".join(
         (
@@ -48,7 +49,7 @@ def scorecard_html(card: Scorecard, *, title: str, sql: str, told: Sequence[str]
             f"<h1>{_escape(title)}</h1>",
             f"<pre>{asked}</pre>",
             *(line for grid in card.grids for line in (*_table(grid, classes), *_legends(grid.scales, classes))),
-            *(f"<p>{_escape(line)}</p>" for line in (card.remark, *told) if line),
+            *(f"<p>{_escape(line)}</p>" for line in (nothing, card.remark, *told) if line),
             "</body>",
             "</html>\n",
         )
@@ -75,6 +76,8 @@ def _legends(scales: Sequence[Scale], classes: dict[str, str]) -> Iterator[str]:
     for scale in scales:
         yield f"<table>\n<caption>{_escape(scale.title)}</caption>"
         for level, meaning in enumerate(scale.meanings):
+            if not meaning:
+                continue
             yield f"<tr>{_cell(scale, level, classes)}<th>{_escape(meaning)}</th></tr>"
         yield "</table>"
 

@@ -28,6 +28,8 @@ def print_scorecard(card: Scorecard, *, width: int) -> Iterator[Printed | Text]:
         for scale in grid.scales:
             yield _legend(scale, named=len(grid.scales) > 1)
         yield Text("")
+    if not card.grids:
+        yield Text("No group is in the answer.")
     if card.remark:
         yield Text(card.remark)
 
@@ -81,6 +83,8 @@ def _mark(scale: Scale, level: int, width: int) -> Text:
 def _legend(scale: Scale, *, named: bool) -> Text:
     told = Text(f"{visible(scale.title)}:  " if named else "")
     for level, (mark, meaning) in enumerate(zip(scale.marks, scale.meanings, strict=True)):
+        if not meaning:
+            continue
         told.append(f" {mark} ", style=_style(scale, level)).append(f" {visible(meaning)}   ")
     return told
 

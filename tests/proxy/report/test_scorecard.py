@@ -29,8 +29,8 @@ TWO_KEYS = BANDS.format("sum(amount) > 200000 AND count(*) > 1300")
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=y>', "\u202eabc", "[red]\x1b[31m", "&amp;", "a" * 400)
 
 
-def planned(sql: str) -> Plan:
-    return plan(asked(sql), dialect=DUCKDB)
+def planned(sql: str, *, tolerance: str = "10%") -> Plan:
+    return plan(asked(sql, tolerance=tolerance), dialect=DUCKDB)
 
 
 def rows(plan_: Plan, truths: Sequence[tuple[bool, ...]]) -> list[tuple[str, ...]]:
@@ -39,7 +39,7 @@ def rows(plan_: Plan, truths: Sequence[tuple[bool, ...]]) -> list[tuple[str, ...
     return [(*key, *("true" if one else "false" for one in each)) for key, each in zip(keys, truths, strict=True)]
 
 
-def drawn(plan_: Plan, keys: list[tuple[str, ...]], *, most_rows: int = 100, most_columns: int = 100) -> Scorecard:
+def drawn(plan_: Plan, keys: Sequence[tuple[str, ...]], *, most_rows: int = 100, most_columns: int = 100) -> Scorecard:
     return draw_scorecard(plan_, keys, most_rows=most_rows, most_columns=most_columns)
 
 
@@ -62,10 +62,14 @@ def test_a_cell_has_the_level_of_its_group(two_keys: Plan, data: st.DataObject) 
     others = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
     truths = [(*(place < level for place in range(3)), other) for level, other in zip(levels, others, strict=True)]
     answer = rows(two_keys, truths)
-    here = data.draw(st.sets(st.integers(0, size - 1)))
+    here = data.draw(st.sets(st.integers(0, size - 1), min_size=1))
     bands, both = drawn(two_keys, [answer[place] for place in sorted(here)]).grids
-    assert (bands.columns, len(bands.rows)) == (COUNTRIES, 13)  # most values go down
+    listed = [answer[place][:2] for place in sorted(here)]
+    assert bands.columns == tuple(dict.fromkeys(country for country, _ in listed))
+    assert bands.rows == tuple(sorted({month for _, month in listed}))  # most values go down
     for place, (country, month, *_) in enumerate(answer):
+        if country not in bands.columns or month not in bands.rows:
+            continue
         cell = bands.rows.index(month), bands.columns.index(country)
         assert bands.levels[cell] == (levels[place] if place in here else ABSENT)
         assert both.levels[cell] == (int(others[place]) if place in here else ABSENT)
@@ -117,10 +121,28 @@ def test_no_key_three_keys_and_no_predicate() -> None:
     }
 
     passing = planned("SELECT country, month FROM sales GROUP BY country, month HAVING count(*) > 1500")
-    (grid,) = drawn(passing, [("France", "2011-01-01")]).grids
-    assert grid.levels.sum() == 1
-    assert grid.levels[grid.rows.index("2011-01-01"), grid.columns.index("France")] == 1
-    assert drawn(passing, []).grids[0].levels.sum() == 0
+    (grid,) = drawn(passing, [("France", "2011-01-01"), ("Norway", "2011-03-01")]).grids
+    assert (grid.rows, grid.columns) == (("2011-01-01", "2011-03-01"), ("France", "Norway"))
+    assert [[grid.scales[0].mark(level) for level in row] for row in grid.levels.tolist()] == [["yes", ""], ["", "yes"]]
+    assert printed(drawn(passing, []), 80) == ["No group is in the answer."]
+    assert "<p>No group is in the answer.</p>" in scorecard_html(drawn(passing, []), title="", sql="", told=())
+
+
+def test_a_ranking_stands_in_its_order_with_its_places() -> None:
+    sql = "SELECT country, count(*) > 1500 AS busy FROM sales GROUP BY country ORDER BY sum(amount) DESC LIMIT 3"
+    plan_ = planned(sql, tolerance="10%, sum(amount)=5000")
+    answer = [("Norway", "true", "1"), ("France", "false", "2"), ("Germany", "true", "3")]
+    card = drawn(plan_, answer)
+    (grid,) = card.grids
+    assert (grid.rows, grid.columns) == (("Norway", "France", "Germany"), ("busy", "place by sum(amount)"))
+    marks = [[scale.mark(level) for scale, level in zip(grid.scales, row, strict=True)] for row in grid.levels.tolist()]
+    assert marks == [["yes", "1"], ["no", "2"], ["yes", "3"]]
+    assert "place by sum(amount):   1  is the first" in [line.rstrip() for line in printed(card, 80)]
+    assert drawn(plan_, answer, most_rows=2).grids[0].rows == ("Norway", "France")
+    two = planned(sql.replace("country", "country, month"), tolerance="10%, sum(amount)=5000")
+    _, grid = drawn(two, [("France", "2011-02-01", "true", "1"), ("Norway", "2011-01-01", "true", "2")]).grids
+    assert (grid.rows, grid.columns) == (("2011-01-01", "2011-02-01"), ("France", "Norway"))
+    assert [[grid.scales[0].mark(level) for level in row] for row in grid.levels.tolist()] == [["", "2"], ["1", ""]]
 
 
 def test_what_is_left_out_is_lowest_and_told(two_keys: Plan) -> None:
