@@ -25,7 +25,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH001", "F0000", "the policy file cannot be read or is not valid TOML"),
     ("KH002", "F0000", "a policy key is unknown, missing or has a wrong value"),
     ("KH003", "F0000", "a column's key domain is missing, empty, repeated or of another type"),
-    ("KH004", "F0000", "a measure's bounds, grid or per-unit range do not fit together"),
+    ("KH004", "F0000", "a measure's bounds, grid, per-unit range or bands do not fit together"),
     ("KH005", "F0000", "the privacy unit or its contribution bounds are incomplete"),
     (
         "KH006",

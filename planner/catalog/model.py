@@ -28,6 +28,9 @@ MOST_LISTED = 1_000
 is sharper: of more rows it is asked of the column as it is looked up, so that a question costs what one over few does.
 """
 
+MOST_BANDS = 32
+"""Thresholds of one aggregate in bands: half of what a question may have."""
+
 RELEASED_BY = "(owner)"
 """Whom the ledger names for a release that is no question; no analyst may be called so."""
 
@@ -155,6 +158,27 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class Bands:
+    """Thresholds that the owner proposes for an aggregate of a group, rising, in the user's units.
+
+    `aggregate` is `sum` or `avg` of a measure; of a table `rows` or `units`, the counts of these. They are public, and
+    change no answer: they are what is shown to analysts and written into hints.
+    """
+
+    aggregate: str
+    thresholds: tuple[Decimal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BandColumn:
+    """What clients see as a column beside a table's own: in which of the owner's bands a group's aggregate lies."""
+
+    name: str
+    measure: str | None  # None where it counts the table's rows or units
+    bands: Bands
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One exposed column of a private or public table.
 
@@ -165,7 +189,8 @@ class Column:
     `determined`: its privacy unit determines it, where SQL has it stored and no longer says how it is derived.
     `max_length`: of a text, how many of its characters conditions and counts of different values see.
     `stored`: of a stored column, its type as the source called it when the catalog was made; what is read is held
-    against it. `required`: the source's schema lets no row be NULL in it.
+    against it. `required`: the source's schema lets no row be NULL in it. `bands`: of a measure, what the owner
+    proposes to ask of it.
     """
 
     name: str
@@ -184,6 +209,7 @@ class Column:
     max_length: int | None = None
     stored: str | None = None
     required: bool = False
+    bands: tuple[Bands, ...] = ()
 
     @property
     def longest_text(self) -> int:
@@ -251,7 +277,8 @@ class Table:
     the bounds for keys of which `groupings` say nothing; a question's table has those for its keys, and no groupings.
     `relation` is how the source names the data (a table name there, or a file function of DuckDB), written by the
     owner. `root` is set where the owner promises that the units are those of another table, in the same order of
-    columns. With `members` the table is their join on the unit, and has no relation of its own.
+    columns. With `members` the table is their join on the unit, and has no relation of its own. `bands` are what the
+    owner proposes to ask of its counts.
     """
 
     name: str
@@ -267,6 +294,17 @@ class Table:
     root: UnitRoot | None = None
     members: tuple[Member, ...] = ()
     groupings: tuple[Grouping, ...] = ()
+    bands: tuple[Bands, ...] = ()
+
+    @property
+    def band_columns(self) -> tuple[BandColumn, ...]:
+        """What clients see beside the columns: a measure's bands after it, then those of rows and units."""
+        of_measures = (
+            BandColumn(f"{column.name}_{bands.aggregate}_band", column.name, bands)
+            for column in self.columns
+            for bands in column.bands
+        )
+        return (*of_measures, *(BandColumn(f"{bands.aggregate}_band", None, bands) for bands in self.bands))
 
     def column(self, name: str, *, position: int | None = None) -> Column:
         """The exposed column of that name. Raises KH201."""

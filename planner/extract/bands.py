@@ -12,14 +12,13 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
+from planner.catalog.model import MOST_BANDS
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import at_offset, closing_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.tree import bare, contains, start, write_node
 from planner.values.decimals import terminating_decimal
-
-MOST_BANDS = 32  # thresholds of one width_bucket: half of what a question may have
 
 
 def spell_out_bands(read: PrivateRead) -> tuple[Edit, ...]:

@@ -31,7 +31,7 @@ from planner.catalog.model import (
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins
 from planner.catalog.sql_types import SourceColumn as SourceColumn
 from planner.catalog.sql_types import sql_type
-from planner.policy.compile_column import compiled_columns, key_domain, typed_column
+from planner.policy.compile_column import compiled_bands, compiled_columns, key_domain, typed_column
 from planner.policy.file import Policy
 from planner.policy.rules.names import FILES, NAME_PART
 from planner.policy.rules.tables import unit_root
@@ -39,6 +39,7 @@ from planner.policy.sections import TableSection, keys_of
 from planner.policy.source_faults import REPIN, absent_column, unpinned_table
 from planner.policy.stored_questions import number_parameters
 
+_LONGEST_NAME = 63  # bytes of a PostgreSQL identifier
 UNIT_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)
 
 
@@ -212,7 +213,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         problem = f'column "{cap.unique}" of type {by_name[cap.unique].declared} cannot choose rows'
         hint = "Use a unique column of type integer, text, date, timestamp or uuid."
         raise policy.refuse((*place, "max_rows_per_group"), Fault("KH005", problem, hint=hint))
-    return Table(
+    table = Table(
         name=name,
         relation=relation(name, section, directory=directory),
         columns=columns,
@@ -229,7 +230,22 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
             )
             for named, one in section.groupings.items()
         ),
+        bands=compiled_bands(section.bands),
     )
+    _check_band_columns(policy, place, table)
+    return table
+
+
+def _check_band_columns(policy: Policy, place: tuple[str, ...], table: Table) -> None:
+    """Whether what clients are shown of bands has names of its own, which PostgreSQL does not cut."""
+    for shown in table.band_columns:
+        where = (*place, "bands") if shown.measure is None else (*place, "columns", shown.measure, "bands")
+        if any(column.name == shown.name for column in table.columns):
+            hint = "Expose a view of the source that gives that column another name, or leave out the bands."
+            raise policy.refuse(where, Fault("KH004", f"clients would see two columns {shown.name}", hint=hint))
+        if len(shown.name.encode()) > _LONGEST_NAME:
+            hint = "Expose a view of the source that gives the measure a shorter name, or leave out the bands."
+            raise policy.refuse(where, Fault("KH004", f"{shown.name} is too long for a column's name", hint=hint))
 
 
 def _root_tables(policy: Policy, tables: list[Table]) -> tuple[Table, ...]:
@@ -299,12 +315,12 @@ def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable
 
 
 def _identity_of(table: Table) -> dict[str, Any]:
-    """A table without its columns' types in the source, which mean to an answer what the declared types say, and
-    without bounds of other groupings: a question has its own in its fingerprint."""
+    """A table without its columns' types in the source, which mean to an answer what the declared types say, without
+    bounds of other groupings: a question has its own in its fingerprint; and without bands, which change no answer."""
     without_domains = (replace(column, domain=None) for column in table.columns)
     written = asdict(replace(table, columns=tuple(without_domains)))  # which would copy every value by itself
-    del written["groupings"]
+    del written["groupings"], written["bands"]
     for column, known in zip(written["columns"], table.columns, strict=True):
-        del column["stored"]
+        del column["stored"], column["bands"]
         column["domain"] = known.domain
     return written

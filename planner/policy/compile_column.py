@@ -8,11 +8,11 @@ from decimal import Decimal
 from planner.catalog.derived_columns import derived_type, parse_derivation, possible
 from planner.catalog.domains import KEY_TYPES, count_values, domain_digest, encode_value, list_values, take_values
 from planner.catalog.fault import Fault
-from planner.catalog.model import LONGEST_TEXT, Column, Derivation, SqlType, Value
+from planner.catalog.model import LONGEST_TEXT, Bands, Column, Derivation, SqlType, Value
 from planner.catalog.pins import PinnedDomain, Pins
 from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
 from planner.policy.file import Policy
-from planner.policy.sections import ColumnSection, KeySection
+from planner.policy.sections import BandsSection, ColumnSection, KeySection
 from planner.policy.source_faults import REPIN, absent_column, nondeterministic_column, unpinned_table, zoned_column
 
 _MEASURE_TYPES = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
@@ -64,7 +64,14 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
         max_length=_max_length(policy, place, column, kind, declared, longest),
         stored=next((known.declared for known in source if known.name == name), None),
         required=any(known.name == name and not known.nullable for known in source),
+        bands=compiled_bands(column.bands),
     )
+
+
+def compiled_bands(section: BandsSection | None) -> tuple[Bands, ...]:
+    """What a section proposes, in the order of its keys."""
+    given = {} if section is None else dict(section)
+    return tuple(Bands(aggregate, thresholds) for aggregate, thresholds in given.items() if thresholds is not None)
 
 
 def _max_length(

@@ -6,12 +6,17 @@ What one key may hold is checked here, what must hold between keys by `planner.p
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
+from itertools import pairwise
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mechanisms.registry import BOUNDED, DEFAULT, MECHANISMS
 from planner.catalog.fault import Fault, nearest
+from planner.catalog.model import MOST_BANDS
+
+_LARGEST_THRESHOLD = Decimal(10) ** 15  # of bands: beyond any total, and short enough to be shown
+_FINEST_THRESHOLD = Decimal("0.000001")
 
 
 def _number(raw: object) -> Decimal:
@@ -31,6 +36,25 @@ def _pair(raw: object) -> tuple[Decimal, Decimal]:
     if not isinstance(raw, list | tuple) or len(raw) != 2:
         raise Fault("KH004", "two numbers are expected", hint="Write the lower and the upper end, such as [0, 110].")
     return _number(raw[0]), _number(raw[1])
+
+
+def _thresholds(raw: object) -> tuple[Decimal, ...]:
+    if not isinstance(raw, list | tuple) or not 0 < len(raw) <= MOST_BANDS:
+        hint = f"Write 1 to {MOST_BANDS} numbers, the lowest first, such as [5000, 10000, 20000]."
+        raise Fault("KH004", "a list of thresholds is expected", hint=hint)
+    numbers = tuple(map(_number, raw))
+    if any(abs(number) >= _LARGEST_THRESHOLD or number % _FINEST_THRESHOLD for number in numbers):
+        hint = "Write numbers below 10^15 with at most 6 digits after the point."
+        raise Fault("KH004", "a threshold has too many digits", hint=hint)
+    if any(low >= high for low, high in pairwise(numbers)):
+        rising = ", ".join(f"{number:f}" for number in sorted(set(numbers)))
+        raise Fault("KH004", "the thresholds do not rise", hint=f"Write [{rising}].")
+    return numbers
+
+
+def _bands(raw: object) -> object:
+    """A plain list is the bands of sums."""
+    return {"sum": _thresholds(raw)} if isinstance(raw, list | tuple) else raw
 
 
 def _unit(raw: object) -> tuple[str, ...]:
@@ -76,6 +100,7 @@ Count: TypeAlias = Annotated[int, Field(ge=1, le=2**31)]
 Port: TypeAlias = Annotated[int, Field(ge=0, le=65535)]
 Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_tuple)]
 Values: TypeAlias = Annotated[tuple[object, ...], BeforeValidator(_tuple)]
+Thresholds: TypeAlias = Annotated[tuple[Decimal, ...], BeforeValidator(_thresholds)]
 Unit: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_unit)]
 MechanismName: TypeAlias = Annotated[str, BeforeValidator(_mechanism)]
 MechanismNames: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_mechanisms)]
@@ -237,6 +262,15 @@ class KeySection(Section):
     step: object = None
 
 
+class BandsSection(Section):
+    """`bands = {...}`: thresholds that are proposed, of a measure's aggregates or of a table's counts."""
+
+    sum: Thresholds | None = None
+    avg: Thresholds | None = None
+    rows: Thresholds | None = None
+    units: Thresholds | None = None
+
+
 class ColumnSection(Section):
     """`[tables.TABLE.columns.COLUMN]`: one exposed column; with nothing inside it may be used in filters only."""
 
@@ -244,6 +278,7 @@ class ColumnSection(Section):
     bounds: Pair | None = None
     grid: Number | None = None
     per_unit: Pair | None = None
+    bands: Annotated[BandsSection | None, BeforeValidator(_bands)] = None
     expression: str | None = None
     type: str | None = None
     max_length: Annotated[int, Field(ge=1, le=100_000)] | None = None
@@ -282,6 +317,7 @@ class TableSection(Section):
     rows_per_unit: Count | None = None
     max_rows_per_group: RowCapSection | None = None
     groupings: dict[str, GroupingSection] = Field(default_factory=dict)
+    bands: BandsSection | None = None
     same_unit_as: str | None = None
     immutable: Names = ()
     epsilon_per_table: Epsilon | None = None

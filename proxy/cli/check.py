@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from planner.catalog.model import LONGEST_TEXT, Catalog, Column, Grouping, SqlType, Table, TableCaps
+from planner.catalog.model import LONGEST_TEXT, Bands, Catalog, Column, Grouping, SqlType, Table, TableCaps
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
@@ -96,6 +96,7 @@ def _table_lines(table: Table) -> tuple[str, ...]:
         f"private table {table.name}: protects {protected}{bounds}; data version by refresh = {table.refresh}",
         *(f"  by {', '.join(grouping.keys)}: {', '.join(_bounds(grouping))}" for grouping in table.groupings),
         *(f"  {column.name}: {', '.join(roles)}" for column in table.columns if (roles := _roles(column))),
+        *(f"  {_describe_bands(bands)}" for bands in table.bands),
     )
 
 
@@ -116,7 +117,11 @@ def _roles(column: Column) -> list[str]:
         roles.append(f"measure clipped to {column.bounds[0]:f}..{column.bounds[1]:f} in steps of {column.grid:f}")
     if column.per_unit is not None:
         roles.append(f"a unit's total per group to {column.per_unit[0]:f}..{column.per_unit[1]:f}")
-    return roles
+    return [*roles, *map(_describe_bands, column.bands)]
+
+
+def _describe_bands(bands: Bands) -> str:
+    return f"bands of {bands.aggregate}: {', '.join(f'{threshold:f}' for threshold in bands.thresholds)}"
 
 
 def _budget_lines(catalog: Catalog) -> tuple[str, ...]:

@@ -245,6 +245,7 @@ def _measure_lines(unit: Unit | None) -> Iterator[str]:
     yield "# grid = 1                     # and rounded to this"
     if unit is not Unit.ROW:
         yield f'# per_unit = ["{BLANK}", "{BLANK}"]   # a unit\'s total per group is clipped to this'
+    yield f'# # bands = ["{BLANK}", "{BLANK}"]   # if you like: thresholds that analysts are shown for its sums, rising'
 
 
 def _is_id(column: SourceColumn) -> bool:

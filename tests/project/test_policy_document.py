@@ -10,6 +10,7 @@ from planner.policy.file import Policy
 from planner.policy.sections import (
     AccuracySection,
     AnalystSection,
+    BandsSection,
     BudgetSection,
     ColumnSection,
     GroupingSection,
@@ -44,6 +45,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "[tables.NAME.groupings]": GroupingSection,
     "[tables.NAME.columns.COLUMN]": ColumnSection,
     "key": KeySection,
+    "bands": BandsSection,
     "max_rows_per_group": RowCapSection,
     "[views.NAME]": ViewSection,
     "[analysts.NAME]": AnalystSection,

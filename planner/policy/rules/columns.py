@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from planner.catalog.derived_columns import parse_derivation
 from planner.catalog.fault import Fault, Faults, nearest
+from planner.policy.rules.bands import find_column_bands_faults
 from planner.policy.sections import ColumnSection, KeySection, TableSection
 
 _LARGEST = 2**53  # bounds in grid units stay exact in double precision
@@ -22,7 +23,7 @@ def find_column_faults(
             parse_derivation(column.expression)
         except Fault as fault:
             yield (*place, "expression"), fault
-    roles = [key for key in ("key", "bounds", "grid", "per_unit") if getattr(column, key) is not None]
+    roles = [key for key in ("key", "bounds", "grid", "per_unit", "bands") if getattr(column, key) is not None]
     if column.filter is False:
         hint = "Leave the column out to hide it, or write filter = true."
         yield (*place, "filter"), Fault("KH002", "has no meaning: every listed column may be filtered", hint=hint)
@@ -33,6 +34,7 @@ def find_column_faults(
         hint = "Give bounds to a column of the table itself."
         yield (*place, "bounds"), Fault("KH004", "a derived column cannot be a measure", hint=hint)
     yield from _find_measure_faults(place, column, table)
+    yield from find_column_bands_faults(place, column)
 
 
 def _find_key_faults(place: tuple[str, ...], key: KeySection, public: Mapping[str, TableSection]) -> Faults:

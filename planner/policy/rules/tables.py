@@ -2,6 +2,7 @@
 
 from planner.catalog.fault import Fault, Faults, nearest
 from planner.catalog.refresh import CHOICES, parse_refresh
+from planner.policy.rules.bands import find_table_bands_faults
 from planner.policy.rules.budgets import find_shared_cap_faults
 from planner.policy.rules.columns import find_column_faults
 from planner.policy.rules.groupings import find_grouping_faults
@@ -13,7 +14,7 @@ _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
 
 def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Faults:
     """Keys that only private tables have."""
-    for key in ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as", "immutable", *_TABLE_CAPS, "seed"):
+    for key in ("privacy_unit", *_TABLE_BOUNDING, "bands", "same_unit_as", "immutable", *_TABLE_CAPS, "seed"):
         if getattr(table, key) not in (None, (), {}):
             yield (*place, key), Fault("KH002", "has no meaning in a public table", hint="Remove it.")
     if table.refresh is not None:
@@ -41,6 +42,7 @@ def find_private_table_faults(place: tuple[str, ...], table: TableSection, polic
     yield from _find_refresh_faults((*place, "refresh"), table.refresh)
     for name, column in table.columns.items():
         yield from find_column_faults((*place, "columns", name), column, table, policy.public_tables)
+    yield from find_table_bands_faults(place, table)
 
 
 def _find_refresh_faults(place: tuple[str, ...], refresh: str | None) -> Faults:

@@ -1,5 +1,6 @@
 """Compiling a policy: columns, domains and types come out as the policy, the schema and the pins say."""
 
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -39,6 +40,32 @@ def test_the_base_policy_compiles_as_written() -> None:
     assert visits.column("note").domain is None
     assert [analyst.verifier for analyst in catalog.analysts] == [VERIFIER]
     assert catalog.budget.per_unit == 8.0
+
+
+COUNTED = "rows_per_unit = 20\nbands = { units = [20], rows = [100] }"
+
+
+def test_bands_are_columns_to_tools_beside_those_of_the_table() -> None:
+    named = "grid = 0.01\nbands = { avg = [50], sum = [5000, 10000] }"
+    (visits,) = compiled(changed(("grid = 0.01", named), ("rows_per_unit = 20", COUNTED))).tables
+    assert [(one.name, one.measure, one.bands.aggregate, one.bands.thresholds) for one in visits.band_columns] == [
+        ("cost_sum_band", "cost", "sum", (Decimal(5000), Decimal(10000))),
+        ("cost_avg_band", "cost", "avg", (Decimal(50),)),
+        ("rows_band", None, "rows", (Decimal(100),)),
+        ("units_band", None, "units", (Decimal(20),)),
+    ]
+    assert compiled().tables[0].band_columns == ()
+
+
+def test_a_band_has_a_name_of_its_own_that_postgresql_does_not_cut() -> None:
+    banded = ("grid = 0.01", "grid = 0.01\nbands = [5]")
+    named = changed(("columns.note]", "columns.cost_sum_band]\nexpression = 'admitted::date'"), banded)
+    with pytest.raises(KeyholeError, match=r"KH004.*visits\.columns\.cost\.bands.*two columns cost_sum_band"):
+        compiled(named)
+    long = "cost" * 14
+    renamed = tuple(replace(one, name=long) if one.name == "cost" else one for one in SCHEMA["visits"])
+    with pytest.raises(KeyholeError, match=r"KH004.*too long"):
+        compiled(changed(("columns.cost]", f"columns.{long}]"), banded), {**SCHEMA, "visits": renamed})
 
 
 def test_only_listed_and_needed_columns_are_exposed() -> None:
@@ -146,6 +173,9 @@ def test_the_digest_follows_what_answers_depend_on() -> None:
     base = compiled().digest
     assert compiled(changed(("epsilon_per_query = 2.0", "epsilon_per_query = 1.0"))).digest == base
     assert compiled(changed(("reader@db", "reader:secret@db"))).digest == base
+    assert (
+        compiled(changed(("grid = 0.01", "grid = 0.01\nbands = [5]"), ("rows_per_unit = 20", COUNTED))).digest == base
+    )
     assert compiled(changed(("reader@db/hospital", "reader@db/hospital?password=secret"))).digest == base
     assert compiled(changed(("reader@db/hospital", "reader@db/hospital?options=-crole"))).digest != base
     assert compiled(changed(("reader@db", "other@db"))).digest != base

@@ -16,6 +16,19 @@ DOUBTS = [
     (("bounds = [0, 110]", "bounds = [0, 104.37]\n"), "columns.age has bounds that look as if they were read"),
     (("per_unit = [0, 8000]", "per_unit = [0, 8123.45]"), "columns.cost has bounds that look as if they were read"),
     (
+        ("bounds = [0, 110]", "bounds = [0, 110]\nbands = { avg = [65, 120] }"),
+        "age.bands has the average 120, which none",
+    ),
+    (
+        ("bounds = [0, 110]", "bounds = [0, 110]\nbands = { avg = [0, 65] }"),
+        "age.bands has the average 0, which all reach",
+    ),
+    (("bounds = [0, 5000]", "bounds = [0, 5000]\nbands = [0, 65]"), "cost.bands has the sum 0, which all reach"),
+    (
+        ("bounds = [0, 5000]\nper_unit = [0, 8000]", "bounds = [-50, 0]\nper_unit = [-80, 0]\nbands = [-65, 65]"),
+        "cost.bands has the sum 65, which none reaches",
+    ),
+    (
         ("[tables.visits.columns.note]", "[tables.visits.columns.patient_id]\nkey = { range = [1, 9] }"),
         "tables.visits has its whole privacy unit (patient_id) as keys",
     ),
@@ -40,6 +53,14 @@ def test_bounds_that_somebody_may_have_chosen_are_no_doubt(bounds: str) -> None:
             "bounds = [0, 110]\ngrid = 1\nper_unit = [0, 2200]",
             f"bounds = {bounds}\ngrid = 0.01\nper_unit = [-9000, 9000]",
         )
+    )
+    assert warnings(parsed(text)) == ()
+
+
+def test_bands_that_groups_may_be_on_both_sides_of_are_no_doubt() -> None:
+    text = changed(
+        ("bounds = [0, 110]", "bounds = [0, 110]\nbands = { sum = [1, 100000], avg = [1, 110] }"),
+        ("bounds = [0, 5000]\nper_unit = [0, 8000]", "bounds = [-50, 50]\nper_unit = [-80, 80]\nbands = [-65, 0, 65]"),
     )
     assert warnings(parsed(text)) == ()
 

@@ -1,6 +1,7 @@
 """The policy file: what is accepted means what it says; what is refused names line, key, value and fix."""
 
 import tomllib
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,32 @@ REFUSED: list[tuple[str, str, str, str, str]] = [
     ("per_unit = [0, 8000]", "per_unit = [0, 8000.001]", "KH004", "tables.visits.columns.cost.per_unit", "grid"),
     ("per_unit = [0, 8000]\n", "", "KH004", "tables.visits.columns.cost.per_unit", "is missing"),
     ("per_unit = [0, 8000]", "per_units = [0, 8000]", "KH002", "tables.visits.columns.cost.per_units", "per_unit?"),
+    ("grid = 0.01", "grid = 0.01\nbands = [9, 5]", "KH004", "tables.visits.columns.cost.bands", "Write [5, 9]."),
+    ("grid = 0.01", "grid = 0.01\nbands = [5, 5]", "KH004", "tables.visits.columns.cost.bands", "Write [5]."),
+    ("grid = 0.01", "grid = 0.01\nbands = []", "KH004", "tables.visits.columns.cost.bands", "1 to 32 numbers"),
+    ("grid = 0.01", "grid = 0.01\nbands = 5", "KH002", "tables.visits.columns.cost.bands", "bands"),
+    ("grid = 0.01", "grid = 0.01\nbands = [2026-01-01]", "KH002", "tables.visits.columns.cost.bands", "a number"),
+    ("grid = 0.01", "grid = 0.01\nbands = ['5']", "KH002", "tables.visits.columns.cost.bands", "without quotes"),
+    ("grid = 0.01", "grid = 0.01\nbands = [1e400]", "KH004", "tables.visits.columns.cost.bands", "10^15"),
+    ("grid = 0.01", "grid = 0.01\nbands = [1e-400]", "KH004", "tables.visits.columns.cost.bands", "6 digits"),
+    ("grid = 0.01", "grid = 0.01\nbands = [nan]", "KH002", "tables.visits.columns.cost.bands", "finite"),
+    ("grid = 0.01", "grid = 0.01\nbands = { avg = [3, 2] }", "KH004", "columns.cost.bands.avg", "[2, 3]"),
+    ("grid = 0.01", "grid = 0.01\nbands = { max = [3] }", "KH002", "columns.cost.bands.max", "not a key"),
+    ("grid = 0.01", "grid = 0.01\nbands = { units = [3] }", "KH004", "columns.cost.bands.units", "avg"),
+    ("grid = 0.01", "grid = 0.01\nbands = {}", "KH004", "tables.visits.columns.cost.bands", "no thresholds"),
+    ("[tables.visits.columns.note]", "[tables.visits.columns.note]\nbands = [3]", "KH004", "note.bands", "bounds"),
+    (
+        "[tables.visits.columns.note]",
+        "[tables.visits.columns.note]\nfilter = true\nbands = [3]",
+        "KH002",
+        "note",
+        "bands",
+    ),
+    ("rows_per_unit = 20", "rows_per_unit = 20\nbands = [3]", "KH002", "tables.visits.bands", "bands"),
+    ("rows_per_unit = 20", "rows_per_unit = 20\nbands = { sum = [3] }", "KH004", "visits.bands.sum", "measure"),
+    ("rows_per_unit = 20", "rows_per_unit = 20\nbands = { rows = [0] }", "KH004", "visits.bands.rows", "whole"),
+    ("rows_per_unit = 20", "rows_per_unit = 20\nbands = { units = [2.5] }", "KH004", "visits.bands.units", "whole"),
+    ("public = true", "public = true\nbands = { rows = [1] }", "KH002", "tables.diseases.bands", "Remove"),
     ("rows_per_unit = 20\n", "", "KH005", "tables.visits.rows_per_unit", "is missing"),
     ("rows_per_unit = 20", "rows_per_unit = 0", "KH002", "tables.visits.rows_per_unit", "greater than"),
     ("rows_per_unit = 20", "rows_per_unit = 2.5", "KH002", "tables.visits.rows_per_unit", "int"),
@@ -202,3 +229,31 @@ def test_rollups_are_kept_where_the_owner_says() -> None:
     for wrong in ('url = "duckdb:///x.duckdb"\nscratch = "copies"', f"{url}\nrollups = -1", f'{url}\nscratch = ""'):
         with pytest.raises(KeyholeError, match="KH002"):
             parsed(changed((url, wrong)))
+
+
+def test_bands_are_of_sums_or_of_the_aggregates_that_they_name() -> None:
+    (bands,) = [
+        parsed(changed(("grid = 0.01", "grid = 0.01\nbands = [0.5, 2e3]"))).tables["visits"].columns["cost"].bands
+    ]
+    assert bands is not None
+    assert (bands.sum, bands.avg) == ((Decimal("0.5"), Decimal(2000)), None)
+    named = "bands = { sum = [5], avg = [-1.5, 0, 20] }"
+    bands = parsed(changed(("grid = 0.01", f"grid = 0.01\n{named}"))).tables["visits"].columns["cost"].bands
+    assert bands is not None
+    assert (bands.sum, bands.avg) == ((Decimal(5),), (Decimal("-1.5"), Decimal(0), Decimal(20)))
+    counted = "bands = { rows = [100, 1000], units = [20] }"
+    of_table = parsed(changed(("rows_per_unit = 20", f"rows_per_unit = 20\n{counted}"))).tables["visits"].bands
+    assert of_table is not None
+    assert (of_table.rows, of_table.units) == ((Decimal(100), Decimal(1000)), (Decimal(20),))
+
+
+def test_a_row_that_is_a_unit_is_counted_once() -> None:
+    text = changed(
+        ('privacy_unit = "patient_id"\nmax_groups_per_unit = 3\nrows_per_unit = 20', 'privacy_unit = "row"'),
+        ("per_unit = [0, 2200]\n", ""),
+        ("per_unit = [0, 8000]\n", ""),
+    )
+    bounded = text.replace('privacy_unit = "row"', 'privacy_unit = "row"\nbands = { rows = [5], units = [5] }')
+    with pytest.raises(KeyholeError, match=r"KH004.*visits\.bands\.units"):
+        parsed(bounded)
+    assert parsed(bounded.replace(", units = [5]", "")).tables["visits"].bands is not None

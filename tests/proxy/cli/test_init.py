@@ -100,6 +100,8 @@ def test_what_is_offered_of_a_column_follows_from_its_name_and_type(tmp_path: Pa
     assert "bounds" in blocks["age"]
     assert "key" not in blocks["cost"]
     assert "bounds" in blocks["cost"]
+    assert f'# # bands = ["{BLANK}", ' in blocks["cost"]  # a choice, which uncommenting all leaves open
+    assert "bands" not in blocks["is_child"]
 
 
 @pytest.mark.parametrize(
