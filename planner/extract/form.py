@@ -25,6 +25,7 @@ from planner.extract.refusals import (
     unsupported_operator,
 )
 from planner.extract.suggest import set_operation, suggest_domain, suggest_question, with_public_total
+from planner.extract.suggest_scorecard import suggest_scorecard
 from planner.parser.tree import contains, is_number
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
 
@@ -59,7 +60,7 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
         place_among = list(select.find_all(exp.Window)).index(shown)
         raise over_the_answer(list(place.select.find_all(exp.Window))[place_among], place)
     if shown is not None:
-        raise shows_sizes(shown, hint=suggest_domain(place) or suggest_question(place))
+        raise shows_sizes(shown, hint=suggest_domain(place) or suggest_scorecard(place) or suggest_question(place))
     group = select.args.get("group")
     if group is None and not place.is_of_thresholds:
         raise outside_question(place.scope.table, place.node, hint=suggest_question(place))

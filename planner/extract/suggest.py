@@ -1,5 +1,7 @@
 """What Keyhole answers in the place of a refused statement: for hints."""
 
+from decimal import Decimal
+
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
@@ -10,9 +12,11 @@ from planner.parser.clauses import Clauses, closing_index
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import conjunct_spans
 from planner.parser.tree import bare, contains, read_limit, write_node
+from planner.scope.bands import find_bands, middle_threshold
 from planner.scope.group_by import read_group_by
 from planner.scope.names import Scope, find_column
 
+_UNITS_IN_THRESHOLD = 50  # what is cheap at any scale: at 10 % tolerance some 0.8 epsilon
 _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
 
 
@@ -54,10 +58,10 @@ def suggest_question(place: QuestionReading) -> str | None:
         return None
     names = ", ".join(place.scope.spell_column(column) for column in shown)
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
-    where = _own_where(place)
+    where = own_where(place)
     having = place.clauses.part("having", place.text, place.tokens)
     asked = place.select.args.get("having")
-    if asked is None or not contains_aggregate(asked) or _excludes_emptiness(asked):
+    if asked is None or not contains_aggregate(asked) or excludes_emptiness(asked):
         having = f"HAVING {own or _threshold_of_aggregate(place) or 'count(*) > 1000'}"
     grouped = (f"SELECT {names}", source, where, f"GROUP BY {names}", having)
     parts = (place.before, *(("SELECT true", source, where, having) if whole else grouped))
@@ -82,7 +86,7 @@ def whole_table(place: QuestionReading) -> str | None:
     if place.scope.listed is not None or asked is None or not contains_aggregate(asked):
         return None
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
-    where = _own_where(place)
+    where = own_where(place)
     having = place.clauses.part("having", place.text, place.tokens)
     return " ".join(part for part in (place.before, "SELECT true", source, where, having) if part) + ";"
 
@@ -100,7 +104,7 @@ def by_keys(place: QuestionReading) -> str | None:
         place.before,
         f"SELECT {names}",
         place.text[source : _source_end(place)],
-        _own_where(place),
+        own_where(place),
         f"GROUP BY {names}",
         place.clauses.part("having", place.text, place.tokens),
     )
@@ -204,35 +208,47 @@ def _threshold_of_aggregate(place: QuestionReading) -> str | None:
     for item in place.select.expressions:
         for node in item.walk():
             if isinstance(node, exp.Count | exp.Sum | exp.Avg) and node.find_ancestor(exp.Filter, exp.Window) is None:
-                threshold = _likely_threshold(node, place.scope)
+                bands = find_bands(node, place.scope, ())
+                threshold = likely_threshold(node, place.scope) if bands is None else f"{middle_threshold(bands):f}"
                 if threshold is not None:
                     return f"{write_node(node)} > {threshold}"
     return None
 
 
-def _likely_threshold(node: exp.Expr, scope: Scope) -> int | None:
+def likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
     """What counts, sums and averages of one column may be compared with; None for other aggregates, and where the
     column has no bounds."""
-    inner = node.this
+    if not isinstance(node, exp.Count | exp.Sum | exp.Avg):
+        return None
+    inner, rows = node.this, scope.table.rows_per_unit or 1
     if isinstance(inner, exp.Distinct) and isinstance(node, exp.Count) and len(inner.expressions) == 1:
-        inner = inner.expressions[0]
+        inner, rows = inner.expressions[0], 1
     if isinstance(node, exp.Count) and isinstance(inner, exp.Star):
-        return 1000
+        return _threshold_of_total(rows)
     if scope.listed is not None or not isinstance(inner, exp.Column):
         return None
     try:
         column = find_column(inner, scope)
     except KeyholeError:
         return None
-    if isinstance(node, exp.Count) or column is None or column.bounds is None:
-        return 1000 if isinstance(node, exp.Count) and column is not None else None
+    if isinstance(node, exp.Count):
+        return None if column is None else _threshold_of_total(rows)
+    if column is None or column.bounds is None:
+        return None
     if isinstance(node, exp.Sum):
-        return 1000
+        return _threshold_of_total(max(map(abs, column.per_unit or column.bounds))) if column.bounds[1] > 0 else None
     middle = int(column.bounds[1] / 2)  # no row's value lies beyond the bound, and no average
-    return middle if middle > 0 else None
+    return str(middle) if middle > 0 else None
 
 
-def _excludes_emptiness(having: exp.Having) -> bool:
+def _threshold_of_total(most: Decimal | int) -> str:
+    """A round total of which ten percent is several times what one unit adds, so that it can be told from noise."""
+    wanted = max(1000, _UNITS_IN_THRESHOLD * most)
+    power = 10 ** (len(str(int(wanted))) - 1)
+    return str(next(step * power for step in (1, 2, 5, 10) if step * power >= wanted))
+
+
+def excludes_emptiness(having: exp.Having) -> bool:
     """Whether HAVING compares with 0 or NULL, as tools write that a group is not empty: that is no threshold to ask
     about."""
     if having.find(exp.Is) is not None:
@@ -241,7 +257,7 @@ def _excludes_emptiness(having: exp.Having) -> bool:
     return any(isinstance(side, exp.Literal) and str(side.this) == "0" for side in sides)
 
 
-def _own_where(place: QuestionReading) -> str:
+def own_where(place: QuestionReading) -> str:
     """The WHERE of a question; nothing where it reads columns of what stands around it, as EXISTS does."""
     where = place.select.args.get("where")
     try:

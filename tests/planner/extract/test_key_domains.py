@@ -82,13 +82,13 @@ def test_a_column_without_rows_stays_free_of_questions() -> None:
 
 HINTS = {
     "SELECT country, sum(amount) FROM sales s GROUP BY 1": (
-        "SELECT country FROM sales s GROUP BY country HAVING sum(amount) > 1000;"
+        "SELECT country, sum(amount) > 100000 FROM sales s GROUP BY 1;"
     ),
     "SELECT s.month, avg(s.amount) AS a FROM sales s WHERE gift GROUP BY s.month ORDER BY 2": (
-        "SELECT month FROM sales s WHERE gift GROUP BY month HAVING avg(s.amount) > 250;"
+        "SELECT s.month, avg(s.amount) > 250 AS a FROM sales s WHERE gift GROUP BY s.month ORDER BY 2;"
     ),
     "SELECT month, count(DISTINCT customer_id) FROM sales GROUP BY month": (
-        "SELECT month FROM sales GROUP BY month HAVING count(DISTINCT customer_id) > 1000;"
+        "SELECT month, count(DISTINCT customer_id) > 1000 FROM sales GROUP BY month;"
     ),
     "SELECT month, max(amount) FROM sales GROUP BY month": (
         "SELECT month FROM sales GROUP BY month HAVING count(*) > 1000;"

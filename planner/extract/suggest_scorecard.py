@@ -1,0 +1,160 @@
+"""A statement that shows sizes, as the scorecard that it could be: each size as its band, or as a threshold.
+
+    SELECT country, sum(amount) AS total FROM sales GROUP BY country ORDER BY sum(amount) DESC LIMIT 10
+    SELECT country, width_bucket(sum(amount), ARRAY[5000, 10000]) AS total FROM sales GROUP BY country
+    ORDER BY width_bucket(sum(amount), ARRAY[5000, 10000]) DESC LIMIT 10;
+
+Thresholds are those that the owner declared, or follow from declared bounds: never from data.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.select_list import check_shown, shows_aggregates
+from planner.catalog.model import MOST_BANDS, Column
+from planner.errors import KeyholeError
+from planner.extract.private_read import QuestionReading
+from planner.extract.suggest import excludes_emptiness, likely_threshold, own_where
+from planner.parser.edits import Edit
+from planner.parser.tree import contains
+from planner.scope.bands import band_sql, find_bands
+from planner.scope.group_by import grouped_expressions, read_group_by
+from planner.scorecard.find import shows_size
+from planner.scorecard.spans import span
+
+_WRAPPINGS = (exp.Paren, exp.Cast, exp.Round, exp.Coalesce, exp.Floor, exp.Ceil)  # of a size; a band has none of them
+
+
+_COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, exp.In)
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    """What stands in the place of a size, and how many thresholds it compares with."""
+
+    edit: Edit
+    thresholds: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """A size that a statement shows or sorts by: its expression, and between which tokens it stands."""
+
+    node: exp.Expr
+    first: int
+    past: int
+
+
+def suggest_scorecard(place: QuestionReading) -> str | None:
+    """The statement with a band, or a threshold, in the place of every size that it shows and sorts by.
+
+    It is the whole statement where that is the question, else the question alone, without ORDER BY and LIMIT. None
+    where a size has neither, and where the statement would be refused for another reason, too.
+    """
+    if place.per_unit is not None or place.before or place.scope.listed is not None:
+        return None
+    whole = place.select.parent is None
+    if not whole and _is_filtered_around(place):
+        return None
+    try:
+        keys = read_group_by(place.select, place.scope)
+        sizes = [*_shown(place), *(_sorted_by(place) if whole else ())]
+        proposals = [_propose(size, place, keys) for size in sizes]
+        _check_others(place)
+    except KeyholeError:
+        return None
+    written = [proposed.edit for proposed in proposals if proposed is not None]
+    thresholds = {proposed.edit.text: proposed.thresholds for proposed in proposals if proposed is not None}
+    if not keys or len(written) < len(sizes) or sum(thresholds.values()) > MOST_BANDS:
+        return None
+    if own_where(place) != place.clauses.part("where", place.text, place.tokens):
+        return None
+    first, past = (0, len(place.tokens)) if whole else (place.clauses.select, place.clauses.end)
+    return _write(place, first, past, [*written, *_cut_having(place)])
+
+
+def _is_filtered_around(place: QuestionReading) -> bool:
+    """Whether a query around the question compares what that gives: it asks for the groups that pass."""
+    around = place.select.find_ancestor(exp.Select)
+    while around is not None:
+        where = around.args.get("where")
+        if where is not None and contains(where, *_COMPARISONS):
+            return True
+        around = around.find_ancestor(exp.Select)
+    return False
+
+
+def _shown(place: QuestionReading) -> Iterator[_Size]:
+    for item, (first, past) in zip(place.select.expressions, place.clauses.items, strict=False):
+        if shows_size(item):
+            yield _Size(item.unalias(), first, past)
+
+
+def _sorted_by(place: QuestionReading) -> Iterator[_Size]:
+    order = place.select.args.get("order")
+    for item in () if order is None else order.expressions:
+        if shows_size(item):
+            yield _Size(item.this, place.clauses.end, len(place.tokens))
+
+
+def _propose(size: _Size, place: QuestionReading, keys: tuple[Column, ...]) -> _Proposal | None:
+    """The band in the place of a size; None where there is none."""
+    call, tokens, text = size.node, place.tokens, place.text
+    while isinstance(call, _WRAPPINGS):
+        call = call.this
+    first, past = span(call, size.first, size.past, text, tokens)
+    aggregate = text[tokens[first].start : tokens[past - 1].end]
+    bands = find_bands(call, place.scope, {key.name for key in keys})
+    if bands is not None:
+        band = band_sql(aggregate, bands)
+    else:
+        threshold = likely_threshold(call.this if isinstance(call, exp.Filter) else call, place.scope)
+        if threshold is None or _asks(place):  # it asks already, of this or of something else
+            return None
+        band = f"{aggregate} > {threshold}"
+    first, past = span(size.node, size.first, size.past, text, tokens)
+    edit = Edit.of(tokens[first].start, tokens[past - 1].end, band)
+    return _Proposal(edit, 1 if bands is None else len(bands.thresholds))
+
+
+def _check_others(place: QuestionReading) -> None:
+    """Refuse what would be refused without sizes. Raises KH101 and what reading columns raises."""
+    masked: exp.Select = place.shown.copy()
+    for item in masked.expressions:
+        if shows_size(item):
+            (item.this if isinstance(item, exp.Alias) else item).replace(exp.true())
+    if place.select.parent is not None:
+        masked.set("order", None)
+    order = masked.args.get("order")
+    for item in () if order is None else order.expressions:
+        if shows_size(item):
+            item.this.replace(exp.true())
+    if shows_aggregates(masked) is not None:
+        raise KeyholeError("KH101", "an aggregate is left")
+    check_shown(masked, place.scope, *grouped_expressions(masked, place.scope))
+
+
+def _asks(place: QuestionReading) -> bool:
+    """Whether HAVING compares aggregates with more than nothing."""
+    having = place.select.args.get("having")
+    return having is not None and contains_aggregate(having) and not excludes_emptiness(having)
+
+
+def _cut_having(place: QuestionReading) -> tuple[Edit, ...]:
+    """Without a HAVING that only says that there are rows, as tools write it."""
+    tokens, at = place.tokens, place.clauses.mark("having")
+    if at is None or _asks(place):
+        return ()
+    return (Edit.of(tokens[at - 1].end, tokens[place.clauses.end - 1].end, ""),)
+
+
+def _write(place: QuestionReading, first: int, past: int, edits: list[Edit]) -> str:
+    tokens, at = place.tokens, place.tokens[first].start
+    parts = []
+    for edit in sorted(edits):
+        parts += [place.text[at : edit.start], edit.text]
+        at = edit.end
+    return f"{''.join((*parts, place.text[at : tokens[past - 1].end]))};"

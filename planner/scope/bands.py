@@ -1,0 +1,101 @@
+"""The owner's bands as SQL: the aggregate that they are of, and in which of them a group is."""
+
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+
+from sqlglot import exp
+
+from planner.catalog.model import BandColumn, Bands, Column, Table
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.tree import bare
+from planner.scope.names import Scope, find_column
+
+
+def aggregate_sql(shown: BandColumn, table: Table, *, qualifier: str = "") -> str:
+    """The aggregate that bands are of; `qualifier` stands before each column, with its dot."""
+    match shown.bands.aggregate:
+        case "rows":
+            return "count(*)"
+        case "units":
+            unit = ", ".join(f"{qualifier}{readable(column)}" for column in table.unit)
+            return f"count(DISTINCT {unit})" if len(table.unit) == 1 else f"count(DISTINCT ({unit}))"
+        case aggregate:
+            return f"{aggregate}({qualifier}{readable(shown.measure or '')})"
+
+
+def band_sql(aggregate: str, bands: Bands) -> str:
+    """How many of the thresholds an aggregate reaches, so that no group without rows can pass one by having none.
+
+    An average has to be above a threshold, since one that `>=` lets pass is refused where there may be no values. A sum
+    of nothing is 0: thresholds up to 0 are asked from below, and a group without rows is in the band of 0.
+    """
+    thresholds = bands.thresholds
+    if bands.aggregate == "avg":
+        return _cases(above=[f"{aggregate} > {number:f}" for number in thresholds])
+    below = [f"{aggregate} < {number:f}" for number in thresholds if number <= 0]
+    if not below:
+        return f"width_bucket({aggregate}, ARRAY[{', '.join(f'{number:f}' for number in thresholds)}])"
+    return _cases(below=below, above=[f"{aggregate} >= {number:f}" for number in thresholds[len(below) :]])
+
+
+def _cases(*, above: Sequence[str], below: Sequence[str] = ()) -> str:
+    """The number of the band, by conditions on its lower ends that hold from below, and from above."""
+    arms = [f"WHEN {condition} THEN {band}" for band, condition in enumerate(below)]
+    numbered = list(enumerate(above, start=len(below) + 1))
+    arms += [f"WHEN {condition} THEN {band}" for band, condition in reversed(numbered)]
+    return f"CASE {' '.join(arms)} ELSE {len(below)} END"
+
+
+def describe_bands(bands: Bands) -> str:
+    """The thresholds in words: where each band begins."""
+    word = "above" if bands.aggregate == "avg" else "from"
+    first, *others = [f"{band} {word} {number:f}" for band, number in enumerate(bands.thresholds, start=1)]
+    return ", ".join((f"0 {'up to' if word == 'above' else 'below'} {bands.thresholds[0]:f}", first, *others))
+
+
+def find_bands(node: exp.Expr, scope: Scope, keys: Collection[str]) -> Bands | None:
+    """The bands of the aggregate that a call is, with or without FILTER; None where the owner declared none.
+
+    Parameters:
+        keys: the names of the columns that the question groups by.
+    """
+    call = node.this if isinstance(node, exp.Filter) else node
+    match call:
+        case exp.Count(this=exp.Distinct(expressions=counted)):
+            parts = [part for one in counted for part in (bare(one).expressions or [one])]
+            counted_units = set(scope.table.unit).difference(keys) <= _names(parts, scope) <= set(scope.table.unit)
+            return _of_table("units", scope) if counted_units else None
+        case exp.Count(this=exp.Star() | exp.Literal()):
+            return _of_table("rows", scope)
+        case exp.Sum(this=exp.Column() as measure):
+            return _of_measure("sum", measure, scope)
+        case exp.Avg(this=exp.Column() as measure):
+            return _of_measure("avg", measure, scope)
+    return None
+
+
+def middle_threshold(bands: Bands) -> Decimal:
+    """One threshold of several."""
+    return bands.thresholds[len(bands.thresholds) // 2]
+
+
+def _of_table(aggregate: str, scope: Scope) -> Bands | None:
+    return next((bands for bands in scope.table.bands if bands.aggregate == aggregate), None)
+
+
+def _of_measure(aggregate: str, measure: exp.Column, scope: Scope) -> Bands | None:
+    column = _column(measure, scope)
+    return next((bands for bands in column.bands if bands.aggregate == aggregate), None) if column else None
+
+
+def _names(parts: Sequence[exp.Expr], scope: Scope) -> set[str]:
+    columns = [_column(part, scope) for part in parts]
+    return {column.name for column in columns if column is not None}
+
+
+def _column(node: exp.Expr, scope: Scope) -> Column | None:
+    try:
+        return find_column(node, scope)
+    except KeyholeError:
+        return None

@@ -1,0 +1,198 @@
+"""Who shows sizes is told how to show bands: the same statement, with what the owner declared in each one's place."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from planner.bind.question import ask
+from planner.catalog.model import Bands, Catalog
+from planner.errors import KeyholeError
+from planner.extract.outer_query import Asking
+from planner.lower.dialects.postgres import POSTGRES
+from planner.plan.build import plan
+from planner.statements.classify import classify
+from planner.statements.settings import accuracy
+from tests.planner.asked import TODAY
+from tests.worlds.retail import SALES, VISITS, retail
+
+
+def _thresholds(*numbers: int) -> tuple[Decimal, ...]:
+    return tuple(map(Decimal, numbers))
+
+
+def _banded() -> Catalog:
+    """retail, with bands of every kind on sales, and on visits of averages alone."""
+    of_amount = (Bands("sum", _thresholds(100_000, 200_000, 500_000)), Bands("avg", _thresholds(-50, 200)))
+    of_quantity = (Bands("sum", _thresholds(-90_000, -50_000, 50_000)),)
+    given = {"amount": of_amount, "quantity": of_quantity}
+    columns = tuple(replace(column, bands=given.get(column.name, ())) for column in SALES.columns)
+    counted = (Bands("rows", _thresholds(5000, 10_000)), Bands("units", _thresholds(100, 500)))
+    ages = tuple(
+        replace(column, bands=(Bands("avg", _thresholds(40, 65)),)) if column.name == "age" else column
+        for column in VISITS.columns
+    )
+    tables = {"sales": replace(SALES, columns=columns, bands=counted), "visits": replace(VISITS, columns=ages)}
+    catalog = retail()
+    return replace(catalog, tables=tuple(tables.get(table.name, table) for table in catalog.tables))
+
+
+def _hint(sql: str) -> str | None:
+    with pytest.raises(KeyholeError, match="KH101") as refused:
+        classify(sql, _banded())
+    return refused.value.hint
+
+
+def _price(sql: str) -> float:
+    """What a statement may cost a group at most, once it is read, bound and planned under the policy's defaults."""
+    catalog = _banded()
+    statement = classify(sql, catalog)
+    assert isinstance(statement, Asking)
+    wanted = replace(accuracy({}, catalog.defaults), mechanism="progressive")
+    return max(
+        plan(
+            ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES
+        ).calibration.worst_case_epsilon
+        for part in statement.questions
+    )
+
+
+AMOUNTS = "ARRAY[100000, 200000, 500000]"
+SUGGESTED = {
+    "SELECT country, sum(amount) FROM sales GROUP BY country": (
+        f"SELECT country, width_bucket(sum(amount), {AMOUNTS}) FROM sales GROUP BY country;"
+    ),
+    "SELECT country, sum(amount) AS total FROM sales GROUP BY 1 ORDER BY sum(amount) DESC LIMIT 10;": (
+        f"SELECT country, width_bucket(sum(amount), {AMOUNTS}) AS total FROM sales GROUP BY 1 "
+        f"ORDER BY width_bucket(sum(amount), {AMOUNTS}) DESC LIMIT 10;"
+    ),
+    "SELECT country, sum(amount) t FROM sales GROUP BY country ORDER BY t DESC, country": (
+        f"SELECT country, width_bucket(sum(amount), {AMOUNTS}) t FROM sales GROUP BY country ORDER BY t DESC, country;"
+    ),
+    "SELECT country FROM sales GROUP BY country, month HAVING count(*) > 8000 ORDER BY round(avg(amount), 2)": (
+        "SELECT country FROM sales GROUP BY country, month HAVING count(*) > 8000 "
+        "ORDER BY CASE WHEN avg(amount) > 200 THEN 2 WHEN avg(amount) > -50 THEN 1 ELSE 0 END;"
+    ),
+    "SELECT month, sum(quantity) FROM sales GROUP BY month": (
+        "SELECT month, CASE WHEN sum(quantity) < -90000 THEN 0 WHEN sum(quantity) < -50000 THEN 1 "
+        "WHEN sum(quantity) >= 50000 THEN 3 ELSE 2 END FROM sales GROUP BY month;"
+    ),
+    "SELECT month, count(*), count(DISTINCT (customer_id, month)), count(DISTINCT customer_id) FROM sales GROUP BY 1": (
+        "SELECT month, width_bucket(count(*), ARRAY[5000, 10000]), "
+        "width_bucket(count(DISTINCT (customer_id, month)), ARRAY[100, 500]), "
+        "width_bucket(count(DISTINCT customer_id), ARRAY[100, 500]) FROM sales GROUP BY 1;"
+    ),
+    "SELECT country, count(DISTINCT customer_id) FROM sales GROUP BY country": (
+        "SELECT country, count(DISTINCT customer_id) > 1000 FROM sales GROUP BY country;"
+    ),
+    "SELECT country, count(stock_code) FROM sales GROUP BY country": (
+        "SELECT country, count(stock_code) > 5000 FROM sales GROUP BY country;"
+    ),
+    "SELECT ward, sum(cost) FROM visits GROUP BY ward": "SELECT ward, sum(cost) > 500000 FROM visits GROUP BY ward;",
+    "SELECT ward, COALESCE(ROUND(AVG(age)::numeric, 1), 0) a FROM visits WHERE insured GROUP BY ward": (
+        "SELECT ward, CASE WHEN AVG(age) > 65 THEN 2 WHEN AVG(age) > 40 THEN 1 ELSE 0 END a "
+        "FROM visits WHERE insured GROUP BY ward;"
+    ),
+    "SELECT ward, count(*) FILTER (WHERE insured) FROM visits GROUP BY ward": (
+        "SELECT ward, count(*) FILTER (WHERE insured) > 1000 FROM visits GROUP BY ward;"
+    ),
+    "SELECT month, sum(amount) > 300000 AS big, sum(amount) FROM sales GROUP BY month": (
+        f"SELECT month, sum(amount) > 300000 AS big, width_bucket(sum(amount), {AMOUNTS}) FROM sales GROUP BY month;"
+    ),
+    "SELECT r.region, s.country, sum(s.amount) FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1, 2": (
+        f"SELECT r.region, s.country, width_bucket(sum(s.amount), {AMOUNTS}) "
+        "FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1, 2;"
+    ),
+    # what Superset, Metabase, Tableau and Power BI write for a measure that is dragged into a chart
+    'SELECT country AS country, SUM(amount) AS "SUM(amount)"\nFROM public.sales\nGROUP BY country\n'
+    'ORDER BY "SUM(amount)" DESC\nLIMIT 1000': (
+        f'SELECT country AS country, width_bucket(SUM(amount), {AMOUNTS}) AS "SUM(amount)"\nFROM public.sales\n'
+        'GROUP BY country\nORDER BY "SUM(amount)" DESC\nLIMIT 1000;'
+    ),
+    'SELECT "public"."sales"."country" AS "country", SUM("public"."sales"."amount") AS "sum" FROM "public"."sales" '
+    'GROUP BY "public"."sales"."country" ORDER BY "public"."sales"."country" ASC': (
+        f'SELECT "public"."sales"."country" AS "country", width_bucket(SUM("public"."sales"."amount"), {AMOUNTS}) '
+        'AS "sum" FROM "public"."sales" GROUP BY "public"."sales"."country" ORDER BY "public"."sales"."country" ASC;'
+    ),
+    'SELECT "sales"."country" AS "country", SUM("sales"."amount") AS "sum:amount:ok" FROM "public"."sales" "sales" '
+    "GROUP BY 1 HAVING (COUNT(1) > 0)": (
+        f'SELECT "sales"."country" AS "country", width_bucket(SUM("sales"."amount"), {AMOUNTS}) AS "sum:amount:ok" '
+        'FROM "public"."sales" "sales" GROUP BY 1;'
+    ),
+    'select "_"."country", "_"."a0" from (select "rows"."country" as "country", sum("rows"."amount") as "a0" from '
+    '(select "country", "amount" from "public"."sales" "$Table") "rows" group by "country") "_" '
+    'where not "_"."a0" is null limit 1000001': (
+        f'select "rows"."country" as "country", width_bucket(sum("rows"."amount"), {AMOUNTS}) as "a0" from  '
+        '"public"."sales"  "rows" group by "country";'
+    ),
+}
+
+
+@pytest.mark.parametrize("sql", SUGGESTED)
+def test_a_size_is_answered_with_the_statement_that_shows_its_band(sql: str) -> None:
+    assert _hint(sql) == SUGGESTED[sql]
+    assert _price(SUGGESTED[sql].rstrip(";")) > 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT country, sum(amount), count(*) FROM sales GROUP BY country",
+        "SELECT country, sum(amount), count(DISTINCT (customer_id, month)) FROM sales GROUP BY country",
+        "SELECT country, sum(quantity) FROM sales GROUP BY country",
+        "SELECT ward, count(*), sum(cost) FROM visits GROUP BY ward",
+        "SELECT country, count(*) FROM capped_sales GROUP BY country",
+        "SELECT country, sum(amount), sum(quantity) FROM capped_sales GROUP BY country",
+        "SELECT sum(amount) FROM sales",
+        "SELECT count(*) FROM sales",
+    ],
+)
+def test_what_is_proposed_without_the_owners_bands_can_be_afforded(sql: str) -> None:
+    """One question of it may cost what a policy ordinarily allows one: 2 epsilon, at 10 % tolerance."""
+    with pytest.raises(KeyholeError, match="KH101") as refused:
+        classify(sql, retail())
+    assert refused.value.hint is not None
+    assert _price(refused.value.hint.rstrip(";")) <= retail().budget.per_query
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        # nothing has a band that the question could show as well
+        ("SELECT month, max(amount) FROM sales GROUP BY month", "HAVING count(*) > 1000;"),
+        ("SELECT month, sum(amount), stddev(amount) FROM sales GROUP BY month", "HAVING sum(amount) > 200000;"),
+        ("SELECT month, sum(amount) / count(*) FROM sales GROUP BY month", "HAVING sum(amount) > 200000;"),
+        ("SELECT month, sum(amount), rank() OVER (ORDER BY sum(amount)) FROM sales GROUP BY 1", "> 200000;"),
+        ("SELECT month, sum(amount), random() FROM sales GROUP BY month", "HAVING sum(amount) > 200000;"),
+        ("SELECT month, sum(amount), gift FROM sales GROUP BY month", "HAVING sum(amount) > 200000;"),
+        ("SELECT sum(amount) FROM sales", "GROUP BY country HAVING sum(amount) > 200000;"),
+        ("SELECT avg(age) FROM visits", "GROUP BY ward HAVING avg(age) > 65;"),
+        # it asks already, and there is no band to show beside
+        (
+            "SELECT ward, count(*) n FROM visits GROUP BY 1 HAVING count(*) > 7000",
+            "GROUP BY ward HAVING count(*) > 7000;",
+        ),
+        # a query around it asks which groups pass
+        ("SELECT * FROM (SELECT month, sum(amount) s FROM sales GROUP BY 1 LIMIT 9) t WHERE s > 9", "> 200000;"),
+    ],
+)
+def test_what_cannot_be_shown_as_bands_is_answered_with_a_threshold(sql: str, hint: str) -> None:
+    found = _hint(sql)
+    assert found is not None
+    assert found.endswith(hint)
+    assert _price(found.rstrip(";")) > 0
+
+
+def test_a_hint_has_no_more_thresholds_than_a_question() -> None:
+    many = tuple(Decimal(100_000 + step) for step in range(32))
+    columns = tuple(
+        replace(column, bands=(Bands("sum", many),)) if column.bounds is not None else column
+        for column in SALES.columns
+    )
+    catalog = replace(retail(), tables=(replace(SALES, columns=columns),))
+    for shown, is_scorecard in (("sum(amount)", True), ("sum(amount), sum(quantity)", False)):
+        with pytest.raises(KeyholeError) as refused:
+            classify(f"SELECT country, {shown} FROM sales GROUP BY country", catalog)
+        assert refused.value.hint is not None
+        assert ("width_bucket" in refused.value.hint) is is_scorecard
+        assert isinstance(classify(refused.value.hint.rstrip(";"), catalog), Asking)
