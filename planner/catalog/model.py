@@ -11,7 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from mechanisms.registry import BOUNDED
 from planner.errors import KeyholeError
@@ -173,6 +173,8 @@ class Bands:
 class BandColumn:
     """What clients see as a column beside a table's own: in which of the owner's bands a group's aggregate lies."""
 
+    DECLARED: ClassVar[str] = "integer"
+
     name: str
     measure: str | None  # None where it counts the table's rows or units
     bands: Bands
@@ -311,6 +313,14 @@ class Table:
         for column in self.columns:
             if column.name == name:
                 return column
+        if any(shown.name == name for shown in self.band_columns):
+            plain = name if _FOLDED.fullmatch(name) else _quote(name)
+            raise KeyholeError(
+                "KH201",
+                f'column "{name}" is the band of a whole group, and no value of its rows',
+                hint=f"Show max({plain}) of each group, or compare it in HAVING: max({plain}) >= 1.",
+                position=position,
+            )
         known = [column.name for column in self.columns]
         raise KeyholeError(
             "KH201",

@@ -1,35 +1,126 @@
-"""Bands: width_bucket of an aggregate, spelled out as the number of thresholds that are reached.
+"""Bands: width_bucket of an aggregate, spelled out as the number of thresholds that are reached, and the columns of the
+owner's bands.
 
-    width_bucket(sum(amount), ARRAY[5000, 10000])
-    ((sum(amount) >= 5000)::int + (sum(amount) >= 10000)::int)
+    SELECT width_bucket(sum(amount), ARRAY[5000, 10000])
+    SELECT ((sum(amount) >= 5000)::int + (sum(amount) >= 10000)::int)
+
+    HAVING width_bucket(sum(amount), ARRAY[5000, 10000]) = 1
+    HAVING (sum(amount) >= 5000 AND sum(amount) < 10000)
 
 Each comparison is then a predicate, and all of them are decided by one noisy value.
+
+    SELECT country, max(amount_sum_band) FROM sales GROUP BY country
+    SELECT country, width_bucket(sum(amount), ARRAY[5000, 10000]) AS max FROM sales GROUP BY country
+
+Tools drag columns, and write an aggregate around each. The column of a band has the band of the group in all its rows:
+the least, the greatest and the mean of equal values are that value.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from fractions import Fraction
+from typing import TypeAlias
 
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.catalog.model import MOST_BANDS
+from planner.catalog.model import MOST_BANDS, BandColumn, Bands
+from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import at_offset, closing_index
+from planner.parser.clauses import at_offset, clauses, closing_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
-from planner.parser.tree import bare, contains, start, write_node
+from planner.parser.tree import bare, contains, name, start, write_node
+from planner.scope.bands import aggregate_sql, at_least, band_sql, below
+from planner.scorecard.spans import Searched, spans
 from planner.values.decimals import terminating_decimal
+
+_OF_EQUAL_VALUES = (exp.Max, exp.Min, exp.Avg)
 
 
 def spell_out_bands(read: PrivateRead) -> tuple[Edit, ...]:
-    """Every width_bucket of an aggregate in the select list and ORDER BY, as a sum of comparisons.
+    """Every width_bucket of an aggregate: in the select list and ORDER BY as a sum of comparisons, in HAVING, where it
+    is compared with a number, as what that means for the aggregate.
 
-    PostgreSQL gives the same number for both where the aggregate has a value, and 0 for the second where it has none.
+    PostgreSQL gives the same number for both where the aggregate has a value, and 0 for the sum where it has none.
     """
-    parts = [*read.select.expressions, read.select.args.get("order")]
-    if not any(part is not None and contains(part, exp.WidthBucket) for part in parts):
+    parts, having = [*read.select.expressions, read.select.args.get("order")], read.select.args.get("having")
+    if not any(part is not None and contains(part, exp.WidthBucket) for part in (*parts, having)):
         return ()
-    return tuple(edit for part in parts if part is not None for edit in _edits(part, read))
+    edits = [edit for part in parts if part is not None for edit in _edits(part, read)]
+    try:
+        return (*edits, *(() if having is None else _compare_bands(having, read, _find_width_bucket)))
+    except KeyholeError:
+        return tuple(edits)
+
+
+_Banded: TypeAlias = tuple[str, Bands]  # an aggregate as it is written, and its bands
+_FindBanded: TypeAlias = Callable[[exp.Expr, PrivateRead], _Banded | None]
+
+
+def _compare_bands(having: exp.Expr, read: PrivateRead, find: _FindBanded) -> Iterator[Edit]:
+    """Every comparison of a band with whole numbers, as what it means for the aggregate. Raises KH106.
+
+    Parameters:
+        find: the aggregate and bands of which an expression is the number.
+    """
+    first = clauses(read.node, read.tokens).mark("having")
+    if first is None:
+        return
+    for node in having.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, exp.In):
+        banded = find(bare(node.this), read)
+        meant = None if banded is None else _spell_comparison(node, *banded)
+        if meant is None:
+            continue
+        ((at, past),) = spans([Searched(node, first + 1, len(read.tokens))], read.text, read.tokens)
+        yield Edit.of(read.tokens[at].start, read.tokens[past - 1].end, f"({meant})")
+
+
+def _spell_comparison(comparison: exp.Expr, aggregate: str, bands: Bands) -> str | None:
+    """A comparison of a band's number as a formula of thresholds; None where it always or never holds."""
+    most = len(bands.thresholds)
+
+    def within(low: int, high: int) -> str | None:
+        """That the number is from `low` to `high`."""
+        if low > min(high, most) or high < 0:
+            return None
+        ends = [at_least(aggregate, bands, low)] if low > 0 else []
+        ends += [below(aggregate, bands, high + 1)] if high < most else []
+        return " AND ".join(ends) or None
+
+    if comparison.args.get("query") is not None or comparison.args.get("symmetric"):
+        return None
+    operands = [comparison.args.get(name) for name in ("expression", "low", "high")]
+    listed = [*comparison.expressions, *(one for one in operands if one is not None)]
+    numbers = [number for one in listed if (number := _number(one)) is not None and number.denominator == 1]
+    if not numbers or len(numbers) < len(listed):
+        return None
+    first = int(numbers[0])
+    match comparison:
+        case exp.GTE():
+            return within(first, most)
+        case exp.GT():
+            return within(first + 1, most)
+        case exp.LTE():
+            return within(0, first)
+        case exp.LT():
+            return within(0, first - 1)
+        case exp.Between():
+            return within(first, int(numbers[1]))
+        case exp.NEQ():
+            others = [within(0, first - 1), within(first + 1, most)]
+        case _:
+            others = [within(number, number) for number in sorted({int(number) for number in numbers})]
+    return " OR ".join(f"({one})" for one in others if one is not None) or None
+
+
+def _find_width_bucket(node: exp.Expr, read: PrivateRead) -> _Banded | None:
+    thresholds, at = (_thresholds(node), start(node)) if isinstance(node, exp.WidthBucket) else (None, None)
+    if thresholds is None or at is None or not contains_aggregate(node.this):
+        return None
+    first = at_offset(read.tokens, node.meta["start"]) + 2
+    aggregate = read.text[read.tokens[first].start : _end_of_argument(read.tokens, first)]
+    return aggregate, Bands("sum", tuple(map(Decimal, thresholds)))
 
 
 def _edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
@@ -88,9 +179,9 @@ def _end_of_argument(tokens: tuple[Token, ...], first: int) -> int:
     return tokens[first].end
 
 
-def _names_item(call: exp.WidthBucket) -> bool:
+def _names_item(call: exp.Expr) -> bool:
     """Whether PostgreSQL names an item of the select list after the call: it is the item, or what is cast there."""
-    node: exp.Expr = call
+    node = call
     while isinstance(node.parent, exp.Cast | exp.Paren):
         node = node.parent
     return isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
@@ -104,3 +195,63 @@ def _end_of_casts(tokens: tuple[Token, ...], last: int) -> int:
         depth += tokens[index].is_symbol("(") - tokens[index].is_symbol(")")
         index += 1
     return tokens[index - 1].end
+
+
+def spell_out_band_columns(read: PrivateRead) -> tuple[Edit, ...]:
+    """The band itself for every max, min and avg of its column; in HAVING what its comparison with a number means."""
+    known = {shown.name for shown in read.table.band_columns}
+    if not any(token.names and token.value in known for token in read.tokens):
+        return ()
+    parts, having = [*read.select.expressions, read.select.args.get("order")], read.select.args.get("having")
+    edits = [edit for part in parts if part is not None for edit in _column_edits(part, read)]
+    try:
+        return (*edits, *(() if having is None else _compare_bands(having, read, _find_banded)))
+    except KeyholeError:
+        return tuple(edits)
+
+
+def _column_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
+    for call in part.find_all(*_OF_EQUAL_VALUES):
+        banded = None if isinstance(call.parent, exp.Filter | exp.Window) else _find_banded(call, read)
+        if banded is None:
+            continue
+        first, last = _span(call, read.tokens)
+        yield Edit.of(read.tokens[first].start, read.tokens[last].end, band_sql(*banded))
+        if _names_item(call):  # PostgreSQL would name it after the call that was there
+            at = _end_of_casts(read.tokens, last)
+            yield Edit.of(at, at, f" AS {call.key}")
+
+
+def _find_banded(call: exp.Expr, read: PrivateRead) -> _Banded | None:
+    column = bare(call.this) if isinstance(call, _OF_EQUAL_VALUES) else None
+    if not isinstance(column, exp.Column) or call.meta.get("start") is None:
+        return None
+    if call.find_ancestor(exp.Select) is not read.select or not _is_own(column, read):
+        return None
+    shown = _column(name(column.this), read)
+    if shown is None:
+        return None
+    first, last = _span(call, read.tokens)
+    written = [
+        token for token in read.tokens[first + 2 : last] if not token.is_symbol("(") and not token.is_symbol(")")
+    ]
+    qualifier = read.text[written[0].start : written[-1].start]
+    return aggregate_sql(shown, read.table, qualifier=qualifier), shown.bands
+
+
+def _column(wanted: str, read: PrivateRead) -> BandColumn | None:
+    return next((shown for shown in read.table.band_columns if shown.name == wanted), None)
+
+
+def _is_own(column: exp.Column, read: PrivateRead) -> bool:
+    """Whether a column's qualifier, if any, names the table that is read."""
+    qualifier, schema, alias = name(column.args.get("table")), name(column.args.get("db")), read.node.alias
+    if schema:
+        return schema == "public" and qualifier == read.table.name and not alias
+    return qualifier in ("", alias or read.table.name)
+
+
+def _span(call: exp.Expr, tokens: tuple[Token, ...]) -> tuple[int, int]:
+    """The first and the last token of a call."""
+    first = at_offset(tokens, call.meta["start"])
+    return first, closing_index(tokens, first + 1)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.catalog.model import Catalog, StoredQuestion, Table
+from planner.catalog.model import BandColumn, Catalog, StoredQuestion, Table
 from planner.errors import KeyholeError, not_allowed
 from planner.extract.constant_result import constantly_empty, idle_tables
 from planner.extract.cut import Place, question_edits
@@ -206,7 +206,9 @@ def _relation(node: exp.Table, what: Found, tokens: tuple[Token, ...], catalog: 
 
 
 def _without_rows(table: Table) -> str:
-    columns = ", ".join(f"NULL::{column.declared} AS {quote_identifier(column.name)}" for column in table.columns)
+    declared = [(column.name, column.declared) for column in table.columns]
+    declared += [(shown.name, BandColumn.DECLARED) for shown in table.band_columns]
+    columns = ", ".join(f"NULL::{type_} AS {quote_identifier(name)}" for name, type_ in declared)
     return f"(SELECT {columns} WHERE false)"
 
 

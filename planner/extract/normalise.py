@@ -1,14 +1,18 @@
 """Statements as people and tools write them, brought to the form of a question before anything is cut out of them.
 
-Three rules move what means the same in another place, in the statement's text:
+These rules move what means the same in another place, in the statement's text:
 
 - `inline_public_lists`: a subquery over a public table after IN, into a list of its pinned values;
 - `pull_up_subqueries`: what a subquery or WITH query that only filters and projects says of a private table, into the
   query that reads it;
 - `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING.
 
-Then `spell_out_bands` says as comparisons what width_bucket counts, and `group_by_listed_keys` gives a GROUP BY to what
-lists keys without one.
+Two say which thresholds a band counts, so that it is a scorecard's, and none of the sizes that are moved or refused:
+
+- `spell_out_band_columns`: the columns of bands that tools drag;
+- `spell_out_bands`: width_bucket of an aggregate, as comparisons.
+
+Then `group_by_listed_keys` gives a GROUP BY to what lists keys without one.
 
     SELECT c FROM (SELECT country AS c FROM sales WHERE gift) v GROUP BY c HAVING count(*) > 5
     SELECT v.country AS c FROM sales v WHERE gift GROUP BY v.country HAVING count(*) > 5
@@ -25,7 +29,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
-from planner.extract.bands import spell_out_bands
+from planner.extract.bands import spell_out_band_columns, spell_out_bands
 from planner.extract.inline_public_lists import inline_public_lists
 from planner.extract.key_domains import group_by_listed_keys
 from planner.extract.private_read import PrivateRead
@@ -40,8 +44,14 @@ MOST_TIMES = 8  # how many times as long a statement may become: a column may be
 MOST_READ = 1_000_000  # characters read in all steps together; as each step reads all, time would grow with the square
 Private: TypeAlias = Sequence[tuple[exp.Table, Table]]
 Rule: TypeAlias = Callable[[PrivateRead], tuple[Edit, ...]]
-RULES: tuple[Rule, ...] = (inline_public_lists, pull_up_subqueries, push_down_thresholds)
-LAST_RULES: tuple[Rule, ...] = (spell_out_bands, group_by_listed_keys)
+RULES: tuple[Rule, ...] = (
+    inline_public_lists,
+    pull_up_subqueries,
+    spell_out_band_columns,
+    spell_out_bands,
+    push_down_thresholds,
+)
+LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,8 @@ class _FiredRule:
 def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Private]) -> Normalised:
     """The query after every rule that applies, one after the other; it is read once more for each that does.
 
-    Guarantee: PostgreSQL gives the same rows for both; where keys are listed without DISTINCT, each once.
+    Guarantee: PostgreSQL gives the same rows for both; where keys are listed without DISTINCT, each once. The column of
+    a band is in no source: it is taken to have the group's band in every row of a group.
 
     Parameters:
         private: finds the private tables that a query reads.

@@ -91,7 +91,7 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
     closed = place.end < len(tokens) and tokens[place.end].is_symbol(")")
     if not closed or not fits(place, select, tokens) or len(select.expressions) != len(place.items):
         return None  # an empty item of the list is among these; PostgreSQL will refuse it
-    own = {column.name for column in table.columns}
+    own = {column.name for column in table.columns} | {shown.name for shown in table.band_columns}
     everything = False
     shown: dict[str, _ShownColumn] = {}
     for item, (first, past) in zip(select.expressions, place.items, strict=True):

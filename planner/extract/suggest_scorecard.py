@@ -19,11 +19,11 @@ from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
 from planner.extract.suggest import excludes_emptiness, likely_threshold, own_where
 from planner.parser.edits import Edit
-from planner.parser.tree import contains
+from planner.parser.tree import contains, name, write_node
 from planner.scope.bands import band_sql, find_bands
 from planner.scope.group_by import grouped_expressions, read_group_by
 from planner.scorecard.find import shows_size
-from planner.scorecard.spans import span
+from planner.scorecard.spans import Searched, spans
 
 _WRAPPINGS = (exp.Paren, exp.Cast, exp.Round, exp.Coalesce, exp.Floor, exp.Ceil)  # of a size; a band has none of them
 
@@ -105,8 +105,11 @@ def _propose(size: _Size, place: QuestionReading, keys: tuple[Column, ...]) -> _
     call, tokens, text = size.node, place.tokens, place.text
     while isinstance(call, _WRAPPINGS):
         call = call.this
-    first, past = span(call, size.first, size.past, text, tokens)
+    ((first, past),) = spans([Searched(call, size.first, size.past)], text, tokens)
     aggregate = text[tokens[first].start : tokens[past - 1].end]
+    if _reads_band(call, place):
+        ((first, past),) = spans([Searched(size.node, size.first, size.past)], text, tokens)
+        return _Proposal(Edit.of(tokens[first].start, tokens[past - 1].end, f"max({write_node(call.this)})"), 1)
     bands = find_bands(call, place.scope, {key.name for key in keys})
     if bands is not None:
         band = band_sql(aggregate, bands)
@@ -115,9 +118,16 @@ def _propose(size: _Size, place: QuestionReading, keys: tuple[Column, ...]) -> _
         if threshold is None or _asks(place):  # it asks already, of this or of something else
             return None
         band = f"{aggregate} > {threshold}"
-    first, past = span(size.node, size.first, size.past, text, tokens)
+    ((first, past),) = spans([Searched(size.node, size.first, size.past)], text, tokens)
     edit = Edit.of(tokens[first].start, tokens[past - 1].end, band)
     return _Proposal(edit, 1 if bands is None else len(bands.thresholds))
+
+
+def _reads_band(call: exp.Expr, place: QuestionReading) -> bool:
+    """Whether an aggregate is of the band of a group, of which only some have a meaning."""
+    column = call.this if isinstance(call, exp.AggFunc) else None
+    known = {shown.name for shown in place.scope.table.band_columns}
+    return isinstance(column, exp.Column) and name(column.this) in known
 
 
 def _check_others(place: QuestionReading) -> None:

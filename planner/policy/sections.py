@@ -16,7 +16,7 @@ from planner.catalog.fault import Fault, nearest
 from planner.catalog.model import MOST_BANDS
 
 _LARGEST_THRESHOLD = Decimal(10) ** 15  # of bands: beyond any total, and short enough to be shown
-_FINEST_THRESHOLD = Decimal("0.000001")
+_FINEST_THRESHOLD = Decimal("0.000001")  # of bands, for the same reason: finer than any grid that people choose
 
 
 def _number(raw: object) -> Decimal:

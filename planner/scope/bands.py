@@ -39,6 +39,18 @@ def band_sql(aggregate: str, bands: Bands) -> str:
     return _cases(below=below, above=[f"{aggregate} >= {number:f}" for number in thresholds[len(below) :]])
 
 
+def at_least(aggregate: str, bands: Bands, band: int) -> str:
+    """That a group is in that band or a higher one; `band` is from 1 on."""
+    number = bands.thresholds[band - 1]
+    return f"{aggregate} {'>' if bands.aggregate == 'avg' else '>='} {number:f}"
+
+
+def below(aggregate: str, bands: Bands, band: int) -> str:
+    """That a group is in a lower band than that one, and has values; `band` is from 1 on."""
+    number = bands.thresholds[band - 1]
+    return f"{aggregate} {'<=' if bands.aggregate == 'avg' else '<'} {number:f}"
+
+
 def _cases(*, above: Sequence[str], below: Sequence[str] = ()) -> str:
     """The number of the band, by conditions on its lower ends that hold from below, and from above."""
     arms = [f"WHEN {condition} THEN {band}" for band, condition in enumerate(below)]

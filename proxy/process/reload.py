@@ -17,7 +17,7 @@ import structlog
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from planner.policy.sections import ServerLimitsSection, ServerSection
+from planner.policy.sections import BandsSection, ServerLimitsSection, ServerSection
 from proxy.endpoint.connection_limits import shadow_connections
 from proxy.endpoint.server import Endpoint
 from proxy.observe.logs import fault, to_standard_error
@@ -93,6 +93,8 @@ class InForce:
         old = self.policy
         if not same_source(new, old) or (new.views, new.server.database) != (old.views, old.server.database):
             return None
+        if _bands(new) != _bands(old):
+            return None
         if not self._has_room(new.server.limits) or own_binaries(new) != self.binaries:
             return None
         catalog = pinned_catalog(new, source)
@@ -107,6 +109,17 @@ class InForce:
     def with_catalog(self, policy: Policy) -> "InForce":
         """Another policy over the same shadow."""
         return InForce(policy, self.digest, self.started_with, self.binaries)
+
+
+def _bands(policy: Policy) -> list[tuple[str, BandsSection | None]]:
+    """What a policy's shadow shows of bands, which change no answer and no digest."""
+    of_tables = [(name, table.bands) for name, table in policy.tables.items()]
+    columns = [
+        (f"{name}.{column}", section.bands)
+        for name, table in policy.tables.items()
+        for column, section in table.columns.items()
+    ]
+    return [*of_tables, *columns]
 
 
 class Taking:

@@ -16,9 +16,11 @@ from psycopg import sql
 
 from accountant.store.punctual import PunctualConnection, within
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Analyst, Catalog, Column, PublicTable, StoredQuestion, Table, Value
+from planner.catalog.model import Analyst, BandColumn, Catalog, Column, PublicTable, StoredQuestion, Table, Value
 from planner.errors import KeyholeError
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
+from planner.parser.lexer import readable
+from planner.scope.bands import aggregate_sql, band_sql, describe_bands
 from planner.statements.stored_parameters import with_defaults
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
@@ -65,12 +67,13 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
     """Make the shadow show `catalog`; whether anything had to be rebuilt. Raises KH002 for an analyst's name, and KH013
     for a server whose functions were not reviewed.
 
-    Objects are dropped and made anew, in one transaction, when the catalog's digest has changed.
+    Objects are dropped and made anew, in one transaction, when the catalog's digest or bands have changed.
     """
     for analyst in catalog.analysts:
         _insist_usable(analyst)
     _create_database(address, catalog.database)
-    stamp = sha256(f"{_LAYOUT}:{catalog.digest}".encode()).hexdigest()
+    bands = [(table.name, table.band_columns) for table in catalog.tables]  # shown, and no part of the digest
+    stamp = sha256(f"{_LAYOUT}:{catalog.digest}:{bands}".encode()).hexdigest()
     with _owning(address, catalog.database) as connection:
         built = connection.execute(
             "SELECT obj_description(to_regprocedure(%s), 'pg_proc')", [f"{UNANSWERED}()"]
@@ -134,11 +137,14 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
         yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema))
         yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(schema), group)
     for table in catalog.tables:
-        yield from _relation(("public", table.name), table.columns, comment=table.comment or _table_comment(table))
+        declared = [(column.name, column.declared) for column in table.columns]
+        declared += [(shown.name, BandColumn.DECLARED) for shown in table.band_columns]
+        yield from _relation(("public", table.name), declared, comment=table.comment or _table_comment(table))
         yield from _column_comments(table)
         yield _grant("REFERENCES", "public", table.name)
     for public in catalog.public_tables:
-        yield from _relation(("public", public.name), public.columns, comment=public.comment or "public table")
+        declared = [(column.name, column.declared) for column in public.columns]
+        yield from _relation(("public", public.name), declared, comment=public.comment or "public table")
         yield from _constraints(public)
         yield _grant("SELECT", "public", public.name)
     yield sql.SQL(
@@ -255,8 +261,8 @@ def _roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Com
         yield sql.SQL("GRANT {} TO {} WITH INHERIT TRUE, SET FALSE, ADMIN FALSE").format(group, role)
 
 
-def _relation(name: tuple[str, str], columns: Iterable[Column], *, comment: str) -> Iterator[sql.Composed]:
-    declared = sql.SQL(", ").join(_column(column.name, column.declared) for column in columns)
+def _relation(name: tuple[str, str], columns: Iterable[tuple[str, str]], *, comment: str) -> Iterator[sql.Composed]:
+    declared = sql.SQL(", ").join(_column(*column) for column in columns)
     yield sql.SQL("CREATE TABLE {} ({})").format(sql.Identifier(*name), declared)
     yield sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(*name), sql.Literal(comment))
 
@@ -285,6 +291,12 @@ def _column_comments(table: Table) -> Iterator[sql.Composed]:
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(
             sql.Identifier("public", table.name, column.name), sql.Literal(comment or "filter only")
         )
+    for shown in table.band_columns:
+        aggregate = aggregate_sql(shown, table)
+        comment = f"band of {aggregate} in a group, by max({readable(shown.name)}): {describe_bands(shown.bands)}"
+        yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(
+            sql.Identifier("public", table.name, shown.name), sql.Literal(comment)
+        )
 
 
 def _roles_of(table: Table, column: Column) -> Iterator[str]:
@@ -297,6 +309,9 @@ def _roles_of(table: Table, column: Column) -> Iterator[str]:
     if column.per_unit is not None:
         low, high = column.per_unit
         yield f"total clipped to {as_text(low)}..{as_text(high)} per {table.unit_text}"
+    for shown in table.band_columns:
+        if shown.measure == column.name:
+            yield f"bands of its {shown.bands.aggregate}: ask {band_sql(aggregate_sql(shown, table), shown.bands)}"
     if column.name in table.unit:
         yield "privacy unit" if len(table.unit) == 1 else "part of the privacy unit"
 

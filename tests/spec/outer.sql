@@ -136,7 +136,7 @@ BEGIN; DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT name FROM stores WHERE name 
 SET keyhole.param.selling.threshold = 3500; SELECT * FROM selling; RESET keyhole.param.selling.threshold
 --> north
 SELECT name, setting FROM keyhole.settings WHERE name LIKE 'keyhole.param.%' ORDER BY 1
---> keyhole.param.selling.least | 0; keyhole.param.selling.threshold | 1000
+--> keyhole.param.reached.goal | 137; keyhole.param.selling.least | 0; keyhole.param.selling.threshold | 1000
 SELECT * FROM sales LIMIT 10
 --> KH103
 SELECT "source"."amount" FROM (SELECT * FROM sales) "source" LIMIT 1001

@@ -69,6 +69,7 @@ key = {{ range = ["2026-01-01", "2026-04-01"], step = "1 month" }}
 [tables.sales.columns.amount]
 bounds = [0, 100]
 grid = 0.01
+bands = [2037, 60037]
 
 [tables.sales.columns.quantity]
 
@@ -81,6 +82,7 @@ privacy_unit = "patient_id"
 max_groups_per_unit = 2
 rows_per_unit = 3
 refresh = "explicit"
+bands = {{ units = [107, 307] }}
 
 [tables.visits.columns.ward]
 key = {{ values = ["A", "B", "C", "D"] }}
@@ -95,6 +97,15 @@ public = true
 
 [views.busy]
 sql = "SELECT store FROM sales GROUP BY store HAVING count(*) > 1000"
+
+[views.status]
+sql = '''SELECT store, sum(amount) > 30037 AS big, width_bucket(sum(amount), ARRAY[2037, 60037]) AS band,
+  CASE WHEN count(*) > 737 THEN 'busy' ELSE 'calm' END AS traffic FROM sales GROUP BY store'''
+comment = "every store, with what it sells"
+
+[views.reached]
+sql = "SELECT ward, count(DISTINCT patient_id) > :goal AS reached, max(units_band) AS band FROM visits GROUP BY ward"
+parameters = {{ goal = 137 }}
 
 [views.selling]
 sql = "SELECT store FROM sales WHERE quantity >= :least GROUP BY store HAVING count(*) > :threshold"

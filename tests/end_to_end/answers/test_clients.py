@@ -93,9 +93,9 @@ def test_sqlalchemy_inspects_what_the_policy_exposes(engine: sqlalchemy.Engine, 
     with unchanged(on_postgres):
         inspector = sqlalchemy.inspect(engine)
         assert sorted(inspector.get_table_names()) == ["sales", "stores", "visits"]
-        assert sorted(inspector.get_view_names()) == ["busy", "selling"]
+        assert sorted(inspector.get_view_names()) == ["busy", "reached", "selling", "status"]
         columns = {column["name"]: column for column in inspector.get_columns("sales")}
-        assert set(columns) == {"store", "month", "day", "amount", "quantity", "note", "score"}
+        assert set(columns) == {"store", "month", "day", "amount", "amount_sum_band", "quantity", "note", "score"}
         assert str(columns["amount"]["type"]) == "NUMERIC(10, 2)"
         assert columns["store"]["comment"] == "key, public domain of 5 values: closed, east, north, south, west"
         metadata = sqlalchemy.MetaData()

@@ -69,9 +69,9 @@ SUGGESTED = {
     "SELECT country, sum(amount) t FROM sales GROUP BY country ORDER BY t DESC, country": (
         f"SELECT country, width_bucket(sum(amount), {AMOUNTS}) t FROM sales GROUP BY country ORDER BY t DESC, country;"
     ),
-    "SELECT country FROM sales GROUP BY country, month HAVING count(*) > 8000 ORDER BY round(avg(amount), 2)": (
-        "SELECT country FROM sales GROUP BY country, month HAVING count(*) > 8000 "
-        "ORDER BY CASE WHEN avg(amount) > 200 THEN 2 WHEN avg(amount) > -50 THEN 1 ELSE 0 END;"
+    "SELECT country, count(*) FROM sales GROUP BY 1, month HAVING count(*) > 8000 ORDER BY round(avg(amount), 2)": (
+        "SELECT country, width_bucket(count(*), ARRAY[5000, 10000]) FROM sales GROUP BY 1, month HAVING "
+        "count(*) > 8000 ORDER BY CASE WHEN avg(amount) > 200 THEN 2 WHEN avg(amount) > -50 THEN 1 ELSE 0 END;"
     ),
     "SELECT month, sum(quantity) FROM sales GROUP BY month": (
         "SELECT month, CASE WHEN sum(quantity) < -90000 THEN 0 WHEN sum(quantity) < -50000 THEN 1 "

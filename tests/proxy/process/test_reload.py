@@ -5,6 +5,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -12,7 +13,9 @@ import pytest
 
 from planner.policy.file import Policy
 from proxy.process.reload import InForce, RestartNeeded
+from proxy.service.pins import pinned_catalog
 from proxy.service.service import ledger_url
+from proxy.sources.shared import open_policy_source
 from proxy.wire.scram import verifier
 from tests.worlds import shop
 from tests.worlds.house import PASSWORD, VERIFIER, command, eventually, most_spent, write_policy
@@ -166,6 +169,24 @@ def test_a_link_that_leads_elsewhere_names_another_ledger(tmp_path: Path) -> Non
         in_force.insist_no_restart(Policy.load(link / "keyhole.toml"))
     assert refused.value.changed == ("ledger",)
     assert ledger_url(before) == f"sqlite:///{tmp_path}/first/keyhole.db"
+
+
+@pytest.mark.parametrize(
+    ("change", "goes_on"),
+    [
+        (("epsilon_per_query = 100.0", "epsilon_per_query = 99.0"), True),
+        (("bands = [2037, 60037]", "bands = [2037, 60038]"), False),
+        (("bands = { units = [107, 307] }\n", ""), False),
+    ],
+)
+def test_other_bands_are_shown_by_another_shadow(policy: Path, change: tuple[str, str], *, goes_on: bool) -> None:
+    before = Policy.load(policy)
+    with closing(open_policy_source(before)) as source:
+        in_force = InForce.of(before, pinned_catalog(before, source).digest, None)
+        text = policy.read_text(encoding="utf-8")
+        assert change[0] in text
+        policy.write_text(text.replace(*change), encoding="utf-8")
+        assert (in_force.catalog_of(Policy.load(policy), source) is not None) is goes_on
 
 
 def test_a_hangup_while_it_starts_is_seen_to_when_it_serves(policy: Path) -> None:

@@ -1,0 +1,175 @@
+"""Columns of bands, as tools drag them, are the bands themselves: in the select list, ORDER BY and HAVING."""
+
+from bisect import bisect_right
+from dataclasses import replace
+from decimal import Decimal
+
+import duckdb
+import pytest
+
+from planner.bind.question import ask
+from planner.catalog.model import Bands, Catalog
+from planner.errors import KeyholeError
+from planner.extract.extract import embed
+from planner.extract.outer_query import Asking, outer_sql
+from planner.parser.lexer import tokens
+from planner.statements.settings import accuracy
+from tests.planner.asked import TODAY
+from tests.worlds.retail import SALES, VISITS, retail
+
+BOUNDS = (3, 5, 9)
+
+
+def _banded() -> Catalog:
+    of_amount = (Bands("sum", (Decimal(-90), Decimal(200), Decimal(500))), Bands("avg", (Decimal(40), Decimal(65))))
+    given = {"amount": of_amount, "quantity": (Bands("sum", (Decimal(900), Decimal("1000.5"))),)}
+    columns = tuple(replace(column, bands=given.get(column.name, ())) for column in SALES.columns)
+    counted = (Bands("rows", tuple(map(Decimal, BOUNDS))), Bands("units", (Decimal(100),)))
+    return replace(retail(), tables=(replace(SALES, columns=columns, bands=counted), VISITS))
+
+
+def _read(sql: str) -> Asking:
+    found = embed(sql, tokens(sql), _banded())
+    assert found is not None
+    return found
+
+
+def _asked(sql: str) -> str:
+    """A statement's question, which can be bound under the policy's defaults."""
+    catalog = _banded()
+    (question,) = _read(sql).questions
+    ask(question, catalog, accuracy=accuracy({}, catalog.defaults), parameters={}, today=TODAY)
+    return question.text
+
+
+QUANTITY = "((sum({0}quantity) >= 900)::int + (sum({0}quantity) >= 1000.5)::int)"
+AVERAGE = "CASE WHEN avg(amount) > 65 THEN 2 WHEN avg(amount) > 40 THEN 1 ELSE 0 END"
+SPELLED = {
+    "SELECT country, max(quantity_sum_band) FROM sales GROUP BY country": (
+        f"SELECT country, {QUANTITY.format('')} AS max FROM sales GROUP BY country"
+    ),
+    'SELECT s.country, MIN(s."quantity_sum_band")::float8 FROM sales s GROUP BY 1 ORDER BY MAX(s.quantity_sum_band)': (
+        f"SELECT s.country, {QUANTITY.format('s.')}::float8 AS min FROM sales s GROUP BY 1"
+    ),
+    "SELECT country, avg(amount_avg_band) AS a FROM sales GROUP BY country": (
+        f"SELECT country, {AVERAGE} AS a FROM sales GROUP BY country"
+    ),
+    "SELECT country, MAX(amount_sum_band) a FROM sales GROUP BY country": (
+        "SELECT country, CASE WHEN sum(amount) < -90 THEN 0 WHEN sum(amount) >= 500 THEN 3 "
+        "WHEN sum(amount) >= 200 THEN 2 ELSE 1 END a FROM sales GROUP BY country"
+    ),
+    "SELECT country, max(units_band) u FROM sales GROUP BY country": (
+        "SELECT country, ((count(DISTINCT (customer_id, month)) >= 100)::int) u FROM sales GROUP BY country"
+    ),
+    # Tableau, Metabase and Power BI
+    'SELECT "sales"."country" AS "country", MAX("sales"."quantity_sum_band") AS "max:quantity_sum_band:ok" '
+    'FROM "public"."sales" "sales" GROUP BY 1': (
+        f"""SELECT "sales"."country" AS "country", {QUANTITY.format('"sales".')} AS "max:quantity_sum_band:ok" """
+        'FROM "public"."sales" "sales" GROUP BY 1'
+    ),
+    'SELECT "public"."sales"."country" AS "country", MAX("public"."sales"."quantity_sum_band") AS "max" '
+    'FROM "public"."sales" GROUP BY "public"."sales"."country"': (
+        f"""SELECT "public"."sales"."country" AS "country", {QUANTITY.format('"public"."sales".')} AS "max" """
+        'FROM "public"."sales" GROUP BY "public"."sales"."country"'
+    ),
+    'select "_"."country", "_"."a0" from (select "rows"."country" as "country", max("rows"."quantity_sum_band") as '
+    '"a0" from (select "country", "quantity_sum_band" from "public"."sales" "$Table") "rows" group by "country") "_" '
+    'where not "_"."a0" is null limit 1000001': (
+        f"""select "rows"."country" as "country", {QUANTITY.format('"rows".')} as "a0" """
+        'from  "public"."sales"  "rows" group by "country"'
+    ),
+}
+
+
+@pytest.mark.parametrize("sql", SPELLED)
+def test_the_column_of_a_band_is_the_band(sql: str) -> None:
+    assert _asked(sql) == SPELLED[sql]
+
+
+def test_a_band_is_called_what_the_tools_aggregate_is_called() -> None:
+    sql = "SELECT country, (max(quantity_sum_band)), max(rows_band) + 1, avg(units_band) FROM sales GROUP BY country"
+    written = outer_sql(_read(sql), first_parameter=1).sql
+    assert written.count(" AS max,") == 1  # PostgreSQL gives no name to a sum
+    assert written.count(" AS avg ") == 1
+
+
+COMPARED = ["= {}", "<> {}", ">= {}", "> {}", "<= {}", "< {}", "BETWEEN {} AND 2", "BETWEEN 1 AND {}", "IN ({}, 2)"]
+
+
+@pytest.mark.parametrize("compared", COMPARED)
+@pytest.mark.parametrize("band", ["width_bucket(count(*), ARRAY[3, 5, 9])", "max(rows_band)", "MIN(sales.rows_band)"])
+def test_a_band_in_having_means_the_thresholds_around_it(band: str, compared: str) -> None:
+    """For every number, in range or not, what is left of the comparison holds for the same counts."""
+    with duckdb.connect() as connection:
+        for number in range(-1, 5):
+            sql = f"SELECT country FROM sales GROUP BY country HAVING {band} {compared.format(number)}"
+            having = _read(sql).questions[0].text.partition("HAVING ")[2]
+            if "band" in having or "width" in having:  # it always or never holds: refused like other constants
+                holds = [_number_compared(at, compared.format(number), connection) for at in range(len(BOUNDS) + 1)]
+                assert all(holds) or not any(holds)
+                continue
+            for count in range(11):
+                found = connection.execute(f"SELECT {having.replace('count(*)', str(count))}").fetchone()
+                at = bisect_right(BOUNDS, count)
+                assert found == (_number_compared(at, compared.format(number), connection),), (having, count)
+
+
+def _number_compared(number: int, compared: str, connection: duckdb.DuckDBPyConnection) -> bool:
+    row = connection.execute(f"SELECT {number} {compared}").fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+@pytest.mark.parametrize(
+    ("having", "question"),
+    [
+        ("max(quantity_sum_band) >= 1", "(sum(quantity) >= 900)"),
+        (
+            "NOT (max(quantity_sum_band) = 2) AND count(*) > 5000",
+            "NOT (((sum(quantity) >= 1000.5))) AND count(*) > 5000",
+        ),
+        ("(MAX(amount_avg_band) > 1)", "((avg(amount) > 65))"),
+        ("width_bucket(sum(amount), 0, 1000, 2)::int >= 3", None),
+        ("width_bucket(sum(amount), ARRAY[200, 500]) >= 1", "(sum(amount) >= 200)"),
+    ],
+)
+def test_what_tools_write_for_a_filter_on_a_band_is_read(having: str, question: str | None) -> None:
+    read = _read(f"SELECT country FROM sales GROUP BY country HAVING {having}").questions[0].text
+    expected = having if question is None else question
+    assert read == f"SELECT country FROM sales GROUP BY country HAVING {expected}"
+
+
+def test_a_filter_around_a_band_is_run_over_the_answer() -> None:
+    sql = "SELECT * FROM (SELECT country, max(quantity_sum_band) AS b FROM sales GROUP BY country) t WHERE b >= 2"
+    asking = _read(sql)
+    assert "HAVING" not in asking.questions[0].text
+    assert outer_sql(asking, first_parameter=1).sql.endswith("t WHERE b >= 2")
+
+
+@pytest.mark.parametrize(
+    ("sql", "code", "hint"),
+    [
+        (
+            "SELECT country, sum(rows_band) FROM sales GROUP BY 1",
+            "KH101",
+            "country, max(rows_band) FROM sales GROUP BY 1;",
+        ),
+        ("SELECT country, count(rows_band) n FROM sales GROUP BY 1 ORDER BY 2", "KH101", "max(rows_band) n FROM sales"),
+        ("SELECT rows_band FROM sales GROUP BY rows_band HAVING count(*) > 9", "KH201", "Show max(rows_band)"),
+        ("SELECT country FROM sales WHERE rows_band > 1 GROUP BY 1 HAVING count(*) > 900", "KH201", "max(rows_band)"),
+        ("SELECT country, max(v.rows_band) FROM sales s GROUP BY country", "KH101", ""),
+        ("SELECT country, max(rows_band) FILTER (WHERE gift) FROM sales GROUP BY country", "KH101", ""),
+        ("SELECT rows_band FROM sales", "KH103", ""),
+    ],
+)
+def test_the_column_of_a_band_is_nothing_else(sql: str, code: str, hint: str) -> None:
+    with pytest.raises(KeyholeError) as refused:
+        _asked(sql)
+    assert refused.value.code == code
+    assert hint in (refused.value.hint or "")
+
+
+def test_a_table_without_rows_has_the_columns_of_its_bands() -> None:
+    empty = outer_sql(_read("SELECT * FROM sales WHERE false"), first_parameter=1).sql
+    assert 'NULL::integer AS "amount_sum_band"' in empty
+    assert 'NULL::integer AS "units_band"' in empty
