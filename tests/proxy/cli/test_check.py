@@ -67,7 +67,13 @@ def test_a_starter_from_a_duckdb_file_lists_its_tables(
 
 def test_the_demo_policy_from_check_to_budget(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYHOLE_POLICY", str(install_demo(tmp_path)))
-    assert "public table countries: 38 rows, copied" in run("check").out
+    checked = run("check").out
+    assert "public table countries: 38 rows, copied" in checked
+    assert (
+        "  amount: measure clipped to 0..100 in steps of 0.01, a unit's total per group to 0..1000, bands of sum: 2"
+        in checked
+    )
+    assert "  bands of units: 20, 100" in checked
     sql = "SELECT month FROM sales GROUP BY month HAVING count(*) > 1000"
     months = run("query", "--json", sql).document["keys"]
     assert ["2011-11-01"] in months

@@ -2,7 +2,9 @@
 
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from deploy.demo.build import COUNTRIES, HERE, install
 from mechanisms.formula import evaluate, relax_formula
 from planner.bind.question import ask
-from planner.catalog.model import Catalog
+from planner.catalog.model import Bands, Catalog
 from planner.catalog.pins import Pins, pinned_table
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
@@ -22,6 +24,7 @@ from planner.policy.rules.document import warnings
 from planner.question.plan import Plan
 from planner.statements import settings
 from planner.statements.classify import classify
+from proxy.report.band_prices import describe_dear_bands
 from proxy.service.pins import pin
 from proxy.sources.open import Source, open_source
 from tests.worlds.policies import VERIFIER
@@ -98,8 +101,33 @@ def test_each_question_tells_groups_apart(catalog: Catalog, source: Source, inde
     assert np.count_nonzero(near) <= keys.size // 4
 
 
-def test_the_stored_question_is_a_question(catalog: Catalog) -> None:
-    assert isinstance(classify("SELECT * FROM busy_markets", catalog), Asking)
+@pytest.mark.parametrize("stored", ["busy_markets", "market_status"])
+def test_the_stored_questions_are_questions(catalog: Catalog, stored: str) -> None:
+    assert isinstance(classify(f"SELECT * FROM {stored}", catalog), Asking)
+
+
+def test_the_bands_that_the_demo_proposes_are_affordable(catalog: Catalog) -> None:
+    (sales,) = catalog.tables
+    assert [shown.name for shown in sales.band_columns] == ["amount_sum_band", "rows_band", "units_band"]
+    assert list(describe_dear_bands(catalog)) == []
+
+
+@pytest.mark.parametrize(
+    ("bands", "problem"),
+    [
+        (Bands("sum", (Decimal(2000), Decimal(50000))), "costs a group 13.3"),
+        (Bands("sum", (Decimal(0),)), "is refused (KH304"),
+    ],
+)
+def test_bands_that_no_budget_pays_for_are_told_of(catalog: Catalog, bands: Bands, problem: str) -> None:
+    (sales,) = catalog.tables
+    columns = tuple(replace(column, bands=(bands,)) if column.name == "amount" else column for column in sales.columns)
+    changed = replace(catalog, tables=(replace(sales, columns=columns),))
+    (told,) = describe_dear_bands(changed)
+    assert told.startswith("tables.sales.columns.amount.bands: asking for those of sum by country ")
+    assert problem in told
+    dear = replace(changed, budget=replace(catalog.budget, per_unit=0.5), tables=(sales,))
+    assert [problem for problem in describe_dear_bands(dear) if "above budget.epsilon_per_unit (0.5)" in problem]
 
 
 def test_the_hospital_example_loads_and_compiles() -> None:
