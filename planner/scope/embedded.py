@@ -96,12 +96,12 @@ class Embedded:
         """Name and declared type of each column of the answer, in the key space's order.
 
         Classes of a key's values are answered by that key, with one value of each class. A table that is one group has
-        one column, that it passes. Predicates come behind, and the place in a ranking last.
+        one column, that it passes. The place in a ranking comes behind, and predicates last.
         """
         keys = tuple((stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
         truths = tuple((predicate_column(number), "boolean") for number in range(len(self.predicates)))
         place = () if self.ranked is None else ((PLACE, "integer"),)
-        return (keys or ((WHOLE_TABLE, "boolean"),)) + truths + place
+        return (keys or ((WHOLE_TABLE, "boolean"),)) + place + truths
 
     @property
     def predicate_names(self) -> tuple[str, ...]:

@@ -98,7 +98,8 @@ def _behind_its_totals(text: str, question: Embedded) -> bool:
 @dataclass(frozen=True, slots=True)
 class KeySet:
     """The only thing that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order, each
-    with the truths of the question's predicates behind it. A ranking's are in its order, each with its place last."""
+    with the truths of the question's predicates behind it. A ranking's are in its order, each with its place before
+    these."""
 
     columns: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]
@@ -114,8 +115,8 @@ class KeySet:
         truths = [_TRUTHS[truth[where].astype(np.int8)].tolist() for truth in predicates]
         names = tuple(predicate_column(number) for number in range(len(truths)))
         if ranking is not None:
-            truths.append([str(place) for place in range(1, len(where) + 1)])
-            names = (*names, PLACE)
+            truths.insert(0, [str(place) for place in range(1, len(where) + 1)])
+            names = (PLACE, *names)
         if not space.columns:
             columns = [["true"] * len(where), *truths]
             return KeySet(columns=(WHOLE_TABLE, *names), keys=tuple(zip(*columns, strict=True)))

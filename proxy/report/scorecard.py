@@ -113,7 +113,7 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int,
     than `most_rows`, and columns than `most_columns`, those with the highest levels are kept.
 
     Parameters:
-        keys: the answer's rows: keys, truths, and the place in a ranking, as PostgreSQL's texts.
+        keys: the answer's rows: keys, the place in a ranking, and truths, as PostgreSQL's texts.
     """
     measures = tuple(_measures(plan, len(keys)))
     levels = _levels(plan, keys, measures)
@@ -194,12 +194,13 @@ def _levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure,
     places = [{text: place for place, text in enumerate(list_texts(values))} for values in space.values]
     found = [np.array([places[axis][text] for text in columns[axis]]) for axis in range(width)]
     where = np.ravel_multi_index(found, space.shape) if width else np.zeros(len(keys), dtype=np.int64)
-    truths = [np.array([text == "true" for text in column]) for column in columns[max(width, 1) :]]
+    placed = columns[max(width, 1) : len(columns) - len(plan.asked.predicates)]
+    truths = [np.array([text == "true" for text in column]) for column in columns[max(width, 1) + len(placed) :]]
     for number, one in enumerate(measures):
         if one.predicates:
             levels[number, where] = np.sum([truths[place] for place in one.predicates], axis=0, dtype=np.int32)
-        elif plan.asked.ranked is not None:
-            levels[number, where] = len(keys) - np.array([int(place) for place in columns[-1]])
+        elif placed:
+            levels[number, where] = len(keys) - np.array([int(place) for place in placed[0]])
         else:
             levels[number, where] = 0
     return levels

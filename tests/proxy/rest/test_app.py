@@ -148,6 +148,22 @@ def test_a_scorecard_has_a_column_of_truths_for_each_predicate(app: FastAPI) -> 
     assert asked(app, QUESTION.format(1508)).json()["shown"] is None
 
 
+def test_a_ranking_has_places_behind_its_keys_and_truths_behind_these(app: FastAPI) -> None:
+    """Of 3,000 visits and 2: another order has a probability below 1e-9."""
+    sql = "SELECT ward, count(*) > 1519 AS busy FROM visits WHERE ward <> 'C' GROUP BY ward"
+    sql += " ORDER BY count(*) DESC LIMIT 2"
+    sent = {"sql": sql, "tolerance": "19"}
+    answer = send(app, "POST", "/v1/question", json=sent).json()
+    assert answer["columns"] == ["ward", "place in ranking", "busy"]
+    assert answer["keys"] == [["A", "1", "true"], ["B", "2", "false"]]
+    assert answer["shown"]["rows"] == [["A", True], ["B", False]]
+    ranking = answer["guarantee"]["ranking"]
+    assert (ranking["by"], ranking["limit"], ranking["tolerance"]) == ("count(*)", 2, 19.0)
+    first = send(app, "POST", "/v1/question?page_size=1", json=sent).json()
+    assert (first["keys"], first["reused"]) == (answer["keys"][:1], True)
+    assert send(app, "GET", f"/v1/answer?cursor={first['next']}").json()["keys"] == answer["keys"][1:]
+
+
 def test_pages_of_a_scorecard_have_the_rows_of_their_keys(app: FastAPI) -> None:
     sql = "SELECT CASE WHEN count(*) > 1509 THEN 'busy' ELSE 'calm' END AS traffic FROM visits GROUP BY ward"
     first = send(app, "POST", "/v1/question?page_size=1", json={"sql": sql}).json()
