@@ -5,6 +5,8 @@ from sqlglot import exp
 from planner.bind.select_list import check_shown, shows_aggregates
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
+from planner.extract.hints.questions import set_operation, suggest_domain, suggest_question, with_public_total
+from planner.extract.hints.scorecards import suggest_scorecard
 from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import (
@@ -24,8 +26,6 @@ from planner.extract.refusals import (
     unsupported_clause,
     unsupported_operator,
 )
-from planner.extract.suggest import set_operation, suggest_domain, suggest_question, with_public_total
-from planner.extract.suggest_scorecard import suggest_scorecard
 from planner.parser.tree import contains, is_number
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
 

@@ -13,8 +13,8 @@ from planner.bind.select_list import check_shown, shows_aggregates
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
 from planner.extract.constant_result import idle_tables
+from planner.extract.hints.questions import about_keys
 from planner.extract.private_read import PrivateRead
-from planner.extract.suggest import about_keys
 from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit
 from planner.scope.group_by import grouped_expressions, read_group_by

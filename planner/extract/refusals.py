@@ -5,8 +5,7 @@ from sqlglot import exp
 from planner.bind.refusals import APART
 from planner.catalog.model import Column, StoredQuestion, Table
 from planner.errors import KeyholeError
-from planner.extract.private_read import QuestionReading
-from planner.extract.suggest import (
+from planner.extract.hints.questions import (
     by_keys,
     each_grouping,
     first_ranked,
@@ -14,6 +13,7 @@ from planner.extract.suggest import (
     whole_table,
     window_around,
 )
+from planner.extract.private_read import QuestionReading
 from planner.parser.lexer import Token, readable
 from planner.parser.tree import name, position, write_node
 

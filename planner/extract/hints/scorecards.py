@@ -16,8 +16,8 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.select_list import check_shown, shows_aggregates
 from planner.catalog.model import MOST_BANDS, Column
 from planner.errors import KeyholeError
+from planner.extract.hints.questions import excludes_emptiness, likely_threshold, own_where
 from planner.extract.private_read import QuestionReading
-from planner.extract.suggest import excludes_emptiness, likely_threshold, own_where
 from planner.parser.edits import Edit
 from planner.parser.tree import contains, name, write_node
 from planner.scope.bands import band_sql, find_bands
