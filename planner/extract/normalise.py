@@ -12,6 +12,8 @@ Two say which thresholds a band counts, so that it is a scorecard's, and none of
 - `spell_out_band_columns`: the columns of bands that tools drag;
 - `spell_out_bands`: width_bucket of an aggregate, as comparisons.
 
+`drop_having_of_rows` leaves out a HAVING that says of a scorecard's groups what is true of all in PostgreSQL.
+
 Then `group_by_listed_keys` gives a GROUP BY to what lists keys without one.
 
     SELECT c FROM (SELECT country AS c FROM sales WHERE gift) v GROUP BY c HAVING count(*) > 5
@@ -30,6 +32,7 @@ from sqlglot import exp
 from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
 from planner.extract.bands import spell_out_band_columns, spell_out_bands
+from planner.extract.groups_with_rows import drop_having_of_rows
 from planner.extract.inline_public_lists import inline_public_lists
 from planner.extract.key_domains import group_by_listed_keys
 from planner.extract.private_read import PrivateRead
@@ -49,6 +52,7 @@ RULES: tuple[Rule, ...] = (
     pull_up_subqueries,
     spell_out_band_columns,
     spell_out_bands,
+    drop_having_of_rows,
     push_down_thresholds,
 )
 LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)

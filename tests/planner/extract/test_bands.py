@@ -173,3 +173,21 @@ def test_a_table_without_rows_has_the_columns_of_its_bands() -> None:
     empty = outer_sql(_read("SELECT * FROM sales WHERE false"), first_parameter=1).sql
     assert 'NULL::integer AS "amount_sum_band"' in empty
     assert 'NULL::integer AS "units_band"' in empty
+
+
+SHEET = 'SELECT "sales"."country" AS "country", MAX("sales"."rows_band") AS "max" FROM "public"."sales" "sales" '
+
+
+@pytest.mark.parametrize("having", ["HAVING (COUNT(1) > 0)", "having count(1) > 0"])
+def test_that_a_scorecards_groups_have_rows_is_not_asked(having: str) -> None:
+    """As Tableau writes it; for a list of keys, and without keys, it stays what it was."""
+    assert _asked(f"{SHEET} GROUP BY 1 {having}") == _asked(f"{SHEET} GROUP BY 1")
+    asking = _read(f"{SHEET} GROUP BY 1 {having} ORDER BY 1 LIMIT 9")
+    assert outer_sql(asking, first_parameter=1).sql.endswith(" ORDER BY 1 LIMIT 9")
+    for sql in (
+        f"SELECT country FROM sales GROUP BY 1 {having}",
+        f"SELECT count(*) > 5000 FROM sales {having}",
+        f"{SHEET} GROUP BY 1 {having} AND count(*) > 5000",
+        f"{SHEET} GROUP BY 1 {having.replace('1 ', '* ', 1).replace('(1)', '(*)')}",
+    ):
+        assert "having" in _read(sql).questions[0].text.lower()
