@@ -1,7 +1,7 @@
-"""`make superset`: Apache Superset over the demo, from an empty folder to two screenshots.
+"""`make superset`: Apache Superset over the demo, from an empty folder to three screenshots.
 
-Connects, lists what is there, asks in SQL Lab, draws a dashboard from a stored question and refreshes it, and says at
-every step what Keyhole's ledger made of it. Everything listens on loopback and is stopped at the end.
+Connects, lists what is there, asks in SQL Lab, draws dashboards of a stored question, a scorecard and a ranking, and
+says at every step what Keyhole's ledger made of it. Everything listens on loopback and is stopped at the end.
 """
 
 import argparse
@@ -28,6 +28,20 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 USER = "admin"
 DASHBOARD = "Busy markets"
+SCORECARD_DASHBOARD = "Scorecard"
+# Wider tolerances than a stored question's, and noise of its own: what the demo's scorecard is asked with.
+SCORECARD_OPTIONS = "-c keyhole.tolerance=65% -c keyhole.reuse=off"
+SCORECARD = """SELECT country, month,
+  width_bucket(sum(amount), ARRAY[20000, 40000, 80000]) AS sales,
+  width_bucket(count(DISTINCT customer_id), ARRAY[20, 40, 80]) AS customers
+FROM sales
+GROUP BY country, month"""
+# A ranking's tolerance is an amount: countries whose sales are closer may stand in either order.
+RANKING_OPTIONS = "-c keyhole.tolerance=sum(amount)=20000"
+RANKING = """SELECT country, 6 - row_number() OVER () AS points
+FROM (
+  SELECT country FROM sales GROUP BY country ORDER BY sum(amount) DESC LIMIT 5
+) AS best"""
 QUESTION = """SET keyhole.tolerance = '35%';
 SELECT country, month
 FROM sales
@@ -36,6 +50,7 @@ HAVING count(DISTINCT customer_id) > 20
    AND sum(amount) > 10000
 ORDER BY country, month"""
 TOO_MUCH = "SELECT country, count(*) FROM sales GROUP BY country"
+LARGE = "SUM(amount) > 500000"
 OPEN_SCHEMA = """
 const found = [...document.querySelectorAll('[role=treeitem], .ant-tree-treenode, [data-test] span, span')]
   .filter(node => node.innerText && node.innerText.trim() === 'public' && node.getBoundingClientRect().top > 160);
@@ -101,16 +116,110 @@ def show(api: SupersetApi, database_url: str, *, pictures: Path) -> None:
         raise SystemExit("a chart of a private table was drawn")
     except Refused as refused:
         say("A chart that counts a private table", "refused with", code(refused))
+    threshold = {"expressionType": "SQL", "sqlExpression": f"({LARGE})::int", "label": "large"}
+    text, rows = api.chart_data(private, columns=["country"], metrics=[threshold])
+    large = ", ".join(row["country"] for row in rows if row["large"])
+    say("A chart with a threshold as its metric", f"{large}; spent at most", spent(api, database))
+    say("  Superset's SQL", "", " ".join(text.split()))
 
     charts = draw(api, dataset, dashboard)
     api.lay_out(dashboard, charts)
+    scorecard = show_scorecard(api, database_url)
     with browser() as window:
         window.visit(f"{api.url}/static/assets/images/favicon.png")
         for name, value in api.cookies:
             window.add_cookie(name, value)
         save(pictures / "superset-sqllab.png", in_sql_lab(window, api.url, database))
-        save(pictures / "superset-chart.png", on_dashboard(window, api.url, dashboard))
+        save(pictures / "superset-chart.png", on_dashboard(window, api.url, dashboard, shows="Germany"))
+        save(pictures / "superset-scorecard.png", on_dashboard(window, api.url, scorecard, shows="Apr 2011"))
     say("After two pages in a browser", "spent at most", spent(api, database))
+
+
+def show_scorecard(api: SupersetApi, database_url: str) -> int:
+    """A dataset of SQL with predicates in its select list, and a dashboard with a heat map and a pivot table of it."""
+    database = api.connect("Keyhole, wide tolerance", url=database_url, options=SCORECARD_OPTIONS)
+    dataset = api.virtual_dataset(database, "scorecard", SCORECARD)  # Superset reads one row of it, which asks it
+    say("Dataset of a scorecard", "spent at most", asked := spent(api, database))
+    highest = {measure: maximum(measure) for measure in ("sales", "customers")}
+    text, rows = api.chart_data(dataset, columns=["country", "month"], metrics=[highest["sales"]])
+    say("A chart of it", f"{len(rows)} rows; spent at most", spent(api, database))
+    say("  Superset's SQL", "", " ".join(text.split()))
+    in_bands = [{"col": "sales", "op": ">=", "val": 1}]
+    _, high = api.chart_data(dataset, columns=["country"], metrics=[highest["customers"]], filters=in_bands)
+    say("Filtered by a band", f"{len(high)} countries; spent at most", spent(api, database))
+    if spent(api, database) != asked:
+        raise SystemExit("a chart of the scorecard has cost something")
+    dashboard = api.dashboard(SCORECARD_DASHBOARD)
+    heat = {
+        "x_axis": "month",
+        "time_grain_sqla": "P1M",
+        "groupby": "country",
+        "metric": highest["sales"],
+        "linear_color_scheme": "schemeBlues",
+        "show_values": True,
+        "x_axis_time_format": "%b %Y",
+        "bottom_margin": "auto",
+        "left_margin": "auto",
+        "sort_x_axis": "alpha_asc",
+        "sort_y_axis": "alpha_desc",
+        "row_limit": 1000,
+        "adhoc_filters": in_band("sales"),
+    }
+    pivot = {
+        "groupbyRows": ["country"],
+        "groupbyColumns": ["month"],
+        "metrics": [highest["customers"]],
+        "time_grain_sqla": "P1M",
+        "date_format": "%b %Y",
+        "aggregateFunction": "Maximum",
+        "valueFormat": "d",
+        "row_limit": 1000,
+        "adhoc_filters": in_band("customers"),
+    }
+    first, second = "Sales: bands of 20,000, 40,000 and 80,000 pounds", "Customers: bands of 20, 40 and 80"
+    ranking, bars = rank(api, database_url)
+    third = "The five countries that bought most: five points for the first"
+    charts = [
+        (api.chart(first, dataset=dataset, kind="heatmap_v2", dashboard=dashboard, shown=heat), first, 5),
+        (api.chart(second, dataset=dataset, kind="pivot_table_v2", dashboard=dashboard, shown=pivot), second, 4),
+        (api.chart(third, dataset=ranking, kind="echarts_timeseries_bar", dashboard=dashboard, shown=bars), third, 3),
+    ]
+    api.lay_out(dashboard, charts)
+    return dashboard
+
+
+def rank(api: SupersetApi, database_url: str) -> tuple[int, dict[str, object]]:
+    """A dataset of a ranking, and the fields of a bar chart of it."""
+    database = api.connect("Keyhole, rankings", url=database_url, options=RANKING_OPTIONS)
+    dataset = api.virtual_dataset(database, "best_countries", RANKING)
+    asked, points = spent(api, database), maximum("points")
+    rows = api.chart_data(dataset, columns=["country"], metrics=[points])[1]
+    in_order = sorted(rows, key=lambda row: -int(row["points"]))
+    say("A ranking", f"{', '.join(row['country'] for row in in_order)}; spent at most", asked)
+    if spent(api, database) != asked:
+        raise SystemExit("a chart of the ranking has cost something")
+    return dataset, {
+        "x_axis": "country",
+        "xAxisForceCategorical": True,
+        "metrics": [points],
+        "x_axis_sort": "points",
+        "x_axis_sort_asc": True,
+        "orientation": "horizontal",
+        "y_axis_format": "d",
+        "show_legend": False,
+        "row_limit": 5,
+        "adhoc_filters": [],
+    }
+
+
+def maximum(column: str) -> dict[str, object]:
+    """The metric that every cell of a chart needs: of the one row that it has."""
+    return {"expressionType": "SQL", "sqlExpression": f"MAX({column})", "label": column}
+
+
+def in_band(column: str) -> list[dict[str, object]]:
+    """A chart's filter: no group in the lowest band."""
+    return [{"expressionType": "SQL", "clause": "WHERE", "sqlExpression": f"{column} >= 1"}]
 
 
 def draw(api: SupersetApi, dataset: int, dashboard: int) -> list[tuple[int, str, int]]:
@@ -151,11 +260,11 @@ def in_sql_lab(window: Browser, url: str, database: int) -> bytes:
     return window.picture()
 
 
-def on_dashboard(window: Browser, url: str, dashboard: int) -> bytes:
-    """The dashboard with its charts."""
+def on_dashboard(window: Browser, url: str, dashboard: int, *, shows: str) -> bytes:
+    """The dashboard with its charts, of which a table shows a text."""
     window.visit(f"{url}/superset/dashboard/{dashboard}/")
     window.wait_for(
-        "return document.querySelectorAll('canvas').length > 0 && document.body.innerText.includes('Germany')"
+        f"return document.querySelectorAll('canvas').length > 0 && document.body.innerText.includes('{shows}')"
     )
     time.sleep(3)  # the bars grow
     return window.picture()
