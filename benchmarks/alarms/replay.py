@@ -1,0 +1,87 @@
+"""Alarms and ladders on windows whose values are known: what they cost, and how often and how late they were wrong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.alarm.calibration import AlarmTask, alarm_price, calibrate_alarm
+from mechanisms.alarm.ladder import calibrate_ladder, climb_at_values, draw_ladders, loss_so_far
+from mechanisms.alarm.run import draw_alarms, look_at_values
+from mechanisms.alarm.shapes import Regime
+from mechanisms.formula import Integers
+from mechanisms.noise.exact import system_noise
+
+FNR, FPR = 0.05, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Losses of a window, what the alarm got wrong, and of how many.
+
+    Losses: of one question a window, of one at each look, of the alarm, and of the ladder, reserved and on average.
+    Of the windows whose value exceeded the cut, the alarm was `late` at the first look at which it did, by up to
+    `most_looks_late`, or `never` rang; `early` it rang before it was true. Of those that stayed `beyond` the tolerance
+    it was `wrong`.
+    """
+
+    one_question: float
+    afresh: float
+    alarm: float
+    ladder: float
+    ladder_mean: float
+    windows: int
+    true: int
+    late: int
+    never: int
+    early: int
+    most_looks_late: int
+    beyond: int
+    wrong: int
+
+
+def replay(by_look: Integers, *, cut: int, tolerance: int) -> Replayed:
+    """One alarm and one ladder for each window, a row of values that only grow."""
+    looks = by_look.shape[1]
+    task = AlarmTask(
+        looks=looks,
+        cut=cut,
+        tolerance=tolerance,
+        sensitivity=1,
+        fnr=FNR,
+        fpr=FPR,
+        regime=Regime.GROWING,
+        least=0,
+    )
+    alarm, ladder, noise = calibrate_alarm(task), calibrate_ladder(task), system_noise()
+    states = draw_alarms(keys=len(by_look), noise=noise)
+    climbing = draw_ladders(ladder, keys=len(by_look), noise=noise)
+    for look, values in enumerate(by_look.T, 1):
+        states = look_at_values(alarm, states, values, look=look, noise=noise)
+        climbing = climb_at_values(ladder, climbing, values, look=look, noise=noise)
+    rang_at = np.array([state.rang_at for state in states])
+    one = alarm_price(looks=1, fnr=FNR, fpr=FPR, regime=Regime.GROWING) / (tolerance + 1)
+    first = _first_look(by_look > cut)
+    true, beyond = first > 0, by_look[:, -1] <= cut - tolerance
+    late = true & ((rang_at > first) | (rang_at == 0))
+    return Replayed(
+        one_question=one,
+        afresh=looks * one,
+        alarm=alarm.worst_case_epsilon,
+        ladder=ladder.worst_case_epsilon,
+        ladder_mean=float(np.mean([loss_so_far(ladder, state) for state in climbing])),
+        windows=len(by_look),
+        true=int(true.sum()),
+        late=int(late.sum()),
+        never=int((true & (rang_at == 0)).sum()),
+        early=int((true & (rang_at > 0) & (rang_at < first)).sum()),
+        most_looks_late=int((rang_at - first)[late & (rang_at > 0)].max(initial=0)),
+        beyond=int(beyond.sum()),
+        wrong=int((beyond & (rang_at > 0)).sum()),
+    )
+
+
+def _first_look(holds: Sequence[Sequence[bool]] | np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> Integers:
+    """The first look, from 1, at which each row holds; 0 where none does."""
+    held = np.asarray(holds)
+    return np.where(held.any(axis=1), held.argmax(axis=1) + 1, 0)

@@ -1,0 +1,181 @@
+"""An alarm as numbers: its contract, and the least loss that keeps it, by public inputs alone.
+
+At each look of a window the alarm adds the weight `exp(rate * value)` to a total, and rings at the first look at which
+the total reaches a secret threshold that was drawn once, before the first look. It rings at most once in a window.
+
+| here | the proof |
+|---|---|
+| looks, cut, tolerance, sensitivity | N, c, tau, D |
+| fnr, fpr | b, a |
+| rate, floor, unit | r, lo, v |
+
+Proof: docs/proofs/alarm.md.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mechanisms.alarm.shapes import Regime
+from mechanisms.alarm.weights import ROUNDED, weight
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
+from mechanisms.protocol import Unachievable
+from mechanisms.threshold.one_shot import at_least
+
+MOST_LOOKS = 100_000
+"""Of one window: a look a second for a day, or a look a minute for two months."""
+
+_RATE_BITS = 48  # significant digits of a rate: 3e-15 above the least one, against quick exponentials
+_MOST_WIDENINGS = 16  # each doubles what is added to a rate; none or one is needed
+_NEGLIGIBLE = 45.0  # nats below what may be returned wrongly: values further down count as if they stood there
+_MOST_NATS = 4096  # from the least value to the cut of a sliding window: totals of 6,000 bits at most
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmTask:
+    """One alarm over one window; everything in it is public.
+
+    At every look with a value above `cut` the alarm has rung, then or before, with probability at least `1 - fnr`. If
+    no value of the window is above `cut - tolerance`, it rings at any time in it with probability at most `fpr`.
+
+    Parameters:
+        looks: at most so many are made in a window; >= 1.
+        cut: the value that is to be exceeded, in integer units.
+        tolerance: integer units, >= 0.
+        sensitivity: the most one privacy unit changes the value at one look, integer units, >= 1.
+        fnr, fpr: in (0, 1).
+        regime: how one privacy unit changes the values.
+        least: what no value is below, None if nothing is known; a sliding window needs it.
+    """
+
+    looks: int
+    cut: int
+    tolerance: int
+    sensitivity: int
+    fnr: float
+    fpr: float
+    regime: Regime
+    least: int | None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a parameter outside its range."""
+        if not 1 <= self.looks <= MOST_LOOKS or self.sensitivity < 1 or self.tolerance < 0:
+            raise ValueError("an alarm has looks, a sensitivity, and a tolerance that is not negative")
+        if not (0.0 < self.fnr < 1.0 and 0.0 < self.fpr < 1.0):
+            raise ValueError("error rates lie between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmCalibration:
+    """What an alarm will do, fixed before any data is touched.
+
+    The weight of a value is that of its steps above `floor`; values below it count as `floor`. `unit` is what the
+    secret draw is a multiple of. `loss` bounds what one window tells of one privacy unit, two epochs of a sliding
+    window, and `worst_case_epsilon` is `loss` rounded up. `fnr`, `fpr` are what is guaranteed.
+    """
+
+    task: AlarmTask
+    rate: Fraction
+    floor: int
+    unit: int
+    loss: Fraction
+    worst_case_epsilon: float
+    fnr: float
+    fpr: float
+
+
+def alarm_price(*, looks: int, fnr: float, fpr: float, regime: Regime) -> float:
+    """The least `epsilon * (tolerance + 1) / sensitivity` of an alarm: what its contract costs, free of scale.
+
+    Error rates beyond what the regime's law has on either side cost what these do.
+
+    >>> [round(alarm_price(looks=looks, fnr=0.05, fpr=0.1, regime=Regime.GROWING), 3) for looks in (1, 24, 365)]
+    [3.912, 7.09, 9.812]
+    """
+    shape = regime.shape
+    missed = shape.root * math.log(max(1.0, float(shape.high) / fnr))
+    wrong = math.log(max(1.0, float(shape.low) / fpr)) / shape.rise
+    return regime.factor * (missed + wrong + math.log(looks))
+
+
+def calibrate_alarm(task: AlarmTask) -> AlarmCalibration:
+    """The least rate with which an alarm keeps its contract.
+
+    Guarantee: the rates of `AlarmTask`, for every stream of values, and `loss` for every privacy unit that changes the
+    values of a window as the regime says (docs/proofs/alarm.md). All three are checked in whole numbers for the
+    weights that are used; the rate is an exact fraction, rounded up, and a relative 1e-14 above the least one.
+
+    Raises:
+        Unachievable: error rates that no rate within the range of exact noise meets; a sliding window whose least value
+            is unknown, or too far below its cut for the tolerance.
+
+    >>> rates = {"fnr": 0.05, "fpr": 0.1, "regime": Regime.GROWING, "least": 0}
+    >>> task = AlarmTask(looks=24, cut=400, tolerance=39, sensitivity=1, **rates)
+    >>> round(calibrate_alarm(task).worst_case_epsilon, 5)
+    0.17725
+    """
+    regime, distance = task.regime, task.tolerance + 1
+    price = alarm_price(looks=task.looks, fnr=task.fnr, fpr=task.fpr, regime=regime) / regime.factor
+    for widening in range(_MOST_WIDENINGS):
+        rate = max(LEAST_RATE, _round_up(price / distance * (1.0 + 2.0 ** (widening - _RATE_BITS))))
+        if rate > GREATEST_RATE:
+            break
+        found = fit_alarm(task, rate=rate)
+        if found.fpr <= task.fpr:
+            return found
+    raise Unachievable("error rates this small at this tolerance need weights that grow faster than is allowed")
+
+
+def fit_alarm(task: AlarmTask, *, rate: Fraction) -> AlarmCalibration:
+    """The alarm of a rate that just keeps its `fnr`, whatever `fpr` it then keeps.
+
+    Guarantee: as `calibrate_alarm`, with the `fpr` of the result (docs/proofs/alarm.md).
+
+    Parameters:
+        rate: within the range of exact noise.
+
+    Raises:
+        Unachievable: as `calibrate_alarm`.
+    """
+    shape = task.regime.shape
+    fnr = min(Fraction(task.fnr), shape.high)
+    floor = _floor(task, rate)
+    above, below = weight(rate, task.cut + 1 - floor), weight(rate, task.cut - task.tolerance - floor)
+    unit = int(above * (fnr / shape.high) ** shape.root)
+    if unit == 0:
+        raise Unachievable("an error rate this small needs weights of more digits than an alarm keeps")
+    wrong = Fraction(1)
+    if task.looks * below <= unit:
+        wrong = shape.low * Fraction(task.looks * below, unit) ** shape.rise
+    missed = fnr if shape.root > 1 else shape.high * Fraction(unit, above)
+    loss = task.regime.factor * rate * task.sensitivity + ROUNDED
+    return AlarmCalibration(
+        task=task,
+        rate=rate,
+        floor=floor,
+        unit=unit,
+        loss=loss,
+        worst_case_epsilon=at_least(loss),
+        fnr=at_least(missed),
+        fpr=at_least(wrong),
+    )
+
+
+def _floor(task: AlarmTask, rate: Fraction) -> int:
+    """Where values stop to count for less: so far down that all looks there together are next to nothing.
+
+    A sliding window's values may fall back after its total was large. Then every one has to count for what it is.
+    """
+    if task.regime is not Regime.SLIDING:
+        return task.cut - task.tolerance - math.ceil((math.log(task.looks) + _NEGLIGIBLE) / rate)
+    if task.least is None or task.least > task.cut - task.tolerance:
+        raise Unachievable("an alarm on a sliding window needs to know a value that it never falls below")
+    if rate * (task.cut + 1 - task.least) > _MOST_NATS:
+        raise Unachievable("this tolerance is too small a part of the threshold for an alarm on a sliding window")
+    return task.least
+
+
+def _round_up(rate: float) -> Fraction:
+    mantissa, exponent = math.frexp(rate)
+    units, places = math.ceil(math.ldexp(mantissa, _RATE_BITS)), exponent - _RATE_BITS
+    return Fraction(units << places) if places >= 0 else Fraction(units, 1 << -places)

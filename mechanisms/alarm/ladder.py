@@ -1,0 +1,165 @@
+"""A ladder of alarms: cheap ones first, and each starts the next at the look at which it rings.
+
+A key far from its cut never leaves the first rung and pays for that alone. The last rung has the whole contract's
+`fpr`; shares of `fnr` are split over the rungs. The sum of all rungs is what has to be reserved, so a ladder pays where
+most keys stay far below their cut, and costs a third more where they do not. Off unless asked for.
+
+Proof: docs/proofs/alarm.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from mechanisms.alarm.calibration import AlarmCalibration, AlarmTask, calibrate_alarm, fit_alarm
+from mechanisms.alarm.run import AlarmState, draw_alarms, look_at_values
+from mechanisms.formula import Integers
+from mechanisms.noise.exact import LEAST_RATE
+from mechanisms.protocol import Noise
+from mechanisms.threshold.one_shot import at_least
+
+
+@dataclass(frozen=True, slots=True)
+class LadderSchedule:
+    """The rates of the rungs before the last as rising parts of its rate, and the shares of `fnr`, the last one's too.
+
+    Shares are in whole hundredths; they sum to 100.
+    """
+
+    parts: tuple[Fraction, ...]
+    shares: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for rungs that do not rise or shares that are not all of the rate."""
+        rising = (Fraction(0), *self.parts, Fraction(1))
+        if len(self.shares) != len(self.parts) + 1 or min(self.shares) < 1 or sum(self.shares) != 100:
+            raise ValueError("a ladder has a share of the rate of misses for each rung, all of it together")
+        if any(low >= high for low, high in pairwise(rising)):
+            raise ValueError("the rates of a ladder's rungs rise")
+
+
+LADDER = LadderSchedule(parts=(Fraction(1, 3),), shares=(10, 90))
+"""One cheap rung at a third of the rate. Found on taxis' hourly pick-ups: it costs 35 % more where every key comes near
+its cut, and half where most stay below a quarter of it (docs/benchmarks.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LadderCalibration:
+    """What a ladder will do, fixed before any data is touched; `loss` is all rungs' together."""
+
+    task: AlarmTask
+    rungs: tuple[AlarmCalibration, ...]
+    loss: Fraction
+    worst_case_epsilon: float
+    fnr: float
+    fpr: float
+
+
+@dataclass(frozen=True, slots=True)
+class LadderState:
+    """One key's ladder in one window, between looks: the states of all its rungs, drawn at once."""
+
+    rungs: tuple[AlarmState, ...]
+
+    @property
+    def rang_at(self) -> int:
+        """The look at which the last one rang, which is the ladder's answer; 0 if it has not."""
+        return self.rungs[-1].rang_at
+
+    @property
+    def begun(self) -> int:
+        """How many rungs have looked at data, if any look was made."""
+        return 1 + sum(state.rang_at > 0 for state in self.rungs[:-1])
+
+    def integers(self) -> tuple[int, ...]:
+        """All of it, to be stored."""
+        return tuple(number for state in self.rungs for number in state.integers())
+
+    @staticmethod
+    def of(integers: Sequence[int]) -> "LadderState":
+        """The state that was stored.
+
+        Raises:
+            ValueError: numbers that no state has.
+        """
+        each = len(AlarmState.__slots__)
+        if not integers or len(integers) % each:
+            raise ValueError("a ladder's state is that of its rungs")
+        return LadderState(tuple(AlarmState.of(integers[at : at + each]) for at in range(0, len(integers), each)))
+
+
+def calibrate_ladder(task: AlarmTask, *, schedule: LadderSchedule = LADDER) -> LadderCalibration:
+    """A ladder that keeps an alarm's contract.
+
+    Guarantee: the rates of `AlarmTask` for every stream; `loss` for every privacy unit (docs/proofs/alarm.md).
+
+    Raises:
+        Unachievable: as `calibrate_alarm`.
+
+    >>> from mechanisms.alarm.shapes import Regime
+    >>> rates = {"fnr": 0.05, "fpr": 0.1, "regime": Regime.GROWING, "least": 0}
+    >>> task = AlarmTask(looks=24, cut=50, tolerance=10, sensitivity=1, **rates)
+    >>> round(calibrate_ladder(task).worst_case_epsilon, 3), round(calibrate_alarm(task).worst_case_epsilon, 3)
+    (0.872, 0.645)
+    """
+    tasks = [replace(task, fnr=_part_of(task.fnr, share)) for share in schedule.shares]
+    last = calibrate_alarm(tasks[-1])
+    rates = [max(LEAST_RATE, part * last.rate) for part in schedule.parts]
+    rungs = (*(fit_alarm(one, rate=rate) for one, rate in zip(tasks, rates, strict=False)), last)
+    loss = sum((rung.loss for rung in rungs), Fraction(0))
+    return LadderCalibration(
+        task=task,
+        rungs=rungs,
+        loss=loss,
+        worst_case_epsilon=at_least(loss),
+        fnr=min(task.fnr, at_least(sum((Fraction(rung.fnr) for rung in rungs), Fraction(0)))),
+        fpr=last.fpr,
+    )
+
+
+def draw_ladders(calibration: LadderCalibration, *, keys: int, noise: Noise) -> tuple[LadderState, ...]:
+    """The states of one window before its first look, one for each key; to be stored before data are read.
+
+    Guarantee: as `draw_alarms`, with numbers of its own for each rung (docs/proofs/alarm.md).
+    """
+    drawn = [draw_alarms(keys=keys, noise=noise) for _ in calibration.rungs]
+    return tuple(LadderState(rungs) for rungs in zip(*drawn, strict=True))
+
+
+def climb_at_values(
+    calibration: LadderCalibration, states: Sequence[LadderState], values: Integers, *, look: int, noise: Noise
+) -> tuple[LadderState, ...]:
+    """The states after one look; a rung whose predecessor rings at this look makes it, too.
+
+    Guarantee, parameters, errors: as `look_at_values`, with the rates and the loss of the ladder; what a key has lost
+    at any time is the sum over the rungs that have begun, `loss_so_far` (docs/proofs/alarm.md).
+
+    Raises:
+        ValueError: as `look_at_values`.
+    """
+    rungs = [[state.rungs[place] for state in states] for place in range(len(calibration.rungs))]
+    here = np.arange(len(states))
+    for calibrated, column in zip(calibration.rungs, rungs, strict=True):
+        looked = look_at_values(calibrated, [column[key] for key in here], values[here], look=look, noise=noise)
+        for key, state in zip(here, looked, strict=True):
+            column[key] = state
+        here = np.array([key for key in here if column[key].rang_at], dtype=np.int64)
+    return tuple(LadderState(own) for own in zip(*rungs, strict=True))
+
+
+def loss_so_far(calibration: LadderCalibration, state: LadderState) -> float:
+    """What a key's window has cost, rounded up: known to whoever sees what it is charged, and covered by that.
+
+    Guarantee: docs/proofs/alarm.md.
+    """
+    return at_least(sum((rung.loss for rung in calibration.rungs[: state.begun]), Fraction(0)))
+
+
+def _part_of(rate: float, share: int) -> float:
+    """A share of a rate in hundredths, rounded down so that all shares together are no more than the rate."""
+    part = Fraction(rate) * share / 100
+    nearest = float(part)
+    return nearest if Fraction(nearest) <= part else float(np.nextafter(nearest, 0.0))

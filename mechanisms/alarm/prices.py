@@ -1,0 +1,231 @@
+"""What each way of watching a window costs: `epsilon * (tolerance + 1) / sensitivity`, free of scale.
+
+Every price is of the same contract as far as a way can keep it: a value above the cut is in the answer at each look but
+with probability `fnr`; one below by more than the tolerance is in it with probability at most `fpr`. Alarms promise the
+second for all looks of a window together, the others for each look by itself. Prices hold for tolerances of some dozen
+units and more, where noise in whole numbers is as good as continuous noise; below that others than alarms cost less
+than is said.
+
+A way clears at once, or an alert stays until its window closes: for so many looks at most.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+import numpy as np
+
+from mechanisms.alarm.calibration import alarm_price
+from mechanisms.alarm.laplace_sums import contract_width
+from mechanisms.alarm.shapes import Regime
+
+_MOST_LEVELS = 8  # of a tree: more pay from ten million looks on
+_SPREADS = (0.25, 4.0)  # times the even width of a tree's nodes, or of blocks: where the best one is looked for
+
+
+class Way(Enum):
+    """A way of answering at every look of a window, by the words in which it is told."""
+
+    ALARM = "an alarm"
+    ALARM_PER_EPOCH = "an alarm for each epoch"
+    ALARM_PER_HOP = "an alarm for the last hop of each window"
+    AFRESH = "asked afresh at every look"
+    SIGNED_TREE = "a tree of noise, added and subtracted"
+    TICK_NOISE = "noise on each tick"
+    BLOCK_NOISE = "noise on ticks and on blocks of them"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedWindow:
+    """The windows that are watched, measured in looks.
+
+    `length` is how many looks a row counts in if none of its window is over. `hop` is how many looks later the next
+    window begins: `length` itself for tumbling windows, 1 for sliding ones. Windows whose hop is neither have a length
+    that is a multiple of it.
+    """
+
+    length: int
+    hop: int
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for windows that leave looks out or do not fit their hops."""
+        if not 1 <= self.hop <= self.length or self.length % self.hop:
+            raise ValueError("a window is a whole number of hops long")
+
+
+@dataclass(frozen=True, slots=True)
+class PricedWay:
+    """A way with its price, and after how many looks at most an alert is cleared that is no longer true.
+
+    `regime` is that of the alarm, None where there is none. `per_look`: its `fpr` is promised for each look by itself,
+    otherwise for all looks of a window together.
+    """
+
+    way: Way
+    price: float
+    clearing: int
+    regime: Regime | None
+    per_look: bool
+
+
+def price_ways(
+    window: WatchedWindow, *, fnr: float, fpr: float, clearing: int, regime: Regime, rows_stay: bool
+) -> tuple[PricedWay, ...]:
+    """Each way that clears within so many looks, the least price first.
+
+    Parameters:
+        clearing: looks for which an alert may be left standing at most; 0 where it has to go at once.
+        regime: how a unit changes what is compared within one window: growing, coming and going, or signed.
+        rows_stay: rows are added, never changed or taken away: noise can be drawn for each tick once and for all.
+
+    >>> day, asked = WatchedWindow(length=24, hop=24), {"fnr": 0.05, "fpr": 0.1, "rows_stay": True}
+    >>> ways = price_ways(day, clearing=24, regime=Regime.GROWING, **asked)
+    >>> [(one.way.name, round(one.price, 1)) for one in ways]
+    [('ALARM', 7.1), ('SIGNED_TREE', 20.0), ('AFRESH', 93.9)]
+    """
+    length, at = window.length, {"fnr": fnr, "fpr": fpr}
+    made = [_answer_each_look(Way.AFRESH, afresh_price(looks=length, **at))]
+    if window.hop == length:
+        price = alarm_price(looks=length, regime=regime, **at)
+        made.append(_leave_standing(Way.ALARM, price, length, regime))
+        if rows_stay:
+            made.append(_answer_each_look(Way.SIGNED_TREE, signed_tree_price(looks=length, **at)))
+    elif window.hop > 1:
+        price = hopping_price(window, regime=regime, **at)
+        made.append(_leave_standing(Way.ALARM_PER_HOP, price, window.hop, regime))
+    else:
+        if regime is Regime.GROWING:
+            price = alarm_price(looks=length, regime=Regime.SLIDING, **at)
+            made.append(_leave_standing(Way.ALARM_PER_EPOCH, price, length, Regime.SLIDING))
+        if rows_stay:
+            made.append(_answer_each_look(Way.TICK_NOISE, tick_noise_price(length=length, **at)))
+            price, block = block_noise_price(length=length, **at)
+            made += [_answer_each_look(Way.BLOCK_NOISE, price)] * (block > 1)
+    return tuple(sorted((one for one in made if one.clearing <= clearing), key=lambda one: one.price))
+
+
+def _answer_each_look(way: Way, price: float) -> PricedWay:
+    return PricedWay(way=way, price=price, clearing=0, regime=None, per_look=True)
+
+
+def _leave_standing(way: Way, price: float, clearing: int, regime: Regime) -> PricedWay:
+    return PricedWay(way=way, price=price, clearing=clearing, regime=regime, per_look=False)
+
+
+def afresh_price(*, looks: int, fnr: float, fpr: float) -> float:
+    """One question at each look that a row counts in; their losses add up.
+
+    >>> round(afresh_price(looks=24, fnr=0.05, fpr=0.1), 1)
+    93.9
+    """
+    return looks * contract_width(fnr=fnr, fpr=fpr, fine=1)
+
+
+def hopping_price(window: WatchedWindow, *, fnr: float, fpr: float, regime: Regime) -> float:
+    """An alarm for each window, over the last hop of it: a row is in so many windows as there are hops in one.
+
+    >>> round(hopping_price(WatchedWindow(length=24, hop=12), fnr=0.05, fpr=0.1, regime=Regime.GROWING), 1)
+    12.8
+    """
+    return window.length // window.hop * alarm_price(looks=window.hop, fnr=fnr, fpr=fpr, regime=regime)
+
+
+def tick_noise_price(*, length: int, fnr: float, fpr: float) -> float:
+    """Noise on the count of each tick once and for all, and sums of a window's noisy counts.
+
+    >>> round(tick_noise_price(length=24, fnr=0.05, fpr=0.1), 1)
+    20.2
+    """
+    return contract_width(fnr=fnr, fpr=fpr, fine=length)
+
+
+@lru_cache(maxsize=256)
+def block_noise_price(*, length: int, fnr: float, fpr: float) -> tuple[float, int]:
+    """Noise on each tick and on each block of ticks, and the best length of a block.
+
+    A window is whole blocks, and ticks that are added or taken away at either end, as far as half a block: noise may be
+    taken away of ticks that are still to come. What is lost is split as the cube roots of how many there are of each.
+
+    >>> price, block = block_noise_price(length=168, fnr=0.05, fpr=0.1)
+    >>> round(price, 1), block
+    (35.8, 16)
+    """
+    even = math.sqrt(length)
+    low, high = (max(2, round(even * spread)) for spread in _SPREADS)
+    found = sorted((*_worst_sum(length, block), block) for block in range(low, min(high, length) + 1))
+    if not found:
+        return tick_noise_price(length=length, fnr=fnr, fpr=fpr), 1
+    # the variance is all but the price: the best is among the least three
+    return min((_price_of_sum(made, fnr=fnr, fpr=fpr), block) for _, made, block in found[:3])
+
+
+@lru_cache(maxsize=256)
+def signed_tree_price(*, looks: int, fnr: float, fpr: float) -> float:
+    """Sums from a window's beginning by a tree whose nodes are added and subtracted, of the best degree and height.
+
+    References: Andersson, Pagh, Steiner, Torkamani, "Count on your elders: Laplace vs Gaussian noise".
+
+    >>> round(signed_tree_price(looks=24, fnr=0.05, fpr=0.1), 1)
+    20.0
+    """
+    prices = []
+    for levels in range(1, min(_MOST_LEVELS, max(1, looks.bit_length())) + 1):
+        even = looks ** (1.0 / levels)
+        low, high = (max(2, round(even * spread)) for spread in _SPREADS)
+        nodes = min(_most_nodes(looks, degree, levels) for degree in (range(low, high + 1) if levels > 1 else (2,)))
+        prices.append(levels * contract_width(fnr=fnr, fpr=fpr, fine=nodes))
+    return min(prices)
+
+
+def _most_nodes(looks: int, degree: int, levels: int) -> int:
+    """Of a tree with so many levels, the most nodes that a sum from the beginning is put together from."""
+    cost = np.arange(looks // degree ** (levels - 1) + 3)
+    for level in range(levels - 2, -1, -1):
+        whole, rest = np.divmod(np.arange(looks // degree**level + 3), degree)
+        cost = np.minimum(rest + cost[whole], degree - rest + cost[whole + 1])
+    return int(cost[: looks + 1].max())
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _NoiseSum:
+    """Ticks and blocks that a window is put together from, and the part of the loss that ticks have."""
+
+    ticks: int
+    blocks: int
+    part: float
+
+
+def _worst_sum(length: int, block: int) -> tuple[float, _NoiseSum]:
+    """The greatest variance of a window's noise, wherever in a block it ends, and the sum that has it."""
+    end = np.arange(block)
+    begin = end - length
+    before = begin % block
+    blocks_at_most = (end - begin + before) // block + 1
+    sums = [
+        (abs(before - left * block) + abs(end - right * block), blocks_at_most - left - (1 - right))
+        for left in (0, 1)
+        for right in (0, 1)
+    ]
+    ticks, blocks = (np.array(parts) for parts in zip(*sums, strict=True))
+    found = []
+    part = _split(block / 2, length / block)
+    for _ in range(2):  # once by what there is of each on average, once by the worst sum
+        variances = ticks / part**2 + blocks / (1.0 - part) ** 2
+        best = np.argmin(variances, axis=0)
+        worst = int(np.argmax(variances[best, end]))
+        made = _NoiseSum(ticks=int(ticks[best[worst], worst]), blocks=int(blocks[best[worst], worst]), part=part)
+        found.append((float(variances[best[worst], worst]), made))
+        part = _split(made.ticks, made.blocks)
+    return min(found)
+
+
+def _split(ticks: float, blocks: float) -> float:
+    """The part of the loss with which the variance is least; ticks and blocks each have some of it in any case."""
+    on_ticks, on_blocks = np.cbrt(max(ticks, 1.0)), np.cbrt(max(blocks, 1.0))
+    return float(on_ticks / (on_ticks + on_blocks))
+
+
+def _price_of_sum(made: _NoiseSum, *, fnr: float, fpr: float) -> float:
+    ratio = made.part / (1.0 - made.part)  # of the scales: less loss is more noise
+    return contract_width(fnr=fnr, fpr=fpr, fine=made.ticks, coarse=made.blocks, ratio=ratio) / made.part

@@ -1,0 +1,189 @@
+"""Running an alarm look by look: a secret number drawn beforehand, a total, and whether it has rung.
+
+A key's alarm is decided by one uniform number for each window: it rings once that is below the chance of having rung by
+the total. Its first digits are drawn, and are to be stored, before any data are read; so a look that is repeated on
+the same values has the same answer. Further digits are drawn in the one look in 2**100 that these do not decide.
+
+A state is as secret as the data. Its whole numbers are canonical: `AlarmState.integers` and `AlarmState.of` write and
+read them.
+
+Proof: docs/proofs/alarm.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from mechanisms.alarm.calibration import AlarmCalibration
+from mechanisms.alarm.shapes import Regime
+from mechanisms.alarm.weights import weight
+from mechanisms.formula import Integers
+from mechanisms.protocol import Noise
+
+FIRST_DIGITS = 128
+"""Binary digits of the uniform number that are drawn before the first look."""
+
+_FURTHER_DIGITS = 64  # drawn where these do not decide
+_CERTAIN = 90.0  # nats above the cut: one alarm in 2**128 has not rung there, for weights that are still short
+_FAIR = Fraction(1, 2)  # the chance of each digit
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmState:
+    """One key's alarm in one window, between looks.
+
+    `uniform` has the first `digits` binary digits of the secret number. `total` is the sum of the weights of all looks
+    so far and `highest` the most steps that were counted (0 where the regime does not ask). `last_look` is the number
+    of the last look that was made, from 1, and `rang_at` the one at which it rang, 0 if it has not. One that has rung
+    keeps no secret: the first four are zero. What is printed of one tells none.
+    """
+
+    uniform: int = field(repr=False)
+    digits: int = field(repr=False)
+    total: int = field(repr=False)
+    highest: int = field(repr=False)
+    last_look: int
+    rang_at: int
+
+    def integers(self) -> tuple[int, ...]:
+        """All of it, to be stored.
+
+        >>> AlarmState.of((0, 0, 0, 0, 7, 5)).rang_at, AlarmState.of((0, 0, 0, 0, 7, 5)).integers()
+        (5, (0, 0, 0, 0, 7, 5))
+        """
+        return self.uniform, self.digits, self.total, self.highest, self.last_look, self.rang_at
+
+    @staticmethod
+    def of(integers: Sequence[int]) -> "AlarmState":
+        """The state that was stored.
+
+        Raises:
+            ValueError: numbers that no state has.
+        """
+        if len(integers) != len(AlarmState.__slots__) or min(integers) < 0:
+            raise ValueError("an alarm's state is six whole numbers, none negative")
+        state = AlarmState(*integers)
+        drawn = state.digits >= FIRST_DIGITS and state.uniform >> state.digits == 0
+        silent = state.rang_at > 0 and not any(integers[:4])
+        if state.rang_at > state.last_look or not (silent or (drawn and state.rang_at == 0)):
+            raise ValueError("an alarm has a secret number until it rings, and none afterwards")
+        return state
+
+
+def draw_alarms(*, keys: int, noise: Noise) -> tuple[AlarmState, ...]:
+    """The states of one window before its first look, one for each key; to be stored before data are read.
+
+    Guarantee: independent uniform numbers, exact (docs/proofs/alarm.md).
+    """
+    return tuple(
+        AlarmState(uniform=uniform, digits=FIRST_DIGITS, total=0, highest=0, last_look=0, rang_at=0)
+        for uniform in _draw_digits(keys, FIRST_DIGITS, noise)
+    )
+
+
+def look_at_values(
+    calibration: AlarmCalibration, states: Sequence[AlarmState], values: Integers, *, look: int, noise: Noise
+) -> tuple[AlarmState, ...]:
+    """The states after one look; those whose `rang_at` is this look have just rung.
+
+    Guarantee: all that the looks of one window show of a key, when it rang or that it did not, changes in
+    probability by a factor `exp(loss)` at most when a privacy unit changes the values as the regime says, whenever the
+    looks are made; and the error rates of `AlarmTask` (docs/proofs/alarm.md). Values must be the window's as of
+    the time of their look: totals are stored, and never computed anew from rows that came later.
+
+    Parameters:
+        states: each key's, after the look before.
+        values: exact, int64, shape (keys,).
+        look: its number, from 1; looks may be left out, none is made twice on stored states.
+        noise: read only where the digits at hand do not decide.
+
+    Raises:
+        ValueError: values of another number of keys, a look beyond the last or before one that was made.
+    """
+    if values.shape != (len(states),):
+        raise ValueError("an alarm's look has one value for each key")
+    if not max((state.last_look for state in states), default=0) < look <= calibration.task.looks:
+        raise ValueError("an alarm's looks are made in order, and no more than it was calibrated for")
+    most = _hardly_weighed(calibration)
+    return tuple(
+        _silence(look, rang_at=state.rang_at)
+        if state.rang_at
+        else _look_at_value(calibration, state, value, look=look, most=most, noise=noise)
+        for state, value in zip(states, values.tolist(), strict=True)
+    )
+
+
+def chances_by_look(calibration: AlarmCalibration, values: Sequence[int]) -> tuple[float, ...]:
+    """The chance to have rung by each look of a window with such values, made at every look; for simulations.
+
+    >>> from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
+    >>> task = AlarmTask(looks=3, cut=9, tolerance=4, sensitivity=1, fnr=0.05, fpr=0.1, regime=Regime.GROWING, least=0)
+    >>> [round(chance, 3) for chance in chances_by_look(calibrate_alarm(task), [5, 5, 10])]
+    [0.033, 0.067, 0.951]
+    """
+    shape = calibration.task.regime.shape
+    total = highest = 0
+    chances = []
+    for value in values:
+        steps = _count_steps(calibration, value, highest)
+        highest = steps if calibration.task.regime is Regime.GROWING else 0
+        total += weight(calibration.rate, min(steps, _hardly_weighed(calibration)))
+        chances.append(shape.chance(total, calibration.unit, bits=_FURTHER_DIGITS) / 2.0**_FURTHER_DIGITS)
+    return tuple(chances)
+
+
+def _count_steps(calibration: AlarmCalibration, value: int, highest: int) -> int:
+    """What a value is weighed by. One that fell, where none should, counts as the highest one before."""
+    return max(0, value - calibration.floor, highest)
+
+
+def _hardly_weighed(calibration: AlarmCalibration) -> int:
+    """So many steps are hardly ever weighed, the alarm having rung before."""
+    return calibration.task.cut + 1 - calibration.floor + ceil(_CERTAIN / calibration.rate)
+
+
+def _look_at_value(
+    calibration: AlarmCalibration, state: AlarmState, value: int, *, look: int, most: int, noise: Noise
+) -> AlarmState:
+    """One key's look; of a value with more than `most` steps so many are weighed at first."""
+    steps = _count_steps(calibration, value, state.highest)
+    uniform, digits = state.uniform, state.digits
+    while True:
+        counted = min(steps, most)
+        total = state.total + weight(calibration.rate, counted)
+        uniform, digits, rings = _decide(calibration, uniform, digits, total, noise)
+        if rings:
+            return _silence(look, rang_at=look)
+        if counted == steps:
+            break
+        # a value far above the cut is weighed by more only if less has left the alarm silent
+        most *= 2
+    highest = steps if calibration.task.regime is Regime.GROWING else 0
+    return AlarmState(uniform=uniform, digits=digits, total=total, highest=highest, last_look=look, rang_at=0)
+
+
+def _silence(look: int, *, rang_at: int) -> AlarmState:
+    """An alarm that has rung, without what it knew."""
+    return AlarmState(uniform=0, digits=0, total=0, highest=0, last_look=look, rang_at=rang_at)
+
+
+def _decide(
+    calibration: AlarmCalibration, uniform: int, digits: int, total: int, noise: Noise
+) -> tuple[int, int, bool]:
+    """Whether the uniform number is below the chance of having rung, and its digits, of which there may be more now."""
+    shape = calibration.task.regime.shape
+    while True:
+        chance = shape.chance(total, calibration.unit, bits=digits)
+        if uniform != chance:
+            return uniform, digits, uniform < chance
+        (more,) = _draw_digits(1, _FURTHER_DIGITS, noise)
+        uniform, digits = uniform << _FURTHER_DIGITS | more, digits + _FURTHER_DIGITS
+
+
+def _draw_digits(keys: int, digits: int, noise: Noise) -> list[int]:
+    """So many binary digits for each key, as whole numbers."""
+    drawn = noise.bernoulli(probability=_FAIR, size=keys * digits).reshape(keys, digits)
+    return [int.from_bytes(row.tobytes(), "big") for row in np.packbits(drawn, axis=1)]

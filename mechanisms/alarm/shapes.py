@@ -1,0 +1,117 @@
+"""The laws of an alarm's one secret draw, and what each way in which values change loses with its own.
+
+With `E` the draw, `rise` a power and `1 / root` a decay: `P(E <= x) = low * x**rise` up to 1, and `P(E > x) = high *
+x**(-1 / root)` from there on. For `rise = root = 1` the logarithm of `E` is Laplace noise.
+
+| here | the proof |
+|---|---|
+| `rise`, `root` | 1 + s, 1 / q |
+| `low`, `high` | F_1, S_1 |
+
+Proof: docs/proofs/alarm.md.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from math import isqrt
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The law of an alarm's draw, by two whole numbers.
+
+    >>> Shape(rise=1, root=1).low, Shape(rise=3, root=1).high
+    (Fraction(1, 2), Fraction(3, 4))
+    """
+
+    rise: int
+    root: int
+
+    @property
+    def low(self) -> Fraction:
+        """`P(E <= 1)`."""
+        return Fraction(1, 1 + self.rise * self.root)
+
+    @property
+    def high(self) -> Fraction:
+        """`P(E > 1)`."""
+        return 1 - self.low
+
+    def chance(self, total: int, unit: int, *, bits: int) -> int:
+        """`floor(P(E <= total / unit) * 2**bits)`, exactly, for `total >= 0` and `unit > 0`.
+
+        >>> Shape(rise=1, root=1).chance(3, 2, bits=6), Shape(rise=1, root=2).chance(8, 2, bits=6)
+        (42, 42)
+        """
+        if total <= unit:
+            low = self.low
+            return (low.numerator * _power(total, self.rise) << bits) // (low.denominator * _power(unit, self.rise))
+        high = self.high
+        part = _power(high.numerator, self.root) * unit << bits * self.root
+        whole = _power(high.denominator, self.root) * total
+        powered = -(-part // whole)  # the power of what is left, rounded up
+        left = powered if self.root == 1 else _root_up(powered)
+        return (1 << bits) - left
+
+
+class Regime(Enum):
+    """How one privacy unit changes the values that an alarm sees, from look to look of one window.
+
+    `GROWING`: it raises each by between nothing and the sensitivity, never by less than the one before.
+    `COMING_AND_GOING`: it raises each by between nothing and the sensitivity.
+    `SIGNED`: it changes each by the sensitivity at most, in either direction.
+    `SLIDING`: a sliding window, watched in epochs of at least as many looks as it is long, each with a draw of its own.
+    One event raises the values of consecutive looks by an amount of its own, the sensitivity at most, and is
+    in two epochs at most; the loss covers both.
+
+    The same holds with all signs changed.
+    """
+
+    GROWING = "growing"
+    COMING_AND_GOING = "coming and going"
+    SIGNED = "signed"
+    SLIDING = "sliding"
+
+    @property
+    def shape(self) -> Shape:
+        """The law of the draw that is used."""
+        return _SHAPES[self]
+
+    @property
+    def factor(self) -> int:
+        """The loss in units of rate times sensitivity, but for `ROUNDED`.
+
+        Guarantee: docs/proofs/alarm.md.
+
+        >>> [regime.factor for regime in Regime]
+        [1, 2, 3, 2]
+        """
+        rise, decay = self.shape.rise, Fraction(1, self.shape.root)
+        factors = {
+            Regime.GROWING: max(Fraction(rise), decay),
+            Regime.COMING_AND_GOING: max(Fraction(rise), 1 + decay),
+            Regime.SIGNED: 1 + max(Fraction(rise - 1), 1 + decay),
+            Regime.SLIDING: max(Fraction(2 * rise), 1 + 2 * decay),
+        }
+        return int(factors[self])  # whole for these shapes
+
+
+# found by comparing the prices of shapes: the first is the least of all, the others of small whole numbers
+_SHAPES = {
+    Regime.GROWING: Shape(rise=1, root=1),
+    Regime.COMING_AND_GOING: Shape(rise=2, root=1),
+    Regime.SIGNED: Shape(rise=3, root=1),
+    Regime.SLIDING: Shape(rise=1, root=2),
+}
+
+
+def _root_up(value: int) -> int:
+    """The least whole number whose square is not below the value."""
+    return isqrt(value - 1) + 1 if value > 0 else 0
+
+
+def _power(value: int, exponent: int) -> int:
+    """A power with a whole exponent that is not negative, so a whole number."""
+    result: int = value**exponent
+    return result

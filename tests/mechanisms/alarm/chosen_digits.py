@@ -1,0 +1,35 @@
+"""Noise whose binary digits a test chooses."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.certified import Probability
+from mechanisms.formula import Booleans, Integers
+
+
+class ChosenDigits:
+    """Hands out the binary digits of whole numbers, each with the digits it was given, one after the other."""
+
+    def __init__(self, *numbers: tuple[int, int]) -> None:
+        self.left = [bool(number >> place & 1) for number, digits in numbers for place in reversed(range(digits))]
+
+    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+        assert probability == Fraction(1, 2)
+        assert size <= len(self.left), "more digits were asked for than there should be"
+        drawn, self.left = self.left[:size], self.left[size:]
+        return np.array(drawn, dtype=np.bool_)
+
+    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        raise AssertionError("an alarm draws digits alone")
+
+    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+        raise AssertionError("an alarm draws digits alone")
+
+    def coin(self, *, probability: Probability, size: int) -> Booleans:
+        raise AssertionError("an alarm draws digits alone")
+
+
+def first_digits(numbers: Sequence[int], digits: int) -> ChosenDigits:
+    return ChosenDigits(*((number, digits) for number in numbers))
