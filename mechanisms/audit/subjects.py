@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechanisms.audit.alarms import audit_alarms
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
 from mechanisms.audit.bound_scans import audit_scan, audited_scan
 from mechanisms.audit.events import Transcripts
@@ -42,6 +43,7 @@ _ON_PATHS = ((False, False), (True, False), (False, True))  # by itself, continu
 # draws of single keys that one draw of a whole question stands for: what it takes, and less where much is needed
 _COST_OF_A_QUESTION = 16
 _COST_OF_A_STREAM = 4  # likewise of a stream of a few ticks: what it takes is more, but few are enough to say something
+_COST_OF_A_WINDOW = 4  # likewise of all looks of an alarm's window
 _CHEAPER = {"svt": 2, "svt_generalised": 2, "probe": 4, "probe_naive": 4, "probe_gradual": 4, "probe_ent": 8}
 # what so many draws can refute: the larger a claim, the rarer are the answers that tell of it
 _MOST_EPSILON_OF_KEYS, _MOST_EPSILON_OF_QUESTIONS = 6.0, 4.0
@@ -66,8 +68,8 @@ class PlannedAudit:
     """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise,
     `many_groups` of a unit that is in many of them, against what its balance counts with a delta.
 
-    The one of `SCAN` is of a release and asks no question, and that of `RANKING` asks for an order. Those of `STREAMED`
-    are of mechanisms that no question may name.
+    The one of `SCAN` is of a release and asks no question, that of `RANKING` asks for an order, and that of `ALARM`
+    watches a window. Those of `STREAMED` are of mechanisms that no question may name.
     """
 
     mechanism: str
@@ -88,6 +90,8 @@ class PlannedAudit:
             return 1
         if self == RANKING:
             return _COST_OF_A_QUESTION
+        if self == ALARM:
+            return _COST_OF_A_WINDOW
         if self in STREAMED:
             return _COST_OF_A_STREAM
         task = audit_tasks()[self.question]
@@ -100,6 +104,9 @@ class PlannedAudit:
         if self == RANKING:
             fewer = max(2, samples // _COST_OF_A_QUESTION)
             return audit_ranking(samples=fewer, noise=noise, subject=self.subject, progress=progress)
+        if self == ALARM:
+            fewer = max(2, samples // _COST_OF_A_WINDOW)
+            return audit_alarms(samples=fewer, noise=noise, subject=self.subject, progress=progress)
         if self in STREAMED:
             fewer = max(2, samples // _COST_OF_A_STREAM)
             return audit_stream(self.mechanism, samples=fewer, noise=noise, subject=self.subject, progress=progress)
@@ -123,9 +130,12 @@ SCAN = PlannedAudit(mechanism="bounds", question="a unit between candidates")
 """The audit of the scan that finds bounds for owners: no mechanism that a question could name."""
 RANKING = PlannedAudit(mechanism="ranking", question="the first of three keys")
 """The audit of the first keys in an order: what `ORDER BY` and `LIMIT` run, whatever mechanism a question names."""
+ALARM = PlannedAudit(mechanism="alarm", question="one window")
+"""The audit of accumulating alarms, on values that grow, come and go, have either sign, or slide, and of a ladder."""
 STREAMED = tuple(PlannedAudit(mechanism=name, question="one event more") for name in list_twins())
 """The audits of mechanisms for streams, which no question may name."""
-_UNASKED = (*STREAMED, RANKING, SCAN)
+UNASKED = (*STREAMED, ALARM, RANKING, SCAN)
+"""All of what no question may name."""
 
 
 def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
@@ -133,19 +143,19 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     conditions joined by AND and by OR, and one whose rows move sums by parts of their sensitivities or, where filters
     are disjoint, not at all; those that decide several formulas on a scorecard as well. Where a mechanism leaves noise
     paths, each question also together with a later one that continues them, and two of them with all of their noise
-    drawn at once for a unit in many groups. If none are named, or their names are, mechanisms for streams, rankings and
-    the scan for a private bound as well."""
+    drawn at once for a unit in many groups. If none are named, or their names are, mechanisms for streams, alarms,
+    rankings and the scan for a private bound as well."""
     named = tuple(mechanisms)
     questions = tuple(
         PlannedAudit(mechanism=name, question=question, continued=continued, many_groups=many_groups)
         for name in named or MECHANISMS
-        if name not in {one.mechanism for one in _UNASKED}
+        if name not in {one.mechanism for one in UNASKED}
         for question, task in audit_tasks().items()
         for continued, many_groups in (_ON_PATHS if name in CONTINUABLE else _ON_PATHS[:1])
         if not many_groups or question in _ASKED_IN_MANY_GROUPS
         if name in CONTINUABLE or not task.predicates
     )
-    return (*questions, *(one for one in _UNASKED if not named or one.mechanism in named))
+    return (*questions, *(one for one in UNASKED if not named or one.mechanism in named))
 
 
 def audit_all(

@@ -77,7 +77,7 @@ def audit(
         int, typer.Option(min=1000, help="Draws from each database of each pair; 100000 finds finer faults.")
     ] = 20_000,
     mechanism: Annotated[
-        str | None, typer.Option(help="Audit this mechanism only, one for streams, or bounds: how they are found.")
+        str | None, typer.Option(help="Audit this one only; also one for streams, alarm, ranking, and bounds (found).")
     ] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="How many audits run at a time; one for each core if not given.")
@@ -86,12 +86,10 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Try to prove that the mechanisms are not private. Needs no policy, touches no data; ends with 1 if one is not."""
-    from mechanisms.audit.subjects import SCAN, STREAMED, plan_audits
+    from mechanisms.audit.subjects import UNASKED, plan_audits
     from proxy.cli.audit import describe_reports, run_audits, usable_cores
 
-    if mechanism is not None and mechanism not in (
-        known := (*MECHANISMS, SCAN.mechanism, *(one.mechanism for one in STREAMED))
-    ):
+    if mechanism is not None and mechanism not in (known := (*MECHANISMS, *(one.mechanism for one in UNASKED))):
         raise typer.BadParameter(f"one of {', '.join(known)}", param_hint="--mechanism")
     planned = plan_audits([] if mechanism is None else [mechanism])
     with show_progress("auditing", total=len(planned), asked=progress) as done:

@@ -17,9 +17,11 @@ from mechanisms.audit.auditor import LEAST_PROVED, AuditReport, Neighbours, Rele
 from mechanisms.audit.events import Transcripts, epsilon_from_below
 from mechanisms.audit.many_groups import GROUPS, audit_many_groups
 from mechanisms.audit.subjects import (
+    ALARM,
     RANKING,
     SCAN,
     STREAMED,
+    UNASKED,
     PlannedAudit,
     audit_all,
     audit_mechanism,
@@ -318,9 +320,8 @@ def test_events_are_chosen_by_the_part_of_a_claim_that_they_prove() -> None:
 
 def test_questions_are_planned_for_every_mechanism() -> None:
     planned = plan_audits()
-    assert planned[-2:] == (RANKING, SCAN)
-    asked = planned[: -2 - len(STREAMED)]
-    assert planned[len(asked) : -2] == STREAMED
+    assert planned[-len(UNASKED) :] == UNASKED == (*STREAMED, ALARM, RANKING, SCAN)
+    asked = planned[: -len(UNASKED)]
     assert {audit.mechanism for audit in asked} == set(MECHANISMS)
     assert {audit.question for audit in asked} == set(audit_tasks())
     assert {audit.mechanism for audit in planned if audit.continued} == set(CONTINUABLE)

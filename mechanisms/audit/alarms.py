@@ -1,0 +1,121 @@
+"""Accumulating alarms as subjects of an audit: when each rang, on values that one unit changes as a regime allows.
+
+Proof: docs/proofs/audit.md.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from mechanisms.alarm.calibration import AlarmCalibration, AlarmTask, calibrate_alarm
+from mechanisms.alarm.ladder import LadderState, calibrate_ladder, climb_at_values, draw_ladders, loss_so_far
+from mechanisms.alarm.run import draw_alarms, look_at_values
+from mechanisms.alarm.shapes import Regime
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit, claim_always
+from mechanisms.audit.events import Transcripts
+from mechanisms.formula import Integers
+from mechanisms.protocol import Noise
+
+_FAR = 100  # below the cut: such a look adds next to nothing
+_LOOKS = 3  # before, at and after what a unit changes
+# so that each regime claims 2 to 3.8, and some value weighs little less than what the secret draw is a multiple of
+_TOLERANCES = {Regime.GROWING: 1, Regime.COMING_AND_GOING: 2, Regime.SIGNED: 5, Regime.SLIDING: 3}
+
+Epochs = tuple[tuple[int, ...], ...]
+"""The values of one window, or of each of two epochs of a sliding one."""
+
+
+class Watcher(Protocol):
+    """What an alarm does on many windows at once; tests pass broken ones."""
+
+    def __call__(self, calibration: AlarmCalibration, values: Integers, *, noise: Noise) -> Integers:
+        """The look at which each window's alarm rang, 0 where it did not; `values` has shape (windows, looks)."""
+
+
+def watch_windows(calibration: AlarmCalibration, values: Integers, *, noise: Noise) -> Integers:
+    """As the product does it, each window with a state of its own."""
+    states = draw_alarms(keys=len(values), noise=noise)
+    for look, seen in enumerate(values.T, 1):
+        states = look_at_values(calibration, states, seen, look=look, noise=noise)
+    return np.array([state.rang_at for state in states], dtype=np.int64)
+
+
+def audit_alarms(
+    *, samples: int, noise: Noise, subject: str = "alarm", progress: Callable[[str], None] | None = None
+) -> AuditReport:
+    """Audit an alarm in each regime and a ladder of growing values.
+
+    Parameters:
+        samples: as for `audit`.
+    """
+    windows = (pair_windows(audited_alarm(regime), watch_windows, noise=noise) for regime in Regime)
+    pairs = (*windows, pair_ladders(noise=noise))
+    return audit(subject, pairs, samples=samples, progress=progress)
+
+
+def pair_windows(calibration: AlarmCalibration, watch: Watcher, *, noise: Noise) -> Neighbours:
+    """A unit that changes values just below those at which alarms ring half of the time, as its regime allows; of a
+    sliding window two epochs together. The claim is the calibration's worst case."""
+    regime = calibration.task.regime
+    near = _near(calibration)
+    early, late = (near, -_FAR, -_FAR), (-_FAR, -_FAR, near)
+    epochs: tuple[Epochs, Epochs] = {
+        Regime.GROWING: (((near, near, near),), ((near + 1, near + 1, near + 1),)),
+        Regime.COMING_AND_GOING: ((early,), ((near + 1, -_FAR, -_FAR),)),
+        Regime.SIGNED: ((early,), ((near + 1, -_FAR - 1, -_FAR),)),
+        Regime.SLIDING: ((late, early), ((-_FAR, -_FAR, near + 1), (near + 1, -_FAR, -_FAR))),
+    }[regime]
+    first, second = (_watch_epochs(watch, calibration, one, noise) for one in epochs)
+    return Neighbours(description=f"{regime.value} values near {near}", first=first, second=second)
+
+
+def pair_ladders(*, noise: Noise) -> Neighbours:
+    """A unit that raises all values of a window by one, against the loss of the rungs that have begun."""
+    calibration = calibrate_ladder(audited_alarm(Regime.GROWING).task)
+
+    def release_of(value: int) -> Release:
+        def release(samples: int) -> Transcripts:
+            states: tuple[LadderState, ...] = draw_ladders(calibration, keys=samples, noise=noise)
+            for look in range(1, _LOOKS + 1):
+                states = climb_at_values(calibration, states, np.full(samples, value), look=look, noise=noise)
+            seen = [[rung.rang_at for rung in state.rungs] for state in states]
+            claimed = [loss_so_far(calibration, state) for state in states]
+            return Transcripts(seen=np.array(seen, dtype=np.int64), claimed=np.array(claimed))
+
+        return release
+
+    near = _near(calibration.rungs[-1])
+    return Neighbours(
+        description=f"a ladder on values near {near}", first=release_of(near), second=release_of(near + 1)
+    )
+
+
+def audited_alarm(regime: Regime) -> AlarmCalibration:
+    """The alarm that is audited in a regime."""
+    return calibrate_alarm(
+        AlarmTask(
+            looks=_LOOKS,
+            cut=0,
+            tolerance=_TOLERANCES[regime],
+            sensitivity=1,
+            fnr=0.05,
+            fpr=0.1,
+            regime=regime,
+            least=-2 * _FAR,
+        )
+    )
+
+
+def _near(calibration: AlarmCalibration) -> int:
+    """The highest value whose weight, and that of the next one, is at most what the secret draw is a multiple of."""
+    shape = calibration.task.regime.shape
+    below = shape.root * np.log(float(shape.high) / calibration.fnr) / float(calibration.rate)
+    return -int(np.ceil(below))
+
+
+def _watch_epochs(watch: Watcher, calibration: AlarmCalibration, epochs: Epochs, noise: Noise) -> Release:
+    def draw(samples: int) -> Integers:
+        return np.column_stack([watch(calibration, np.tile(values, (samples, 1)), noise=noise) for values in epochs])
+
+    return claim_always(draw, epsilon=calibration.worst_case_epsilon)
