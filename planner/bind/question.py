@@ -18,7 +18,8 @@ from planner.functionals.unit_rows import canonical_rows
 from planner.question.condition import ALWAYS
 from planner.question.model import Accuracy, Question, Ranked
 from planner.question.products import with_products
-from planner.scope.embedded import Embedded, RankedExpression
+from planner.scope.bands import find_bands
+from planner.scope.embedded import Embedded
 from planner.scope.key_classes import told_apart
 from planner.values.expressions import uses_clock
 from planner.values.model import Given
@@ -68,7 +69,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     size = told_apart(what.keys.columns, what.keys.values)
     if size > catalog.max_keys:
         raise too_many_groups(size, embedded.keys, catalog, at=what.group)
-    ranked = _rank(embedded.ranked, what, table, accuracy, given)
+    ranked = _rank(embedded, what, table, accuracy, given)
     clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
     warnings = made.warnings + tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
     question = Question(
@@ -89,15 +90,21 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     return store_conditions(canonical_rows(question))
 
 
-def _rank(
-    written: RankedExpression | None, what: Said, table: Table, accuracy: Accuracy, given: Given
-) -> Ranked | None:
-    """What the question ranks its keys by, if it does. Raises KH106, and what `rank_by` raises."""
+def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, given: Given) -> Ranked | None:
+    """What the question ranks its keys by, if it does; the least of the owner's bands is what a tolerance in percent is
+    one of. Raises KH106, and what `rank_by` raises."""
+    written = embedded.ranked
     if written is None or what.ranked is None:
         return None
-    limit = None if written.limit is None else read_count(written.limit, given)
+    bands = find_bands(written.tree, embedded.scope, set(what.keys.names))
     return rank_by(
-        what.ranked, descending=written.descending, limit=limit, table=table, where=what.where, accuracy=accuracy
+        what.ranked,
+        descending=written.descending,
+        limit=None if written.limit is None else read_count(written.limit, given),
+        table=table,
+        where=what.where,
+        accuracy=accuracy,
+        scale=None if bands is None else min((abs(one) for one in bands.thresholds if one), default=None),
     )
 
 
@@ -105,6 +112,8 @@ def _warnings(made: Atoms, space: KeySpace, *, ranked: Ranked | None, clock: boo
     if ranked is not None:
         groups = f"every value of {space.listed}" if made.formula == TRUE else "every group that qualifies"
         yield f"ranked is {groups}, with rows of data or without; what has no values counts as 0"
+        if ranked.scale is not None:
+            yield f"the ranking's tolerance is a part of {ranked.scale:f}, the least band that the owner declared"
     if made.predicates:
         every = made.formula == TRUE and ranked is None
         rows = f"every value of {space.listed} is a row, with rows of data or without" if every else ""

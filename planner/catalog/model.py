@@ -162,7 +162,7 @@ class Bands:
     """Thresholds that the owner proposes for an aggregate of a group, rising, in the user's units.
 
     `aggregate` is `sum` or `avg` of a measure; of a table `rows` or `units`, the counts of these. They are public, and
-    change no answer: they are what is shown to analysts and written into hints.
+    are what is shown to analysts and written into hints; the least is what a ranking's tolerance in percent is one of.
     """
 
     aggregate: str

@@ -6,7 +6,7 @@ from planner.bind.select_list import check_shown, shows_aggregates
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
 from planner.extract.hints.questions import set_operation, suggest_domain, suggest_question, with_public_total
-from planner.extract.hints.scorecards import suggest_scorecard
+from planner.extract.hints.scorecards import suggest_ranking, suggest_scorecard
 from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import (
@@ -60,7 +60,7 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
         place_among = list(select.find_all(exp.Window)).index(shown)
         raise over_the_answer(list(place.select.find_all(exp.Window))[place_among], place)
     if shown is not None:
-        raise shows_sizes(shown, hint=suggest_domain(place) or suggest_scorecard(place) or suggest_question(place))
+        raise shows_sizes(shown, hint=suggest_domain(place) or _suggest_shown(place))
     group = select.args.get("group")
     if group is None and not place.is_of_thresholds:
         raise outside_question(place.scope.table, place.node, hint=suggest_question(place))
@@ -72,6 +72,12 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     except KeyholeError as error:
         raise shows_no_key(error, place) from None
     return keys
+
+
+def _suggest_shown(place: QuestionReading) -> str | None:
+    """What shows sizes as what may be shown: a ranking where it is cut to the greatest, and a scorecard or question."""
+    ways = (suggest_ranking(place), suggest_scorecard(place) or suggest_question(place))
+    return "  or  ".join(way for way in ways if way is not None) or None
 
 
 def _check_cut(place: QuestionReading) -> None:

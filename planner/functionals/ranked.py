@@ -1,12 +1,13 @@
 """From what keys are ranked by to a functional in integers, and how near keys may be to stand in either order."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
 from planner.aggregates.comparison import Comparison
 from planner.catalog.model import Table
-from planner.catalog.tolerance import OF_BOUNDS, Step, allowed_steps, quote_literal, tolerances, with_amount
+from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, tolerances, with_amount
 from planner.errors import KeyholeError
 from planner.functionals.functional import functional, grid
 from planner.functionals.guard_remedy import next_round
@@ -27,16 +28,22 @@ def rank_by(
     table: Table,
     where: Condition,
     accuracy: Accuracy,
+    scale: Decimal | None,
 ) -> Ranked:
     """How a question ranks its keys by what a comparison with 0 is of, the greatest first if `descending`.
+
+    Parameters:
+        scale: what a tolerance in percent is one of; None where the owner declared nothing.
 
     Guarantee: one privacy unit changes the value of one key by at most the functional's sensitivity. A group without
     values counts as 0. Proof: docs/proofs/ranking.md.
 
-    Raises KH203, KH204, KH208, and KH304 for a tolerance in percent of a threshold, of which a ranking has none.
+    Raises KH203, KH204, KH208, and KH304 for a tolerance in percent where there is no scale.
     """
     made, size = functional(comparison, table=table, min_rows=accuracy.min_rows, where=where)
-    steps = floor(_tolerance(comparison, made, size, accuracy))
+    amount = tolerances(accuracy.tolerance).amount(comparison.names)
+    in_percent = amount is not None and amount.percent and scale is not None
+    steps = floor(_tolerance(comparison, made, size, accuracy, amount, scale))
     return Ranked(
         functional=made,
         descending=descending is (comparison.operator == ">"),
@@ -44,12 +51,19 @@ def rank_by(
         tolerance=steps,
         signed=_moves_both_ways(made, table, comparison.position),
         slack=decimal(steps * size),
+        scale=scale if in_percent else None,
     )
 
 
-def _tolerance(comparison: Comparison, made: Functional, size: Fraction, accuracy: Accuracy) -> Fraction:
-    amount = tolerances(accuracy.tolerance).amount(comparison.names)
-    if amount is None or amount.percent:
+def _tolerance(
+    comparison: Comparison,
+    made: Functional,
+    size: Fraction,
+    accuracy: Accuracy,
+    amount: Amount | None,
+    scale: Decimal | None,
+) -> Fraction:
+    if amount is None or (amount.percent and not scale):
         percent = "a tolerance in percent is one of a threshold, and a ranking has none"
         raise KeyholeError(
             "KH304",
@@ -59,7 +73,7 @@ def _tolerance(comparison: Comparison, made: Functional, size: Fraction, accurac
             position=comparison.position,
         )
     step = Step(unit_size=size, rows=1, bounds=within_bounds(comparison, min_rows=accuracy.min_rows))
-    return allowed_steps(amount, threshold=Fraction(0), step=step)
+    return allowed_steps(amount, threshold=Fraction(scale or 0), step=step)
 
 
 def _settings(comparison: Comparison, made: Functional, size: Fraction, accuracy: Accuracy) -> Iterator[str]:

@@ -169,7 +169,8 @@ class Ranked:
 
     Keys are in the order of `functional`, the greatest first if `descending`; at most `limit` are returned (None: all).
     Keys whose values are at most `tolerance` integer steps apart may stand in either order; `slack` is that in the
-    analyst's unit. If it is `signed`, one privacy unit may raise the values of some keys and lower those of others.
+    analyst's unit, and `scale` what it was a percentage of, None for an amount. If it is `signed`, one privacy unit may
+    raise the values of some keys and lower those of others.
     """
 
     functional: Functional
@@ -178,6 +179,7 @@ class Ranked:
     tolerance: int
     signed: bool
     slack: Decimal
+    scale: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""A statement that shows sizes, as the scorecard that it could be: each size as its band, or as a threshold.
+"""A statement that shows sizes, as the scorecard that it could be: each size as its band, or as a threshold; and as a
+ranking where it is cut to the greatest.
 
     SELECT country, sum(amount) AS total FROM sales GROUP BY country ORDER BY sum(amount) DESC LIMIT 10
     SELECT country, width_bucket(sum(amount), ARRAY[5000, 10000]) AS total FROM sales GROUP BY country
@@ -19,15 +20,16 @@ from planner.errors import KeyholeError
 from planner.extract.hints.questions import excludes_emptiness, likely_threshold, own_where
 from planner.extract.private_read import QuestionReading
 from planner.parser.edits import Edit
-from planner.parser.tree import contains, name, write_node
+from planner.parser.tree import bare, contains, name, read_limit, write_node
 from planner.scope.bands import band_sql, find_bands
 from planner.scope.group_by import grouped_expressions, read_group_by
-from planner.scorecard.find import shows_size
+from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.spans import Searched, spans
 
 _WRAPPINGS = (exp.Paren, exp.Cast, exp.Round, exp.Coalesce, exp.Floor, exp.Ceil)  # of a size; a band has none of them
 
 
+_MOST_RANKED = 100  # rows: tools cut all that they ask to hundreds or thousands, and do not mean the first of them
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, exp.In)
 
 
@@ -168,3 +170,43 @@ def _write(place: QuestionReading, first: int, past: int, edits: list[Edit]) -> 
         parts += [place.text[at : edit.start], edit.text]
         at = edit.end
     return f"{''.join((*parts, place.text[at : tokens[past - 1].end]))};"
+
+
+def suggest_ranking(place: QuestionReading) -> str | None:
+    """The first groups by the size that the statement is sorted by, without any that it shows.
+
+    None where it is no statement by itself, is not cut to a few rows, or is sorted by something else; and where the
+    owner declared no bands of that size, without which a ranking needs a tolerance that nobody can guess.
+    """
+    select, limit, order = place.select, read_limit(place.select), place.select.args.get("order")
+    alone = select.parent is None and not place.before and place.per_unit is None and not place.predicates
+    if order is None or not alone or limit is None or not limit.name.isdecimal() or int(limit.name) > _MOST_RANKED:
+        return None
+    size = _sorted_size(order.expressions[0], select)
+    kept = [item for item in select.expressions if not shows_size(item)]
+    first_kept = select.expressions[: len(kept)] == kept  # so that numbers in GROUP BY mean what they meant
+    try:
+        keys = {key.name for key in read_group_by(select, place.scope)}
+    except KeyholeError:
+        return None
+    if size is None or not kept or not first_kept or find_bands(size, place.scope, keys) is None:
+        return None
+    ranking: exp.Select = select.copy()
+    ranking.set("expressions", [item.copy() for item in kept])
+    ranking.set("offset", None)
+    ordered = order.expressions[0].copy()
+    ordered.set("this", size.copy())
+    ranking.set("order", exp.Order(expressions=[ordered]))
+    return f"{write_node(ranking)};"
+
+
+def _sorted_size(ordered: exp.Expr, select: exp.Select) -> exp.Expr | None:
+    """The aggregate that a statement is sorted by, itself or by the name or number of its item."""
+    node = bare(ordered.this)
+    items = select.expressions
+    if isinstance(node, exp.Literal) and node.name.isdecimal() and 0 < int(node.name) <= len(items):
+        node = bare(items[int(node.name) - 1].unalias())
+    elif isinstance(node, exp.Column) and not node.table:
+        called = [one for one in items if isinstance(one, exp.Alias) and name(one.args["alias"]) == name(node.this)]
+        node = bare(called[0].this) if called else node
+    return node if shows_size(node) and not find_predicates(node) else None
