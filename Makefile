@@ -78,8 +78,9 @@ bench-planning: $(VENV)/.installed-test  ## milliseconds from text to plan, typi
 bench-people: $(VENV)/.installed-test  ## how many of 25 ordinary questions fit a preset's budget, on three kinds of data, and how truly
 	@$(BIN)/python -m benchmarks.people
 
-experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, into docs/results.md
+experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, into docs/results.md and docs/results/streams.md
 	@$(BIN)/python -m benchmarks.experiments
+	@$(BIN)/python -m benchmarks.streams
 
 superset: $(VENV)/.installed .venv-superset/.installed  ## Apache Superset over the demo, into docs/bi; needs chromium and chromedriver
 	@$(BIN)/python -m deploy.superset.show --superset .venv-superset/bin

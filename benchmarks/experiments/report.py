@@ -44,7 +44,8 @@ def _opening(about: About) -> str:
 experiments are those of MIDE (section 5.5), ProBE (section 6, appendix F) and MiM (section 4), on data of the same
 shapes. Every mechanism answers the same questions under the same contract: a group that qualifies is missed with
 probability `beta` at most, one that fails even with the tolerance is returned with probability `alpha` at most.
-**Epsilon** is the loss after the run (ex post): what a key's decision really revealed. Lower is better."""
+**Epsilon** is the loss after the run (ex post): what a key's decision really revealed. Lower is better.
+Mechanisms that follow streams have [a page of their own](results/streams.md)."""
 
 
 def _summary(measured: Sequence[Measured]) -> str:

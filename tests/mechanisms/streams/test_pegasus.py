@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.streams.james_stein_as_printed import move_from_average
 from mechanisms.formula import Integers
 from mechanisms.streams.event_monitors import Direction, JumpMonitor, LastEstimates, LowSignalMonitor, TicksSeen
 from mechanisms.streams.names import SMOOTHERS
@@ -188,15 +189,6 @@ def test_a_unit_loses_by_its_ticks() -> None:
         epsilon_of_unit(Fraction(1), sensitivity_ticks=-1)
 
 
-def as_printed(group: Sequence[int], latest: int, variance: Fraction) -> Fraction:
-    """Equation 5.7 as it stands in the thesis."""
-    size, average = len(group), Fraction(sum(group), len(group))
-    spread = sum((count - average) ** 2 for count in group)
-    if not spread:
-        return Fraction(latest)
-    return (1 - (size - 1) * variance / spread) * (latest - average) + latest
-
-
 def leave(group: Sequence[int], latest: int, variance: Fraction) -> Fraction:
     """No smoothing."""
     del group, variance
@@ -222,7 +214,7 @@ def test_james_stein_as_printed_is_worse_than_no_smoothing_and_corrected_better(
 
     measured = {
         name: error(Pegasus(epsilon=epsilon, sensitivity=1, smooth=smooth, name=name))
-        for name, smooth in {**SMOOTHERS, "as printed": as_printed, "none": leave}.items()
+        for name, smooth in {**SMOOTHERS, "as printed": move_from_average, "none": leave}.items()
     }
     assert measured["as printed"] > measured["none"] + 0.1
     assert measured["pegasus"] < measured["pegasus_james_stein"] < measured["none"]

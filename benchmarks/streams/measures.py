@@ -1,0 +1,110 @@
+"""Running mechanisms on streams, several runs side by side, and what their estimates are worth."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.audit.noise_ahead import NoiseAhead
+from mechanisms.formula import Booleans, Integers
+from mechanisms.streams.hierarchy import HierarchyMechanism
+from mechanisms.streams.stream import StreamMechanism, Tick
+from mechanisms.streams.window_sum import WindowGroups, WindowSumSmoother
+from tests.seeded_noise import SeededNoise
+
+Floats = npt.NDArray[np.float64]
+
+
+def estimate_counts(
+    mechanism: StreamMechanism[Any],
+    counts: Integers,
+    *,
+    runs: int,
+    seed: int,
+    look: Callable[[Tick[Any]], None] = lambda _: None,
+) -> Floats:
+    """Estimates of shape (ticks, runs), every run on the same counts with noise of its own; `look` sees each tick."""
+    noise = NoiseAhead(SeededNoise(seed))
+    states: tuple[Any, ...] = (mechanism.start(),) * runs
+    found = np.empty((counts.size, runs))
+    for place, count in enumerate(counts.tolist()):
+        tick = mechanism.advance(states, np.full(runs, count, dtype=np.int64), noise=noise)
+        states = tick.states
+        found[place] = [float(estimate) for estimate in tick.estimates]
+        look(tick)
+    return found
+
+
+class WindowSums:
+    """Window sums of several lengths, made as PeGaSus runs."""
+
+    def __init__(self, windows: Sequence[int], *, runs: int) -> None:
+        self._smoothers = {window: WindowSumSmoother(window=window) for window in windows}
+        self._states: dict[int, tuple[WindowGroups, ...]] = {
+            window: (smoother.start(),) * runs for window, smoother in self._smoothers.items()
+        }
+        self._found: dict[int, list[list[float]]] = {window: [] for window in windows}
+
+    def look(self, tick: Tick[Any]) -> None:
+        """The sums at a tick."""
+        for window, smoother in self._smoothers.items():
+            sums = smoother.advance(self._states[window], tick)
+            self._states[window] = sums.states
+            self._found[window].append([float(total) for total in sums.estimates])
+
+    def of(self, window: int) -> Floats:
+        """All sums of one length, shape (ticks, runs)."""
+        return np.array(self._found[window])
+
+
+def estimate_hierarchy(mechanism: HierarchyMechanism[Any], counts: Integers, *, runs: int, seed: int) -> Floats:
+    """The mean absolute error over all aggregations and ticks, by run; `counts` has shape (ticks, leaves)."""
+    noise = NoiseAhead(SeededNoise(seed))
+    states: tuple[Any, ...] = (mechanism.start(),) * runs
+    hierarchy = mechanism.hierarchy  # type: ignore[attr-defined]
+    errors = np.zeros(runs)
+    for now in counts:
+        tick = mechanism.advance(states, np.tile(now, (runs, 1)), noise=noise)
+        states = tick.states
+        true = hierarchy.aggregate(now[np.newaxis, :])[0]
+        for run, estimates in enumerate(tick.estimates):
+            errors[run] += np.abs(np.array([float(estimate) for estimate in estimates]) - true).mean()
+    return errors / len(counts)
+
+
+def scaled_error(estimates: Floats, counts: Integers) -> Floats:
+    """The thesis's scaled total L1 error, by run."""
+    return np.asarray(np.abs(estimates - counts[:, np.newaxis]).sum(axis=0) / counts.sum())
+
+
+def window_sums(values: Floats, window: int) -> Floats:
+    """Sums over the last ticks, at the ticks at which the window is full."""
+    sums = np.cumsum(np.vstack((np.zeros((1, values.shape[1])), values)), axis=0)
+    return np.asarray(sums[window:] - sums[:-window])
+
+
+def changes(values: Floats, window: int) -> Floats:
+    """By how much the ends of a window differ, at the ticks at which it is full."""
+    return np.asarray(np.abs(values[window - 1 :] - values[: len(values) - window + 1]))
+
+
+def area_under_curve(scores: Floats, events: Booleans) -> Floats:
+    """By run, the chance that an event scores higher than what is none, ties counted half."""
+    found = []
+    for column in scores.T:
+        order = np.sort(column[~events])
+        below = np.searchsorted(order, column[events], side="left")
+        not_above = np.searchsorted(order, column[events], side="right")
+        found.append((below + not_above).mean() / (2.0 * order.size))
+    return np.array(found)
+
+
+def found_at(scores: Floats, events: Booleans, *, false_rate: float) -> Floats:
+    """By run, the share of events found at the least threshold that lets no more than so many others through."""
+    found = []
+    for column in scores.T:
+        others = np.sort(column[~events])[::-1]
+        cut = others[min(others.size - 1, int(false_rate * others.size))]
+        found.append((column[events] > cut).mean())
+    return np.array(found)

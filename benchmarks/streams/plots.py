@@ -1,0 +1,107 @@
+"""Draws the chapter's figures as PNG; same numbers, same bytes."""
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import NullFormatter
+
+from benchmarks.streams.experiments import EPSILONS, LAPLACE, PEGASUS, PEGASUS_LARGE, ZEROS, Row
+from benchmarks.streams.measures import Floats
+from mechanisms.formula import Integers
+
+_COLOURS = {
+    LAPLACE: "#1c7ed6",
+    PEGASUS: "#d9480f",
+    "pegasus, MS": "#f59f00",
+    "pegasus, WSS": "#d9480f",
+    PEGASUS_LARGE: "#c2255c",
+    "pegasus, theta 40, WSS": "#c2255c",
+    "block_tree": "#7048e8",
+    ZEROS: "#343a40",
+}
+_OTHER = "#868e96"
+_STYLE: dict[Any, Any] = {
+    "savefig.dpi": 90,
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def draw_picture(counts: Integers, found: Mapping[tuple[str, Fraction], Floats], path: Path) -> None:
+    """Figure 5.2: the stream, and what each mechanism makes of it."""
+    labels = list(dict.fromkeys(label for label, _ in found))
+    with mpl.rc_context(_STYLE):
+        canvas = Canvas(figsize=(2.7 * (1 + len(labels)), 3.6), layout="constrained")
+        axes = canvas.subplots(len(EPSILONS), 1 + len(labels), squeeze=False, sharex=True)
+        for row, epsilon in enumerate(EPSILONS):
+            shown = {"counts": counts, **{label: found[label, epsilon] for label in labels}}
+            for each, (label, values) in zip(axes[row], shown.items(), strict=True):
+                each.plot(values, linewidth=0.4, color=_COLOURS.get(label, _OTHER), rasterized=True)
+                if row == 0:
+                    each.set_title(label)
+            axes[row][0].set_ylabel(f"epsilon {float(epsilon):g}")
+        _save(canvas, path)
+
+
+def draw_errors(rows: Sequence[Row], path: Path, *, heading: str) -> None:
+    """Figures 5.3, 5.4 and 5.8: a bar by logarithm to ten for each mechanism, zeros as a dotted line, a panel for each
+    stream and epsilon."""
+    data = list(dict.fromkeys(row.data for row in rows))
+    with mpl.rc_context(_STYLE):
+        bars = max(sum(row.data == name and row.epsilon == EPSILONS[0] for row in rows) for name in data)
+        canvas = Canvas(figsize=(2.0 + 2.3 * len(data), 0.7 + 0.36 * bars), layout="constrained")
+        axes = canvas.subplots(len(EPSILONS), len(data), squeeze=False, sharey=True)
+        for row, epsilon in enumerate(EPSILONS):
+            for each, name in zip(axes[row], data, strict=True):
+                _draw_bars(each, [one for one in rows if one.data == name and one.epsilon == epsilon])
+                each.set_title(f"{name}, epsilon {float(epsilon):g}")
+        for each in axes[-1]:
+            each.set_xlabel(heading)
+        _save(canvas, path)
+
+
+def draw_windows(rows: Sequence[Row], path: Path) -> None:
+    """Figure 5.5: the error of a window's sum over its length, a panel for each epsilon."""
+    with mpl.rc_context(_STYLE):
+        canvas = Canvas(figsize=(7.2, 3.4), layout="constrained")
+        axes = canvas.subplots(1, len(EPSILONS), squeeze=False)[0]
+        for each, epsilon in zip(axes, EPSILONS, strict=True):
+            for label in dict.fromkeys(row.label for row in rows):
+                own = [row for row in rows if row.label == label and row.epsilon == epsilon]
+                colour = _COLOURS.get(label, _OTHER)
+                each.plot(
+                    [row.x for row in own], [row.mean for row in own], "o-", markersize=2.5, color=colour, label=label
+                )
+            each.set_xscale("log", base=2)
+            each.set_yscale("log")
+            each.yaxis.set_minor_formatter(NullFormatter())
+            each.set_title(f"epsilon {float(epsilon):g}")
+            each.set_xlabel("window, ticks")
+        axes[0].set_ylabel("mean absolute error")
+        handles, names = axes[0].get_legend_handles_labels()
+        canvas.legend(handles, names, loc="outside upper center", ncols=3, frameon=False)
+        _save(canvas, path)
+
+
+def _draw_bars(axes: Axes, rows: Sequence[Row]) -> None:
+    for place, row in enumerate(rows):
+        axes.barh(place, math.log10(row.mean), color=_COLOURS.get(row.label, _OTHER), height=0.7)
+    zeros = math.log10(next(row.mean for row in rows if row.label == ZEROS))
+    axes.axvline(zeros, color=_COLOURS[ZEROS], linewidth=0.8, linestyle=":")
+    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    if not axes.yaxis_inverted():
+        axes.invert_yaxis()
+
+
+def _save(canvas: Canvas, path: Path) -> None:
+    canvas.savefig(path, metadata={"Software": None})

@@ -1,0 +1,130 @@
+"""The experiments on streams: data of the printed shapes, measures against their definitions, every figure drawn."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks.experiments.taxi import VARIABLE
+from benchmarks.streams import data, experiments
+from benchmarks.streams.__main__ import FIGURES, draw, write
+from benchmarks.streams.experiments import BUSY, EPSILONS, PEGASUS, PRINTED, ZEROS, Job, Row, picture
+from benchmarks.streams.measures import area_under_curve, changes, found_at, scaled_error, window_sums
+from benchmarks.streams.page import COUNTS, HIERARCHY, SMOOTHERS, AboutStreams
+from mechanisms.streams.names import SMOOTHERS as BY_NAME
+from tests.effort import is_quick
+
+SEED = 5
+MADE_UP = data.Stream(BUSY, np.tile([0, 0, 1, 2, 40, 41], 10), "made up")
+
+
+def test_stand_ins_have_the_printed_totals_a_tick() -> None:
+    """Over four weeks within a quarter: rates follow a shock of 40 % that is forgotten in hours. The seed is fixed."""
+    for stream in data.stand_ins(seed=SEED):
+        assert stream.counts.size == data.TICKS
+        assert stream.counts.min() >= 0
+        assert stream.counts.sum() / data.TICKS == pytest.approx(
+            data.TOTALS[stream.name] / data.PRINTED_TICKS, rel=0.25
+        )
+    again, other = (data.stand_ins(seed=seed)[2].counts for seed in (SEED, SEED + 1))
+    assert np.array_equal(again, data.stand_ins(seed=SEED)[2].counts)
+    assert not np.array_equal(again, other)
+
+
+def test_a_hierarchy_has_128_streams_of_all_sizes() -> None:
+    counts = data.hierarchy(seed=SEED, ticks=2 * data.TICKS_A_DAY)
+    totals = counts.sum(axis=0)
+    assert counts.shape == (2 * data.TICKS_A_DAY, 128)
+    assert totals.max() > 20 * np.median(totals)
+
+
+def test_real_sales_come_by_hour() -> None:
+    stream = data.sales_by_hour()
+    assert stream.counts.sum() == 531_285
+    assert stream.counts.size == 8_957
+    assert np.median(stream.counts) == 0
+
+
+def test_trips_are_there_where_a_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert data.trips_by_hour() is None
+    assert [stream.name for stream in data.all_streams(seed=SEED)] == [*data.TOTALS, "sales by hour"]
+
+
+def test_measures_are_what_they_say() -> None:
+    rng = np.random.default_rng(SEED)
+    counts, estimates = rng.integers(0, 9, 30), rng.normal(size=(30, 2))
+    expected = [sum(abs(estimates[t, run] - counts[t]) for t in range(30)) / counts.sum() for run in range(2)]
+    assert scaled_error(estimates, counts) == pytest.approx(expected)
+    assert window_sums(estimates, 4)[3] == pytest.approx(estimates[3:7].sum(axis=0))
+    assert changes(estimates, 4)[3] == pytest.approx(np.abs(estimates[6] - estimates[3]))
+    events = rng.random(30) < 0.4
+    scores = rng.integers(0, 5, (30, 2)).astype(np.float64)
+    for run in range(2):
+        ranked = stats.mannwhitneyu(scores[events, run], scores[~events, run]).statistic
+        assert area_under_curve(scores, events)[run] == pytest.approx(ranked / (events.sum() * (~events).sum()))
+        cut = np.sort(scores[~events, run])[::-1][int(0.1 * (~events).sum())]
+        assert found_at(scores, events, false_rate=0.1)[run] == (scores[events, run] > cut).mean()
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    """Two runs of everything on an hour or five."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments, "WINDOWS", (2, 4))
+        patch.setattr(experiments, "JUMPS", ((3, 20),))
+        patch.setattr(experiments, "LOW_SIGNALS", ((4, 40),))
+        patch.setattr(experiments, "hierarchy", lambda seed: data.hierarchy(seed=seed, ticks=2))
+        found: list[Row] = []
+        for epsilon in EPSILONS:
+            found += Job(BUSY, epsilon, 2, SEED, MADE_UP).run()
+            found += Job("Multi_5", epsilon, 1, SEED).run()
+        return found
+
+
+def test_zeros_stand_in_every_figure(rows: list[Row]) -> None:
+    figures = {(row.experiment, row.data, row.epsilon, row.x) for row in rows}
+    assert figures == {(row.experiment, row.data, row.epsilon, row.x) for row in rows if row.label == ZEROS}
+    assert {row.mean for row in rows if row.label == ZEROS and row.experiment == COUNTS} == {1.0}
+    assert {row.mean for row in rows if row.label == ZEROS and row.experiment.startswith("events")} == {0.5}
+    smoothers = {row.label for row in rows if row.experiment == SMOOTHERS}
+    assert smoothers >= {PRINTED, *BY_NAME}
+    assert PRINTED not in {row.label for row in rows if row.experiment == COUNTS}
+    assert not any("printed" in row.label for row in rows if row.experiment == HIERARCHY)
+
+
+def test_results_follow_from_the_seed_alone() -> None:
+    stream = data.Stream("any", np.arange(20), "made up")
+    first, again, other = (
+        [row.mean for row in Job("any", Fraction(1, 10), 2, seed, stream).run() if row.label == PEGASUS]
+        for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first != other
+
+
+def test_the_page_and_its_table_are_written(rows: list[Row], tmp_path: Path) -> None:
+    write(rows, AboutStreams(runs=2, seed=SEED, streams=(MADE_UP,), seconds=1.0), tmp_path)
+    page = (tmp_path / "streams.md").read_text(encoding="utf-8")
+    for slug in ("picture", *FIGURES):
+        assert f"(streams-{slug}.png)" in page
+    for label in {row.label for row in rows}:
+        assert f"`{label}`" in page
+    assert len((tmp_path / "streams.csv").read_text(encoding="utf-8").splitlines()) == len(rows) + 1
+
+
+def test_images_are_drawn(rows: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them at full size, and at quick two bars of one: text takes its time."""
+    from benchmarks.streams.plots import draw_picture  # here: few tests need matplotlib
+
+    figures = [*FIGURES] if not is_quick() else [HIERARCHY]
+    few = [row for row in rows if row.label in ("hs_laplace", ZEROS)]
+    draw(few if is_quick() else rows, figures, tmp_path)
+    if not is_quick():
+        monkeypatch.setattr(experiments, "stand_ins", lambda seed: (MADE_UP,))
+        draw_picture(*picture(seed=SEED), tmp_path / "streams-picture.png")
+        figures.append("picture")
+    for slug in figures:
+        assert (tmp_path / f"streams-{slug}.png").read_bytes().startswith(b"\x89PNG")
