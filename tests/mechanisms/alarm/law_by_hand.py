@@ -96,8 +96,9 @@ def outcomes_of_totals(calibration: AlarmCalibration, totals: Sequence[int]) -> 
 
 def within(ours: Fraction, theirs: Fraction, loss: Fraction) -> bool:
     """Whether `ours <= exp(loss) * theirs`, certainly."""
-    ((_, most),) = negative_exponentials(loss, 0, BITS)
-    return bool(ours * most <= theirs * (1 << BITS))
+    bits = BITS + 2 * floor(loss)  # as the exponential gets smaller, more digits of it are needed
+    ((_, most),) = negative_exponentials(loss, 0, bits)
+    return bool(ours * most <= theirs * (1 << bits))
 
 
 def _root(value: Fraction) -> Fraction:

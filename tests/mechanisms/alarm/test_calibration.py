@@ -68,6 +68,12 @@ def test_rates_and_chances_to_seven_places() -> None:
         assert 0.0499999999 < made.fnr <= 0.05
 
 
+def test_two_literals_cost_twice_one_with_half_of_a_rate() -> None:
+    """AND halves the rate of misses, OR that of false alarms: 2 ln 2400 for 24 looks either way."""
+    for fnr, fpr in ((0.025, 0.1), (0.05, 0.05)):
+        assert round(2 * alarm_price(looks=24, fnr=fnr, fpr=fpr, regime=Regime.GROWING), 3) == 15.566
+
+
 def test_the_shapes_are_the_published_exponents() -> None:
     for regime, (s, q) in EXPONENTS.items():
         assert (regime.shape.rise, Fraction(1, regime.shape.root)) == (1 + s, q)
