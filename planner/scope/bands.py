@@ -72,8 +72,7 @@ def find_bands(node: exp.Expr, scope: Scope, keys: Collection[str]) -> Bands | N
     Parameters:
         keys: the names of the columns that the question groups by.
     """
-    call = node.this if isinstance(node, exp.Filter) else node
-    match call:
+    match without_condition(node):
         case exp.Count(this=exp.Distinct(expressions=counted)):
             parts = [part for one in counted for part in (bare(one).expressions or [one])]
             counted_units = set(scope.table.unit).difference(keys) <= _names(parts, scope) <= set(scope.table.unit)
@@ -85,6 +84,26 @@ def find_bands(node: exp.Expr, scope: Scope, keys: Collection[str]) -> Bands | N
         case exp.Avg(this=exp.Column() as measure):
             return _of_measure("avg", measure, scope)
     return None
+
+
+def without_condition(node: exp.Expr) -> exp.Expr:
+    """An aggregate of all rows in the place of one of some, as FILTER and, in what tools write, CASE choose them.
+
+    `sum(CASE WHEN gift THEN amount ELSE 0 END)` gives sum(amount), and of ones, or `count(CASE ...)`, count(*).
+    """
+    call = node.this if isinstance(node, exp.Filter) else node
+    inner = call.this if isinstance(call, exp.Sum | exp.Count) else None
+    if isinstance(inner, exp.Case):
+        results = [arm.args["true"] for arm in inner.args["ifs"]] + [inner.args.get("default")]
+        added = {one for one in results if one is not None and not isinstance(one, exp.Null) and not _is(one, 0)}
+        if isinstance(call, exp.Count) or all(_is(one, 1) for one in added):
+            return exp.Count(this=exp.Star())
+        return exp.Sum(this=added.pop()) if len(added) == 1 else call
+    return exp.Count(this=exp.Star()) if isinstance(call, exp.Sum) and inner is not None and _is(inner, 1) else call
+
+
+def _is(node: exp.Expr, number: int) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and Decimal(node.name) == number
 
 
 def middle_threshold(bands: Bands) -> Decimal:

@@ -21,7 +21,7 @@ from planner.extract.hints.questions import excludes_emptiness, likely_threshold
 from planner.extract.private_read import QuestionReading
 from planner.parser.edits import Edit
 from planner.parser.tree import bare, contains, name, read_limit, write_node
-from planner.scope.bands import band_sql, find_bands
+from planner.scope.bands import band_sql, find_bands, without_condition
 from planner.scope.group_by import grouped_expressions, read_group_by
 from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.spans import Searched, spans
@@ -116,7 +116,7 @@ def _propose(size: _Size, place: QuestionReading, keys: tuple[Column, ...]) -> _
     if bands is not None:
         band = band_sql(aggregate, bands)
     else:
-        threshold = likely_threshold(call.this if isinstance(call, exp.Filter) else call, place.scope)
+        threshold = likely_threshold(without_condition(call), place.scope)
         if threshold is None or _asks(place):  # it asks already, of this or of something else
             return None
         band = f"{aggregate} > {threshold}"

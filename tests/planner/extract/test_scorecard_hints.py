@@ -94,6 +94,18 @@ SUGGESTED = {
     "SELECT ward, count(*) FILTER (WHERE insured) FROM visits GROUP BY ward": (
         "SELECT ward, count(*) FILTER (WHERE insured) > 1000 FROM visits GROUP BY ward;"
     ),
+    # what Metabase and Looker write for a sum or a count with a condition
+    "SELECT month, SUM(CASE WHEN gift THEN amount ELSE 0.0 END) AS s, SUM(CASE WHEN gift THEN 1 ELSE 0.0 END) AS n, "
+    "COUNT(CASE WHEN NOT gift THEN 1 ELSE NULL END) AS m FROM sales GROUP BY month": (
+        f"SELECT month, width_bucket(SUM(CASE WHEN gift THEN amount ELSE 0.0 END), {AMOUNTS}) AS s, "
+        "width_bucket(SUM(CASE WHEN gift THEN 1 ELSE 0.0 END), ARRAY[5000, 10000]) AS n, "
+        "width_bucket(COUNT(CASE WHEN NOT gift THEN 1 ELSE NULL END), ARRAY[5000, 10000]) AS m "
+        "FROM sales GROUP BY month;"
+    ),
+    'SELECT "sales"."country" AS "country", SUM(1) AS "cnt" FROM "public"."sales" "sales" GROUP BY 1': (
+        'SELECT "sales"."country" AS "country", width_bucket(SUM(1), ARRAY[5000, 10000]) AS "cnt" '
+        'FROM "public"."sales" "sales" GROUP BY 1;'
+    ),
     "SELECT month, sum(amount) > 300000 AS big, sum(amount) FROM sales GROUP BY month": (
         f"SELECT month, sum(amount) > 300000 AS big, width_bucket(sum(amount), {AMOUNTS}) FROM sales GROUP BY month;"
     ),
