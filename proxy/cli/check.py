@@ -13,8 +13,8 @@ from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from planner.policy.rules.doubts import describe_size_doubts, describe_source_doubts
 from planner.policy.rules.relations import describe_shared_relations
-from proxy.report.band_prices import describe_dear_bands
 from proxy.report.cap_arithmetic import dearest_questions, odds_lines
+from proxy.report.proposal_prices import describe_dear_proposals
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
 from proxy.service.moved_data import pin_states
@@ -171,7 +171,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         if pins != pinning.pins:
             write_pins(pins_path(policy), pins)
     said = (*said, *doubts, *describe_shared_relations(policy, identities), *map(_describe_move, moved))
-    said = (*said, *sizes, *_find_long_texts(pinning.catalog), *describe_dear_bands(pinning.catalog))
+    said = (*said, *sizes, *_find_long_texts(pinning.catalog), *describe_dear_proposals(pinning.catalog))
     said = (*said, *describe_exposed_files(policy, ledger=ledger_url(policy)), *describe_older(binaries))
     return Findings(policy=policy_path, pin_file=pins_path(policy), pinning=pinning, binaries=binaries, warnings=said)
 

@@ -64,8 +64,8 @@ What another session has locked would tell which tables it asks about. The other
 
 
 def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
-    """Make the shadow show `catalog`; whether anything had to be rebuilt. Raises KH002 for an analyst's name, and KH013
-    for a server whose functions were not reviewed.
+    """Make the shadow show `catalog`; whether anything had to be rebuilt. Raises KH002 for an analyst's name and for a
+    stored question that PostgreSQL does not take, and KH013 for a server whose functions were not reviewed.
 
     Objects are dropped and made anew, in one transaction, when the catalog's digest or bands have changed.
     """
@@ -83,6 +83,8 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
         insist_reviewed(connection)
         for statement in _statements(catalog, connection):
             connection.execute(statement)
+        for stored in catalog.stored_questions:
+            _declare(connection, stored)
         for public in catalog.public_tables:
             _fill(connection, public)
         connection.execute(
@@ -153,8 +155,6 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
     ).format(_dotted_identifier(UNANSWERED))
     yield from _virtual_relations()
     yield from _median()
-    for stored in catalog.stored_questions:
-        yield from _stored_question(stored)
     for language in ("sql", "plpgsql"):
         yield sql.SQL("REVOKE USAGE ON LANGUAGE {} FROM PUBLIC").format(sql.Identifier(language))
     for (function,) in connection.execute(
@@ -325,6 +325,19 @@ def list_few(domain: Sequence[Value]) -> str:
 
 def _table_comment(table: Table) -> str:
     return f"private table, privacy unit: {table.unit_text}; ask with GROUP BY ... HAVING"
+
+
+def _declare(connection: psycopg.Connection, stored: StoredQuestion) -> None:
+    """Declare a stored question's relation. Raises KH002 where PostgreSQL does not take its SQL."""
+    try:
+        for statement in _stored_question(stored):
+            connection.execute(statement)
+    except (psycopg.ProgrammingError, psycopg.DataError) as error:
+        raise KeyholeError(
+            "KH002",
+            f"views.{stored.name}.sql: {error.diag.message_primary}",
+            hint="Mend it; keyhole check says what else is wrong with stored questions.",
+        ) from None
 
 
 def _stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:

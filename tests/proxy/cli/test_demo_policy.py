@@ -13,7 +13,7 @@ import pytest
 from deploy.demo.build import COUNTRIES, HERE, install
 from mechanisms.formula import evaluate, relax_formula
 from planner.bind.question import ask
-from planner.catalog.model import Bands, Catalog
+from planner.catalog.model import Bands, Catalog, StoredParameter, StoredQuestion
 from planner.catalog.pins import Pins, pinned_table
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
@@ -24,7 +24,7 @@ from planner.policy.rules.document import warnings
 from planner.question.plan import Plan
 from planner.statements import settings
 from planner.statements.classify import classify
-from proxy.report.band_prices import describe_dear_bands
+from proxy.report.proposal_prices import describe_dear_proposals
 from proxy.service.pins import pin
 from proxy.sources.open import Source, open_source
 from tests.worlds.policies import VERIFIER
@@ -109,7 +109,7 @@ def test_the_stored_questions_are_questions(catalog: Catalog, stored: str) -> No
 def test_the_bands_that_the_demo_proposes_are_affordable(catalog: Catalog) -> None:
     (sales,) = catalog.tables
     assert [shown.name for shown in sales.band_columns] == ["amount_sum_band", "rows_band", "units_band"]
-    assert list(describe_dear_bands(catalog)) == []
+    assert list(describe_dear_proposals(catalog)) == []
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,27 @@ def test_bands_that_no_budget_pays_for_are_told_of(catalog: Catalog, bands: Band
     (sales,) = catalog.tables
     columns = tuple(replace(column, bands=(bands,)) if column.name == "amount" else column for column in sales.columns)
     changed = replace(catalog, tables=(replace(sales, columns=columns),))
-    (told,) = describe_dear_bands(changed)
+    (told,) = describe_dear_proposals(changed)
     assert told.startswith("tables.sales.columns.amount.bands: asking for those of sum by country ")
     assert problem in told
+    assert list(describe_dear_proposals(replace(changed, tables=(sales,)))) == []
     dear = replace(changed, budget=replace(catalog.budget, per_unit=0.5), tables=(sales,))
-    assert [problem for problem in describe_dear_bands(dear) if "above budget.epsilon_per_unit (0.5)" in problem]
+    assert [problem for problem in describe_dear_proposals(dear) if "above budget.epsilon_per_unit (0.5)" in problem]
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("SELECT country, sum(amount) FROM sales GROUP BY country", "is refused (KH101"),
+        ("SELECT country, nothing_of_the_kind FROM sales GROUP BY country HAVING count(*) > 9", "is refused (KH2"),
+        ("SELECT country FROM sales GROUP BY country HAVING sum(amount) > $1", "costs a group 2.9"),
+        ("SELECT 1", "is refused (KH106"),
+    ],
+)
+def test_a_stored_question_that_cannot_be_asked_is_told_of(catalog: Catalog, sql: str, problem: str) -> None:
+    stored = StoredQuestion("status", sql, parameters=(StoredParameter("least", 1000),) if "$1" in sql else ())
+    (told,) = describe_dear_proposals(replace(catalog, stored_questions=(stored,)))
+    assert told.startswith(f"views.status: reading it {problem}")
 
 
 def test_the_hospital_example_loads_and_compiles() -> None:

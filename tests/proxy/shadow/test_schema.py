@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import psycopg
 import pytest
 from psycopg import errors
 
+from planner.catalog.model import StoredQuestion
 from planner.errors import KeyholeError
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS
 from proxy.shadow.address import ShadowAddress
@@ -144,6 +147,16 @@ def test_building_again_changes_nothing_and_a_new_catalog_replaces_roles_and_rel
         assert [name for (name,) in rows] == ["ada", "eve", "postgres"]
     finally:
         assert build_schema(shadow, endpoint_catalog())
+
+
+def test_a_stored_question_that_postgresql_does_not_take_is_named(shadow: ShadowAddress) -> None:
+    catalog = endpoint_catalog(digest="third")
+    wrong = StoredQuestion("odd", "SELECT country, lower(amount) FROM sales GROUP BY country HAVING count(*) > 5")
+    with pytest.raises(KeyholeError, match=r"KH002: views\.odd\.sql: .*lower") as refused:
+        build_schema(shadow, replace(catalog, stored_questions=(wrong,)))
+    assert refused.value.hint is not None
+    with connect(shadow, OWNER) as owner:
+        assert owner.execute("SELECT count(*) FROM busy").fetchone() == (0,)  # what was there is there
 
 
 @pytest.mark.parametrize("name", ["postgres", "pg_monitor", "keyhole_analyst", "keyhole", "public", "x" * 64])

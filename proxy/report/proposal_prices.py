@@ -1,10 +1,11 @@
-"""What asking for the bands that a policy declares costs, by its own accuracy: thresholds that no budget pays for."""
+"""What a policy proposes, priced by its own accuracy: bands and stored questions that are refused, or that no budget
+pays for."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from planner.bind.question import ask
-from planner.catalog.model import BandColumn, Budget, Catalog, Table
+from planner.catalog.model import Budget, Catalog
 from planner.errors import KeyholeError
 from planner.explain.numbers import at_least
 from planner.extract.extract import embed
@@ -14,34 +15,41 @@ from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.scope.bands import aggregate_sql, band_sql
 from planner.statements.settings import accuracy
+from planner.statements.stored_parameters import read_parameters
 
 
-def describe_dear_bands(catalog: Catalog) -> Iterator[str]:
-    """One sentence for each band of which a question by the table's first key is refused, or costs more than a cap.
+def describe_dear_proposals(catalog: Catalog) -> Iterator[str]:
+    """One sentence for each band, by its table's first key, and for each stored question that cannot be asked.
 
     Nothing but the policy decides it: no source is asked.
     """
     for table in catalog.tables:
-        key = next((column.name for column in table.columns if column.domain is not None), None)
+        key = next((readable(column.name) for column in table.columns if column.domain is not None), None)
         for shown in table.band_columns if key is not None else ():
             place = f"tables.{table.name}" + ("" if shown.measure is None else f".columns.{shown.measure}")
-            problem = _find_problem(shown, table, str(key), catalog)
+            band = band_sql(aggregate_sql(shown, table), shown.bands)
+            sql = f"SELECT {key}, {band} FROM {readable(table.name)} GROUP BY {key}"
+            problem = _find_problem(sql, catalog)
             if problem is not None:
                 yield f"{place}.bands: asking for those of {shown.bands.aggregate} by {key} {problem}."
+    for stored in catalog.stored_questions:
+        problem = _find_problem(f"SELECT * FROM {readable(stored.name)}", catalog)
+        if problem is not None:
+            yield f"views.{stored.name}: reading it {problem}."
 
 
-def _find_problem(shown: BandColumn, table: Table, key: str, catalog: Catalog) -> str | None:
-    band = band_sql(aggregate_sql(shown, table), shown.bands)
-    sql = f"SELECT {readable(key)}, {band} FROM {readable(table.name)} GROUP BY {readable(key)}"
+def _find_problem(sql: str, catalog: Catalog) -> str | None:
+    """Why a statement of the policy's is not answered under its defaults; None where it is."""
     wanted, today = accuracy({}, catalog.defaults), datetime.now(UTC).date()
     try:
         asking = embed(sql, tokens(sql), catalog)
-        assert asking is not None
-        (question,) = asking.questions
-        made = plan(ask(question, catalog, accuracy=wanted, parameters={}, today=today), dialect=POSTGRES)
+        made = [
+            plan(ask(one, catalog, accuracy=wanted, parameters=read_parameters(one, {}), today=today), dialect=POSTGRES)
+            for one in (() if asking is None else asking.questions)
+        ]
     except KeyholeError as error:
-        return f"is refused ({error.code}: {error.message}); another tolerance or thresholds further from 0 may do"
-    return _describe_price(made, catalog.budget)
+        return f"is refused ({error.code}: {error.message})"
+    return next((price for one in made if (price := _describe_price(one, catalog.budget)) is not None), None)
 
 
 def _describe_price(made: Plan, budget: Budget) -> str | None:
