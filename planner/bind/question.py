@@ -65,7 +65,14 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     compared = [leaf for one in formulas for leaf in one.leaves() if isinstance(leaf, Comparison)]
     compared += [] if what.ranked is None else [what.ranked]
     table = with_products(embedded.table, (part.column for leaf in compared for part in leaf.parts))
-    made = atoms(what.formula, predicates=what.predicates, table=table, where=what.where, accuracy=accuracy)
+    made = atoms(
+        what.formula,
+        predicates=what.predicates,
+        names=embedded.predicate_names,
+        table=table,
+        where=what.where,
+        accuracy=accuracy,
+    )
     size = told_apart(what.keys.columns, what.keys.values)
     if size > catalog.max_keys:
         raise too_many_groups(size, embedded.keys, catalog, at=what.group)

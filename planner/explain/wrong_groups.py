@@ -4,6 +4,7 @@ The contract bounds the rate of each group; with many groups that is a number, w
 all just beyond the slack: of those further away far fewer come.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 
@@ -12,7 +13,7 @@ from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.threshold.three_zone import wrong
-from planner.question.plan import Plan
+from planner.question.plan import Minimised, Plan
 
 _OWN = (Keyhole.name, Progressive.name)  # whose rates are known at every distance
 
@@ -72,31 +73,40 @@ def _chance_beyond(plan: Plan, tolerances: int) -> float | None:
     )
 
 
-def empty_groups(plan: Plan) -> str | None:
-    """A warning where groups without rows are within the tolerance: how likely one is to come. None where they are not,
-    or where they qualify."""
-    if plan.calibration.mechanism not in _OWN or not plan.minimised.exact or not plan.question.functionals:
-        return None
+def empty_groups(plan: Plan) -> Iterator[str]:
+    """Warnings where groups without rows are within the tolerance: how likely one is to come, or to be shown with a
+    predicate true. None where they are not, or where they qualify."""
+    if plan.calibration.mechanism not in _OWN or not plan.question.functionals:
+        return
     if any(functional.offsets is not None for functional in plan.question.functionals):
+        return
+    keys = plan.question.keys.size
+    for name, minimised in zip(("", *plan.asked.predicate_names), plan.canonical, strict=True):
+        chance = _chance_of_empty(plan, minimised)
+        if chance is None:
+            continue
+        about, come = (f"{name}: ", "shown as true") if name else ("", "returned")
+        yield (
+            f"{about}the tolerance reaches down to groups without any rows: one of them is {come} with a probability "
+            f"of up to {rounded_up(chance)}, up to {rounded_up(chance * keys)} of {keys:,} groups if all are "
+            "empty. A smaller tolerance, or a count such as count(*) >= 10 joined by AND, keeps them out"
+        )
+
+
+def _chance_of_empty(plan: Plan, minimised: Minimised) -> float | None:
+    """The chance that a formula is true for a group without rows; None where it is within the contract, or right."""
+    literals, clauses = tuple(cuts(minimised.formula)), minimised.clauses
+    if not minimised.exact or not literals:
         return None
-    literals = tuple(cuts(plan.minimised.formula))
-    clauses = plan.minimised.clauses
     holds = all(any(_distance(cut) >= 1 for cut in clause) for clause in clauses)
     relaxed = all(any(_distance(cut) > -cut.tolerance for cut in clause) for clause in clauses)
-    if holds or not relaxed or not literals:
+    if holds or not relaxed:
         return None
     tests = plan.calibration.tests
     chance = min(
         (sum(wrong(tests[cut.functional], _distance(cut)) for cut in clause) for clause in clauses), default=1.0
     )
-    keys = plan.question.keys.size
-    if min(chance, 1.0) <= plan.question.accuracy.fpr:
-        return None
-    return (
-        f"the tolerance reaches down to groups without any rows: one of them is returned with a probability of up to "
-        f"{rounded_up(min(chance, 1.0))}, up to {rounded_up(min(chance, 1.0) * keys)} of {keys:,} groups if all are "
-        "empty. A smaller tolerance, or a count such as count(*) >= 10 joined by AND, keeps them out"
-    )
+    return None if min(chance, 1.0) <= plan.question.accuracy.fpr else min(chance, 1.0)
 
 
 def _distance(cut: Cut) -> int:

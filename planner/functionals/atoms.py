@@ -116,9 +116,16 @@ class _Collected:
 
 
 def atoms(
-    formula: Having, *, predicates: Sequence[Having] = (), table: Table, where: Condition, accuracy: Accuracy
+    formula: Having,
+    *,
+    predicates: Sequence[Having] = (),
+    names: Sequence[str] = (),
+    table: Table,
+    where: Condition,
+    accuracy: Accuracy,
 ) -> Atoms:
-    """The functionals, atoms and literals of a formula, and of predicates, over the rows that satisfy `where`.
+    """The functionals, atoms and literals of a formula, and of predicates with their names, over the rows that satisfy
+    `where`.
 
     Guarantee: on exact values each formula of literals holds exactly where SQL's formula is true, for every group with
     rows, and a group without rows counts as one whose counts are 0 and whose sums and averages are NULL.
@@ -141,7 +148,8 @@ def atoms(
         collected.warnings["groups without rows count as 0 and qualify"] = None
     elif holds_at_zero(relax_formula(having), functionals) and having != TRUE:
         collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
-        collected.warnings.update(dict.fromkeys(_kept_out(read[0].guarded)))
+        collected.warnings.update(dict.fromkeys(_kept_out(read[0].guarded, come="returned")))
+    collected.warnings.update(dict.fromkeys(_of_predicates(read[1:], names, functionals)))
     places = {index: place for place, index in enumerate(used)}
     made = [_renumber(one.formula, places) for one in read]
     return Atoms(
@@ -218,12 +226,31 @@ def _stands_alone(formula: Having, collected: _Collected) -> bool:
     return True
 
 
-def _kept_out(formula: GuardedFormula) -> Iterator[str]:
+def _of_predicates(
+    read: Sequence[_ReadFormula], names: Sequence[str], functionals: Mapping[int, Functional]
+) -> Iterator[str]:
+    """What predicates say of groups without rows, where that is not that they are false, and surely."""
+    true, near = [], []
+    for name, one in zip(names, read, strict=True):
+        if not any(True for _ in cuts(one.formula)):
+            continue
+        if holds_at_zero(one.formula, functionals):
+            true.append(name)
+        elif holds_at_zero(relax_formula(one.formula), functionals):
+            near.append(one.guarded)
+            yield f"{name}: groups without rows lie within the tolerance and may be shown as true"
+    if true:
+        yield f"{', '.join(true)}: groups without rows count as 0, and are true"
+    for guarded in near:
+        yield from _kept_out(guarded, come="shown as true")
+
+
+def _kept_out(formula: GuardedFormula, *, come: str) -> Iterator[str]:
     """What would keep groups without values out, for the first comparison that is NULL in them."""
     for guarded in formula.leaves():
         if guarded.values and not guarded.outside:
             hint = guard_hint(guarded, guarded.values[0].values)
-            yield f"{guarded.text}: a group without values is likely to be returned, as one at the threshold is. {hint}"
+            yield f"{guarded.text}: a group without values is likely to be {come}, as one at the threshold is. {hint}"
             return
 
 

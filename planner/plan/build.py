@@ -22,6 +22,8 @@ NOT_MINIMISED = "more than twelve thresholds: the formula is folded, not minimis
 ALWAYS_TRUE = "the condition holds for every group whatever the data: all keys are returned, nothing is read or spent"
 ALWAYS_FALSE = "the condition holds for no group whatever the data: no key is returned, nothing is read or spent"
 
+SAME_FOR_ALL = "{name} is {truth} for every group whatever the data: nothing is read or spent for it"
+
 
 def plan(question: Question, *, dialect: Dialect) -> Plan:
     """Everything that will be computed, decided and charged for a question, before any data is touched.
@@ -51,13 +53,12 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         calibration=calibration,
         rewritten=_rewrite(reduced, ranking, dialect),
         fingerprint=fingerprint(reduced),
-        warnings=(*question.warnings, *_warnings(question, minimised), *calibration.notes),
+        warnings=(*question.warnings, *_warnings(question, minimised, predicates), *calibration.notes),
         sharing=sharing,
         predicates=predicates,
         ranking=ranking,
     )
-    empty = empty_groups(made)
-    return made if empty is None else replace(made, warnings=(*made.warnings, empty))
+    return replace(made, warnings=(*made.warnings, *empty_groups(made)))
 
 
 def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Dialect) -> Rewritten:
@@ -67,9 +68,13 @@ def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Di
     return rewrite(replace(question, functionals=question.computed, ranked=None), dialect=dialect)
 
 
-def _warnings(question: Question, minimised: Minimised) -> Iterator[str]:
-    if not minimised.exact:
+def _warnings(question: Question, minimised: Minimised, predicates: tuple[Minimised, ...]) -> Iterator[str]:
+    if not all(one.exact for one in (minimised, *predicates)):
         yield NOT_MINIMISED
+    if question.keys.size and minimised.formula != FALSE:
+        for name, typed, one in zip(question.predicate_names, question.predicates, predicates, strict=True):
+            if one.formula in (TRUE, FALSE) and any(True for _ in cuts(typed)):
+                yield SAME_FOR_ALL.format(name=name, truth="true" if one.formula == TRUE else "false")
     if question.keys.size and question.ranked is None and any(True for _ in cuts(question.formula)):
         if minimised.formula == TRUE:
             yield ALWAYS_TRUE
