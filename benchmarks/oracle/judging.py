@@ -23,8 +23,9 @@ from planner.plan.minimise import minimise
 from planner.question.model import Question
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
+from proxy.sources.protocol import Source
 
-_TODAY = date(2026, 6, 15)
+TODAY = date(2026, 6, 15)
 
 
 @dataclass
@@ -79,7 +80,7 @@ def asked(sql: str) -> Question | None:
     if len(statement.questions) != 1:
         return None
     wanted = accuracy({"keyhole.tolerance": "0"}, CATALOG.defaults)
-    return ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=_TODAY)
+    return ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
 
 def decided_by(question: Question, formula: Formula, engines: Engines) -> Iterator[tuple[str, set[Key]]]:
@@ -90,20 +91,26 @@ def decided_by(question: Question, formula: Formula, engines: Engines) -> Iterat
         "minimised": minimise(formula).formula,
     }
     for source in engines.sources:
-        there = replace(question, table=replace(question.table, relation=engines.relations[source.dialect.name]))
-        values = np.zeros((len(question.functionals), len(keys)), dtype=np.int64)
-        if values.size:
-            rewritten = rewrite(there, dialect=source.dialect)
-            values = source.aggregates(
-                rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000
-            ).values
-        compared = without_offsets(question, values)
+        compared = exact_values(question, source, engines)
         for form, one in formulas.items():
-            held = evaluate(one, partial(_literal_holds, compared), keys=len(keys))
+            held = evaluate(one, partial(literal_holds, compared), keys=len(keys))
             yield f"{source.dialect.name}, {form}", {key for key, truth in zip(keys, held, strict=True) if truth}
 
 
-def _literal_holds(values: Integers, cut: Cut) -> Booleans:
+def exact_values(question: Question, source: Source, engines: Engines) -> Integers:
+    """The integers that a question compares, by functional and key, as a source computes them."""
+    there = replace(question, table=replace(question.table, relation=engines.relations[source.dialect.name]))
+    values = np.zeros((len(question.functionals), question.keys.size), dtype=np.int64)
+    if values.size:
+        rewritten = rewrite(there, dialect=source.dialect)
+        values = source.aggregates(
+            rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000
+        ).values
+    return without_offsets(question, values)
+
+
+def literal_holds(values: Integers, cut: Cut) -> Booleans:
+    """Where a literal holds on these integers."""
     return cut.holds(values[cut.functional])
 
 
@@ -134,7 +141,7 @@ def values_in(statement: Statement, branch: Branch, value: str, engines: Engines
 def _of_each_key(statement: Statement, branch: Branch, value: str, having: str) -> str:
     """The keys of the domain with a value of their bounded rows."""
     keys, names = domain(statement.keys), statement.keys
-    values = ", ".join("(" + ", ".join(map(_literal, key)) + ")" for key in keys)
+    values = ", ".join("(" + ", ".join(map(as_literal, key)) + ")" for key in keys)
     ours = " AND ".join(f"v.{name} = d.{name}" for name in names)
     where = f" AND ({branch.where})" if branch.where else ""
     return (
@@ -144,6 +151,7 @@ def _of_each_key(statement: Statement, branch: Branch, value: str, having: str) 
     )
 
 
-def _literal(value: Any) -> str:
+def as_literal(value: Any) -> str:
+    """A key's value as PostgreSQL reads it."""
     text = str(value).replace("'", "''")
     return f"date '{text}'" if isinstance(value, date) else text if isinstance(value, int) else f"'{text}'"

@@ -1,31 +1,74 @@
-"""Random scorecards, judged: what the integers say of every predicate, and what PostgreSQL says of every group."""
+"""Random scorecards, judged whole: what the integers and the text around them show, and what PostgreSQL shows.
+
+Each predicate is decided without noise on each source's own aggregates; PostgreSQL then runs the statement around keys
+and truths, as a session's shadow does. That is held against the same statement over the bounded rows, in which every
+predicate is `coalesce(<predicate>, false)` and every group of the domain is a row.
+"""
 
 import random
+import re
+from collections import Counter
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import psycopg
 
-from benchmarks.oracle.judging import Tally, asked, decided_by, held_in
-from benchmarks.oracle.statements import Branch, Statement, having, restriction, where
-from benchmarks.oracle.worlds import KEYS, TABLES, Engines
+from benchmarks.oracle.judging import TODAY, Tally, as_literal, asked, exact_values, literal_holds
+from benchmarks.oracle.statements import Branch, Statement, compared_aggregate, having, restriction, where
+from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, bounded_name, domain
+from mechanisms.formula import Formula, evaluate
+from planner.bind.question import ask
+from planner.catalog.listed_values import list_texts
+from planner.catalog.model import Table
 from planner.errors import KeyholeError
+from planner.extract.outer_query import Asking, outer_sql
+from planner.plan.minimise import minimise
+from planner.question.model import Question
+from planner.statements.classify import classify
+from planner.statements.settings import accuracy
+from proxy.shadow.array import array_literal
+from proxy.sources.protocol import Source
 
+# Items of a select list: {} is a predicate each, {key} a key. What stands here is no larger formula of thresholds.
+_ITEMS = (
+    "{}", "{}", "({})", "({})::int", "CAST({} AS integer)", "({})::text", "CASE WHEN {} THEN 'yes' ELSE 'no' END",
+    "CASE WHEN {} THEN 'high' WHEN {} THEN 'mid' END", "CASE {} WHEN true THEN 1 ELSE 0 END", "coalesce({}, false)",
+    "({}) AND {key} IS NOT NULL", "{key}::text || ({})::text", "({})::int + ({})::int", "1 - ({})::int",
+    "CASE WHEN {key} IS NULL THEN 'none' WHEN {} THEN 'some' ELSE 'few' END", "({}) = ({})", "100 * ({})::int + 1",
+    "CASE WHEN {} THEN CASE WHEN {} THEN 1 ELSE 2 END ELSE 3 END", "upper(CASE WHEN {} THEN 'x' ELSE {key}::text END)",
+    "concat({key}, ': ', {})", "coalesce(CASE WHEN {} THEN 'x' END, 'y')", "length(CASE WHEN {} THEN 'xx' END)",
+    "CASE WHEN {} THEN {key} END", "CASE WHEN {} AND {key} IS NOT NULL THEN 1 END",
+)  # fmt: skip
 _AROUND = (
-    "{}",
-    "({})::int",
-    "CASE WHEN {} THEN 'yes' ELSE 'no' END",
-    "coalesce({}, false)",
-    "({}) AND {key} IS NOT NULL",
+    "SELECT {key}, bool_and(c1::text <> ''), count(*) FROM ({card}) q GROUP BY {key} ORDER BY 1",
+    "SELECT c1, count(*) FROM ({card}) q GROUP BY c1 ORDER BY 1",
+    "SELECT q.*, rank() OVER (ORDER BY q.c1) FROM ({card}) q ORDER BY {keys}",
+    "WITH q AS ({card}) SELECT {keys} FROM q WHERE c1 IS NOT NULL ORDER BY {keys}",
+    "SELECT {keys}, c1 FROM ({card}) AS q UNION ALL SELECT {keys}, c1 FROM ({card}) AS q ORDER BY {keys}",
+    "SELECT max(c1::text), min({key}) FROM ({card}) q",
 )
+_WRAPPED = ("({})", "({})", "({})", "({})", "(NOT ({}))", "(({}) IS TRUE)", "(({}) IS NOT TRUE)", "(({}) = false)")
+_TRIES = 6  # formulas drawn for each that is asked: half of them would need a guard, and be refused
+_SHOWN_AGAIN = 0.3  # of the predicates, those that stand in a further place
 
 
 @dataclass(frozen=True, slots=True)
 class RandomScorecard:
-    """A question with predicates, each in some expression; `question` has its HAVING, "" for none."""
+    """A question with predicates, each in some expression; `question` has its HAVING, "" for none.
+
+    `items` and `ordered` have predicates as `{p0}`, ..., bands as `{w0}`, ...; `around` is what is done with it.
+    Where `inside` is not empty, predicates and bands read its aggregates as `a0`, ..., columns of a subquery.
+    """
 
     question: Statement
     predicates: tuple[str, ...]
-    shown: tuple[str, ...]
+    bands: tuple[str, ...]
+    items: tuple[str, ...]
+    ordered: tuple[str, ...]
+    distinct: bool
+    around: str
+    inside: tuple[str, ...]
 
     @property
     def sql(self) -> str:
@@ -35,41 +78,197 @@ class RandomScorecard:
         kept = " AND ".join(f"({part})" for part in (only.restriction, only.where) if part)
         where_ = f" WHERE {kept}" if kept else ""
         having_ = f" HAVING {only.having}" if only.having else ""
-        shown = ", ".join((names, *self.shown))
-        return f"SELECT {shown} FROM {self.question.table.name}{where_} GROUP BY {names}{having_}"
+        source = f"FROM {self.question.table.name}{where_} GROUP BY {names}{having_}"
+        if self.inside:
+            listed = ", ".join(f"{one} AS a{place}" for place, one in enumerate(self.inside))
+            source = f"FROM (SELECT {names}, {listed} {source}) AS s"
+        return self._write(source, predicates=self.predicates, bands=self.bands)
+
+    @property
+    def meant(self) -> str:
+        """What it is to show: over the domain, and the bounded rows of each key."""
+        (only,) = self.question.branches
+        names = self.question.keys
+        held = [
+            f"coalesce({_nullable(_inline(one, self.inside))}, false) AS p{n}" for n, one in enumerate(self.predicates)
+        ]
+        held += [f"coalesce({_inline(one, self.inside)}, 0) AS w{place}" for place, one in enumerate(self.bands)]
+        ours = " AND ".join(f"v.{name} = d.{name}" for name in names)
+        values = ", ".join("(" + ", ".join(map(as_literal, key)) + ")" for key in domain(names))
+        where_ = f" AND ({only.where})" if only.where else ""
+        source = (
+            f"FROM (VALUES {values}) AS d ({', '.join(names)}), "
+            f"LATERAL (SELECT {', '.join(held)} FROM {bounded_name(self.question.table, names)} v "
+            f"WHERE {ours}{where_} HAVING {_nullable(only.having or 'true')}) h WHERE {only.restriction or 'true'}"
+        )
+        truths = tuple(f"p{place}" for place in range(len(self.predicates)))
+        return self._write(source, predicates=truths, bands=tuple(f"w{place}" for place in range(len(self.bands))))
+
+    @property
+    def plain(self) -> str:
+        """As it is asked, over the bounded rows of the groups that have some."""
+        name = self.question.table.name
+        bounded = bounded_name(self.question.table, self.question.keys)
+        return re.sub(rf"\bFROM {name}\b", f"FROM {bounded} AS {name}", self.sql)
+
+    def _write(self, source: str, *, predicates: tuple[str, ...], bands: tuple[str, ...]) -> str:
+        named = {f"p{place}": one for place, one in enumerate(predicates)}
+        named |= {f"w{place}": one for place, one in enumerate(bands)}
+        keys = "" if self.distinct else f"{', '.join(self.question.keys)}, "
+        shown = ", ".join(f"{item.format(**named)} AS c{place + 1}" for place, item in enumerate(self.items))
+        ordered = ", ".join(
+            (*(one.format(**named) for one in self.ordered), *(() if self.distinct else self.question.keys))
+        )
+        order = f" ORDER BY {ordered}" if ordered else ""
+        card = f"SELECT {'DISTINCT ' if self.distinct else ''}{keys}{shown} {source}"
+        if not self.around:
+            return card + order
+        return self.around.format(card=card, key=self.question.keys[0], keys=", ".join(self.question.keys))
+
+
+def _nullable(formula: str) -> str:
+    """A formula as its own group without rows takes it: there a ratio to COUNT(*) is NULL."""
+    return formula.replace("/ count(*)", "/ nullif(count(*), 0)")
 
 
 def scorecard(drawn: random.Random) -> RandomScorecard:
-    """A random scorecard of one to three predicates."""
+    """A random scorecard of one to three items, with up to two predicates or bands in each."""
     table, keys = drawn.choice(TABLES), drawn.choice(KEYS)
-    only = Branch(restriction(drawn, keys), where(drawn, keys), having(drawn) if drawn.random() < 0.3 else "")
-    predicates = tuple(having(drawn) for _ in range(drawn.choice((1, 1, 2, 3))))
-    shown = tuple(drawn.choice(_AROUND).format(one, key=keys[0]) for one in predicates)
-    return RandomScorecard(Statement(table, keys, (only,), ()), predicates, shown)
+    only = Branch(
+        restriction(drawn, keys), where(drawn, keys), _predicate(drawn, table, ()) if drawn.random() < 0.3 else ""
+    )
+    inside = tuple(compared_aggregate(drawn) for _ in range(drawn.choice((1, 2)))) if drawn.random() < 0.2 else ()
+    predicates: list[str] = []
+    bands: list[str] = []
+
+    def place_predicate() -> str:
+        if predicates and drawn.random() < _SHOWN_AGAIN:
+            return f"{{p{drawn.randrange(len(predicates))}}}"
+        predicates.append(_predicate(drawn, table, inside))
+        return f"{{p{len(predicates) - 1}}}"
+
+    items: list[str] = []
+    for _ in range(drawn.choice((1, 1, 2, 3))):
+        if drawn.random() < 0.15:
+            bands.append(_band(drawn, f"a{drawn.randrange(len(inside))}" if inside else compared_aggregate(drawn)))
+            items.append(f"{{w{len(bands) - 1}}}")
+            continue
+        template = drawn.choice(_ITEMS)
+        items.append(re.sub(r"\{\}", lambda _: place_predicate(), template).replace("{key}", keys[0]))
+    around = drawn.choice(_AROUND) if drawn.random() < 0.3 else ""
+    ordered: list[str] = []
+    if not around and drawn.random() < 0.4:
+        ordered.append(drawn.choice((f"{place_predicate()} DESC", "c1", f"CASE WHEN {place_predicate()} THEN 0 END")))
+    return RandomScorecard(
+        question=Statement(table, keys, (only,), ()),
+        predicates=tuple(predicates),
+        bands=tuple(bands),
+        items=tuple(items),
+        ordered=tuple(ordered),
+        distinct=not around and not ordered and drawn.random() < 0.1,
+        around=around,
+        inside=inside,
+    )
+
+
+def _predicate(drawn: random.Random, table: Table, inside: tuple[str, ...]) -> str:
+    """A formula that most probably needs no further guard: the first of some that is answered as HAVING is; with
+    `inside`, over the aggregates of a subquery."""
+    for _ in range(_TRIES):
+        formula = _around_columns(drawn, inside) if inside else having(drawn)
+        wrapped = drawn.choice(_WRAPPED).format(formula)
+        try:
+            asked(f"SELECT ward FROM {table.name} GROUP BY ward HAVING {_inline(wrapped, inside)}")
+        except KeyholeError:
+            continue
+        return wrapped
+    return f"a0 > {drawn.randint(0, 9)}" if inside else f"count(*) > {drawn.randint(0, 9)}"
+
+
+def _around_columns(drawn: random.Random, inside: tuple[str, ...]) -> str:
+    """A formula over the aggregates of a subquery."""
+    atoms = [
+        f"a{drawn.randrange(len(inside))} {drawn.choice(('>', '>=', '<', '<=', '=', '<>'))} {drawn.randint(-1, 9)}"
+        for _ in range(drawn.choice((1, 1, 2)))
+    ]
+    return drawn.choice((" AND ", " OR ")).join(atoms)
+
+
+def _inline(formula: str, inside: tuple[str, ...]) -> str:
+    """A formula with the aggregates themselves in the place of the subquery's columns."""
+    return re.sub(r"\ba(\d)\b", lambda found: f"({inside[int(found[1])]})", formula)
+
+
+def _band(drawn: random.Random, value: str) -> str:
+    thresholds = sorted({drawn.randint(-2, 12) for _ in range(drawn.randint(1, 4))})
+    return f"width_bucket({value}, ARRAY[{', '.join(map(str, thresholds))}])"
 
 
 def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> str | None:
-    """Both sources on every predicate of a scorecard; None where they agree with PostgreSQL, in groups with rows and
-    without, or where there is nothing to judge."""
+    """Both sources on a scorecard; None where they agree with PostgreSQL, in groups with rows and without, or where
+    there is nothing to judge."""
     try:
-        question = asked(card.sql)
+        asking = classify(card.sql, CATALOG)
+        assert isinstance(asking, Asking)
+        questions = [_ask(asking, place) for place in range(len(asking.questions))]
     except KeyholeError as error:
         if error.code in ("KH900", "KH100", "KH106"):
             raise
         tally.refused[error.code] += 1
         return None
-    assert question is not None
-    (only,) = card.question.branches
-    distinct = tuple(dict.fromkeys(card.predicates))
-    assert len(question.predicates) == len(distinct), card.sql
     try:
-        held = [held_in(card.question, Branch(only.restriction, only.where, one), engines) for one in distinct]
+        with engines.truth.cursor() as cursor:
+            cursor.execute(card.meant.encode())
+            wanted = cursor.fetchall()
+            cursor.execute(f"SELECT * FROM ({card.plain}) p LIMIT 0".encode())
+            columns = [(one.name, one.type_code) for one in cursor.description or ()]
     except psycopg.Error:
         tally.meaningless += 1
         return None
     tally.judged += 1
-    for number, wanted in enumerate(held):
-        for name, found in decided_by(question, question.predicates[number], engines):
-            if found != wanted:
-                return f"{name}, predicate {number + 1}: misses {wanted - found}, adds {found - wanted}"
+    tally.joined += bool(card.around)
+    for source in engines.sources:
+        for form in ("as typed", "minimised"):
+            relations = [_released(question, source, engines, form=form) for question in questions]
+            found, described = _run_around(asking, relations, engines)
+            if described != columns:
+                return f"{source.dialect.name}, {form}: columns {described}, not {columns}"
+            if (found if card.ordered or card.around else Counter(found)) != (
+                wanted if card.ordered or card.around else Counter(wanted)
+            ):
+                return f"{source.dialect.name}, {form}: {found}, not {wanted}"
     return None
+
+
+def _ask(asking: Asking, place: int) -> Question:
+    wanted = accuracy({"keyhole.tolerance": "0"}, CATALOG.defaults)
+    return ask(asking.questions[place], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
+
+
+def _released(question: Question, source: Source, engines: Engines, *, form: str) -> list[tuple[str, ...]]:
+    """The columns of the answer without noise: keys, then truths."""
+    space = question.keys
+    values = exact_values(question, source, engines)
+
+    def decide(formula: Formula) -> list[bool]:
+        one = formula if form == "as typed" else minimise(formula).formula
+        return list(map(bool, evaluate(one, partial(literal_holds, values), keys=space.size)))
+
+    passed, *truths = (decide(formula) for formula in question.formulas)
+    rows = [
+        (*list_texts(space.key(place)), *("true" if truth[place] else "false" for truth in truths))
+        for place in range(space.size)
+        if passed[place]
+    ]
+    return list(zip(*rows, strict=True)) if rows else [()] * (len(space.names) + len(truths))
+
+
+def _run_around(
+    asking: Asking, relations: list[list[tuple[str, ...]]], engines: Engines
+) -> tuple[list[tuple[Any, ...]], list[tuple[str, int]]]:
+    outer = outer_sql(asking, first_parameter=1)
+    arrays = {array.number: array_literal(relations[array.embedded][array.column]) for array in outer.arrays}
+    sql = re.sub(r"\$(\d+)::text\[\]", lambda found: f"{arrays[int(found[1])]}::text[]", outer.sql)
+    with engines.truth.cursor() as cursor:
+        cursor.execute(sql.encode())
+        return cursor.fetchall(), [(one.name, one.type_code) for one in cursor.description or ()]

@@ -118,6 +118,12 @@ def _formula(drawn: random.Random, depth: int, filters: tuple[str, ...]) -> str:
     return f"({joined}) IS {drawn.choice(['TRUE', 'FALSE'])}" if drawn.random() < 0.05 else joined
 
 
+def compared_aggregate(drawn: random.Random) -> str:
+    """A count, sum or mean to compare with numbers."""
+    row, filter_ = drawn.choice(_ROWS), _filter(drawn, _FILTERS)
+    return drawn.choice((_aggregate(drawn, _FILTERS), f"avg({row}){filter_}", f"coalesce(sum({row}){filter_}, 0)"))
+
+
 def _filter(drawn: random.Random, filters: tuple[str, ...]) -> str:
     return f" FILTER (WHERE {drawn.choice(filters)})" if drawn.random() < 0.4 else ""
 

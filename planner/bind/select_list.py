@@ -56,6 +56,37 @@ _HARMLESS = (
     exp.CurrentDate,
     exp.CurrentTimestamp,
 )
+# What is shown as well, as it depends on its arguments alone, but stays where it is written: it may fail for a value.
+_SHOWN = (
+    exp.Greatest,
+    exp.Least,
+    exp.Nullif,
+    exp.Abs,
+    exp.Sign,
+    exp.Round,
+    exp.Ceil,
+    exp.Floor,
+    exp.Mod,
+    exp.Substring,
+    exp.Left,
+    exp.Right,
+    exp.Trim,
+    exp.Pad,
+    exp.Repeat,
+    exp.Replace,
+    exp.Reverse,
+    exp.Initcap,
+    exp.SplitPart,
+    exp.StrPosition,
+    exp.ConcatWs,
+    exp.Format,
+    exp.ILike,
+    exp.Array,
+    exp.Tuple,
+)
+_SHOWN_BY_NAME = frozenset(
+    ("row", "to_json", "to_jsonb", "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array")
+)
 
 
 def shows_aggregates(select: exp.Select) -> exp.Expr | None:
@@ -110,8 +141,12 @@ def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: 
         return
     if column is not None and isinstance(node, exp.Column):
         raise shows_more_than_keys(node, f'"{column.name}" is not among the GROUP BY keys')
-    if not isinstance(node, _HARMLESS):
+    if not isinstance(node, (*_HARMLESS, *_SHOWN)) and not _is_shown_by_name(node):
         raise shows_more_than_keys(node, f"{write_node(node)[:80]} is not a key or constant")
     for child in node.iter_expressions():
         if not isinstance(child, exp.Identifier):
             _check(child, scope, keys, expressions)
+
+
+def _is_shown_by_name(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() in _SHOWN_BY_NAME

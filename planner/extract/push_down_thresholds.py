@@ -23,7 +23,7 @@ from planner.parser.subquery_readers import Reader, conjunct_spans, readers, una
 from planner.parser.tree import bare, contains, name, offset
 from planner.scorecard.find import shows_size
 
-_IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
+IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
 _NAMES: dict[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.Sum: "sum",
@@ -34,7 +34,7 @@ _NAMES: dict[type[exp.Expr], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
+class Item:
     """An item of the subquery's select list: its name, its tokens without that, and whether it is an aggregate."""
 
     name: str
@@ -44,7 +44,7 @@ class _Item:
 
 
 @dataclass(frozen=True, slots=True)
-class _Conjunct:
+class Conjunct:
     """A condition of the WHERE around, by its tokens; `moves` if it compares an aggregate of the subquery."""
 
     first: int
@@ -77,36 +77,36 @@ def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None
     select, node, text, tokens = read.select, read.node, read.text, read.tokens
     if not isinstance(select.parent, exp.Subquery | exp.CTE):
         return None
-    if any(value for key, value in select.args.items() if key not in _IN_QUESTION):
+    if any(value for key, value in select.args.items() if key not in IN_QUESTION):
         return None
     first_node = select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
     found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
-    if found is None or len(found) != 1 or _per_unit(read):
+    if found is None or len(found) != 1 or seems_per_unit(read):
         return None
     (reader,) = found
-    items = _items(select, place, tokens)
+    items = list_items(select, place, tokens)
     if items is None or not any(item.aggregate for item in items.values()):
         return None
-    conjuncts = _conjuncts(reader, items, tokens)
-    if conjuncts is None or not _kept_side(reader) or not _unambiguous(reader, items, read.catalog):
+    conjuncts = list_conjuncts(reader, items, tokens)
+    if conjuncts is None or not is_kept_side(reader) or not _unambiguous(reader, items, read.catalog):
         return None
     room = Room(text)
-    moved = [_spell_in_having(one, reader, items, room, text, tokens) for one in conjuncts if one.moves]
+    moved = [spell_inside(one, reader, items, room, text, tokens) for one in conjuncts if one.moves]
     if not moved and select.args.get("having") is None:
         return None
     written = [tokens[one.first].start for one in conjuncts if one.moves]
     inside = _inside(select, place, items, moved, min(written, default=None), tokens)
     if inside is None:
         return None
-    apart = _mentions(reader, items, conjuncts, tokens)
+    apart = mentions(reader, items, conjuncts, tokens)
     moving = (token for one in conjuncts if one.moves for token in tokens[one.first : one.past])
     if apart and any(token.is_word("null") for token in moving):
         return None  # whether an aggregate is NULL is no threshold: a hint with one is made elsewhere
     return inside, None if apart else _around(conjuncts, text, tokens)
 
 
-def _per_unit(read: PrivateRead) -> bool:
+def seems_per_unit(read: PrivateRead) -> bool:
     """Whether the subquery adds up each unit's rows for a question around it, or seems to."""
     try:
         return bool(unit_readings(read.select, read.node, read.table, read.text, read.tokens))
@@ -114,9 +114,9 @@ def _per_unit(read: PrivateRead) -> bool:
         return True
 
 
-def _items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Mapping[str, _Item] | None:
+def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Mapping[str, Item] | None:
     """The subquery's columns by name; None where a name is unsure, or there would be no other column left."""
-    found: dict[str, _Item] = {}
+    found: dict[str, Item] = {}
     if len(select.expressions) != len(place.items):
         return None  # an empty item, which PostgreSQL will refuse
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
@@ -125,7 +125,7 @@ def _items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Map
         aggregate = shows_size(node)
         if not called or called in found or contains(node, exp.Window) or node.find(exp.Star) is node:
             return None
-        found[called] = _Item(called, first, unaliased_end(item, past, tokens), aggregate)
+        found[called] = Item(called, first, unaliased_end(item, past, tokens), aggregate)
     return found if any(not item.aggregate for item in found.values()) else None
 
 
@@ -138,7 +138,7 @@ def _default_name(node: exp.Expr) -> str:
     return _NAMES.get(type(node), "")
 
 
-def _kept_side(reader: Reader) -> bool:
+def is_kept_side(reader: Reader) -> bool:
     """Whether every row around has a row of the subquery, so that leaving one out inside leaves it out around."""
     joins = reader.select.args.get("joins") or ()
     sides = {str(join.side or "").upper() for join in joins}
@@ -146,7 +146,7 @@ def _kept_side(reader: Reader) -> bool:
     return not natural and sides <= ({""} if reader.joined else {"", "LEFT"})
 
 
-def _unambiguous(reader: Reader, items: Mapping[str, _Item], catalog: Catalog) -> bool:
+def _unambiguous(reader: Reader, items: Mapping[str, Item], catalog: Catalog) -> bool:
     """Whether no public table beside the subquery has a column that is called like one of its aggregates."""
     if reader.alone:
         return True
@@ -163,13 +163,13 @@ def _unambiguous(reader: Reader, items: Mapping[str, _Item], catalog: Catalog) -
     return True
 
 
-def _conjuncts(reader: Reader, items: Mapping[str, _Item], tokens: tuple[Token, ...]) -> tuple[_Conjunct, ...] | None:
+def list_conjuncts(reader: Reader, items: Mapping[str, Item], tokens: tuple[Token, ...]) -> tuple[Conjunct, ...] | None:
     """The conditions of the WHERE around, in order; None if one that compares an aggregate cannot be moved."""
     spans = conjunct_spans(reader.select, reader.clauses, tokens)
     if spans is None:
         return None
-    mentioned = {id(column): _of(column, reader, items) for column in reader.columns()}
-    found: list[_Conjunct] = []
+    mentioned = {id(column): mentioned_item(column, reader, items) for column in reader.columns()}
+    found: list[Conjunct] = []
     for (first, past), _ in spans:
         start, end = tokens[first].start, tokens[past - 1].end
         inside = [column for column in reader.columns() if start <= _start(column) < end]
@@ -179,7 +179,7 @@ def _conjuncts(reader: Reader, items: Mapping[str, _Item], tokens: tuple[Token, 
             or any(token.is_word("select", "over", "exists") for token in tokens[first:past])
         ):
             return None
-        found.append(_Conjunct(first, past, moves))
+        found.append(Conjunct(first, past, moves))
     return tuple(found)
 
 
@@ -188,7 +188,7 @@ def _start(column: exp.Column) -> int:
     return offset(args.get("catalog") or args.get("db") or args.get("table") or column.this)
 
 
-def _of(column: exp.Column, reader: Reader, items: Mapping[str, _Item]) -> str | None:
+def mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, Item]) -> str | None:
     """The column of the subquery that a name means; None for any other."""
     called, qualifier = name(column.this), name(column.args.get("table"))
     if column.args.get("db") is not None or called not in items:
@@ -198,12 +198,12 @@ def _of(column: exp.Column, reader: Reader, items: Mapping[str, _Item]) -> str |
     return called if qualifier == reader.alias else None
 
 
-def _is_aggregate(called: str | None, items: Mapping[str, _Item]) -> bool:
+def _is_aggregate(called: str | None, items: Mapping[str, Item]) -> bool:
     return called is not None and items[called].aggregate
 
 
-def _spell_in_having(
-    conjunct: _Conjunct, reader: Reader, items: Mapping[str, _Item], room: Room, text: str, tokens: tuple[Token, ...]
+def spell_inside(
+    conjunct: Conjunct, reader: Reader, items: Mapping[str, Item], room: Room, text: str, tokens: tuple[Token, ...]
 ) -> str:
     """A condition as HAVING says it: with aggregates and keys in the place of the subquery's names for them."""
     start, end = tokens[conjunct.first].start, tokens[conjunct.past - 1].end
@@ -224,10 +224,17 @@ def _spell_in_having(
     return "".join(parts)
 
 
+def without_aggregates(
+    select: exp.Select, place: Clauses, items: Mapping[str, Item], tokens: tuple[Token, ...]
+) -> list[Edit] | None:
+    """The subquery without its aggregates; None where something in it is ordered by them."""
+    return _inside(select, place, items, [], None, tokens)
+
+
 def _inside(
     select: exp.Select,
     place: Clauses,
-    items: Mapping[str, _Item],
+    items: Mapping[str, Item],
     moved: list[str],
     written: int | None,
     tokens: tuple[Token, ...],
@@ -264,7 +271,7 @@ def _parenthesise(condition: str) -> str:
     return f"({condition})" if " or " in f" {condition.lower()} " else condition
 
 
-def _without(items: list[_Item], place: Clauses, tokens: tuple[Token, ...]) -> Iterator[Edit]:
+def _without(items: list[Item], place: Clauses, tokens: tuple[Token, ...]) -> Iterator[Edit]:
     """Cuts of the aggregates in a select list, each with a comma beside it."""
     first = next(index for index, item in enumerate(items) if not item.aggregate)
     if first > 0:
@@ -286,8 +293,8 @@ def _positions(select: exp.Select) -> Iterator[exp.Literal]:
             yield item.this
 
 
-def _mentions(
-    reader: Reader, items: Mapping[str, _Item], conjuncts: tuple[_Conjunct, ...], tokens: tuple[Token, ...]
+def mentions(
+    reader: Reader, items: Mapping[str, Item], conjuncts: tuple[Conjunct, ...], tokens: tuple[Token, ...]
 ) -> bool:
     """Whether the query around reads an aggregate elsewhere than in the conditions that move."""
     select = reader.select
@@ -314,7 +321,7 @@ def _mentions(
     return bool(using & names)
 
 
-def _around(conjuncts: tuple[_Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Edit]:
+def _around(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Edit]:
     """The WHERE around without the conditions that move, or no WHERE."""
     if not any(one.moves for one in conjuncts):
         return []

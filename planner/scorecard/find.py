@@ -62,7 +62,8 @@ def _is_predicate(node: exp.Expr) -> bool:
     if isinstance(inner, exp.Is | exp.EQ | exp.NEQ) and isinstance(bare(inner.expression), exp.Boolean):
         return _is_predicate(inner.this)
     if isinstance(inner, exp.Is):
-        return isinstance(bare(inner.expression), exp.Null) and _is_compared(inner.this)
+        about_null = isinstance(bare(inner.expression), exp.Null) and contains(inner.this, *AGGREGATES)
+        return about_null and _is_compared(inner.this)
     if is_truth(inner):
         return not any(contains(part, *AGGREGATES) for part in _strip_filter(inner).iter_expressions())
     return isinstance(inner, _COMPARISONS) and contains(inner, *AGGREGATES) and all(map(_is_compared, _operands(inner)))

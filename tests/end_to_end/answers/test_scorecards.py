@@ -29,6 +29,12 @@ STATEMENTS = [
     "SELECT ward, count(DISTINCT patient_id) > 307 AND sum(cost) > 20007 AS busy FROM visits GROUP BY ward",
     "SELECT store, width_bucket(count(*), ARRAY[1007, 1507]) FROM sales GROUP BY store",
     "SELECT store, count(*) FILTER (WHERE quantity > 2) > 1117 AND NOT (count(*) > 21117) FROM sales GROUP BY store",
+    "SELECT store, CASE WHEN n > 1707 THEN 'high' ELSE 'low' END, (s > 41009)::int, width_bucket(n, ARRAY[1009, 1509]) "
+    "FROM (SELECT store, count(*) AS n, sum(amount) AS s FROM sales GROUP BY store) t ORDER BY n > 1707 DESC, store",
+    "WITH q AS (SELECT store, count(*) AS n FROM sales GROUP BY store) SELECT store, n > 1709, abs((n > 911)::int) "
+    "FROM q WHERE n > 909",
+    "SELECT count(*) FILTER (WHERE n > 1711) AS many, bool_or(n > 71711) FROM (SELECT ward, count(*) AS n FROM visits "
+    "GROUP BY ward) t",
     "SELECT region, count(*) > 1617 FROM sales JOIN stores ON store = name WHERE region IS NOT NULL GROUP BY region "
     "ORDER BY 2 DESC, 1",
 ]

@@ -1,0 +1,171 @@
+"""Thresholds that the query around a grouped subquery shows or sorts by, moved into its select list.
+
+SELECT ward, CASE WHEN n > 3000 THEN 'busy' ELSE 'calm' END
+FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t
+
+SELECT ward, CASE WHEN (t."predicate 1" OR false) THEN 'busy' ELSE 'calm' END
+FROM (SELECT ward, count(*) > 3000 AS "predicate 1" FROM visits GROUP BY ward) t
+
+PostgreSQL gives the same for both: a column has the value of its expression, and OR false leaves it, NULL too, without
+giving an item around it the column's name.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
+from planner.extract.push_down_thresholds import (
+    IN_QUESTION,
+    Conjunct,
+    Item,
+    is_kept_side,
+    list_conjuncts,
+    list_items,
+    mentioned_item,
+    mentions,
+    seems_per_unit,
+    spell_inside,
+    without_aggregates,
+)
+from planner.parser.clauses import clauses, fits
+from planner.parser.edits import Edit, Room
+from planner.parser.lexer import quote_identifier
+from planner.parser.subquery_readers import Reader, readers
+from planner.parser.tree import name
+from planner.scope.embedded import predicate_column
+from planner.scorecard.find import find_predicates, shows_size
+from planner.scorecard.spans import Searched, spans
+
+_IN_READER = IN_QUESTION | {"with_", "limit", "offset", "distinct", "kind"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """What moves from the query around, by its tokens; `called` is its column, and `spelled` how that is read there."""
+
+    first: int
+    past: int
+    called: str
+    spelled: str
+
+
+def push_down_predicates(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that move predicates into the SELECT from the query that alone reads it; none if there are none."""
+    if read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
+        return ()
+    try:
+        return tuple(_plan_moves(read))
+    except KeyholeError:
+        return ()
+
+
+def _plan_moves(read: PrivateRead) -> list[Edit]:
+    select, node, text, tokens = read.select, read.node, read.text, read.tokens
+    if not isinstance(select.parent, exp.Subquery | exp.CTE):
+        return []
+    if any(value for key, value in select.args.items() if key not in IN_QUESTION):
+        return []
+    first_node = select.args["from_"].this
+    place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
+    if found is None or len(found) != 1 or seems_per_unit(read):
+        return []
+    (reader,) = found
+    if any(value for key, value in reader.select.args.items() if key not in _IN_READER):
+        return []
+    items = list_items(select, place, tokens)
+    if items is None or not reader.alias or not is_kept_side(reader):
+        return []
+    moved = list(_find_moved(reader, items, read))
+    conjuncts = list_conjuncts(reader, items, tokens)
+    if not moved or conjuncts is None:
+        return []
+    spans = tuple(Conjunct(one.first, one.past, moves=True) for one in moved)
+    if mentions(reader, items, (*conjuncts, *spans), tokens):
+        return []
+    room = Room(text)
+    shown = dict.fromkeys(
+        f", {spell_inside(Conjunct(one.first, one.past, moves=True), reader, items, room, text, tokens)} "
+        f"AS {quote_identifier(one.called)}"
+        for one in moved
+    )
+    end = tokens[place.items[-1][1] - 1].end
+    changes = [Edit.of(tokens[one.first].start, tokens[one.past - 1].end, one.spelled) for one in moved]
+    changes.append(Edit.of(end, end, "".join(shown), tokens[moved[0].first].start))
+    if not any(one.moves for one in conjuncts):
+        inside = without_aggregates(select, place, items, tokens)
+        if inside is None:
+            return []
+        changes += inside
+    return changes
+
+
+def _find_moved(reader: Reader, items: Mapping[str, Item], read: PrivateRead) -> Iterator[_Moved]:
+    """The largest formulas, and bands, over the subquery's aggregates in what is shown and sorted by."""
+    known = {one.name for one in items.values()}
+    called: dict[exp.Expr, str] = {}
+    expressions = dict(zip(items, read.select.expressions, strict=True))
+    searched = [
+        (Searched(node, first, past), is_item)
+        for part, first, past in _parts(reader, read)
+        for node, is_item in _movable(part, reader, items, expressions)
+    ]
+    places = spans([one for one, _ in searched], read.text, read.tokens)
+    for (one, is_item), (start, end) in zip(searched, places, strict=True):
+        node = one.node
+        if node not in called:
+            called[node] = _call(node, known, number=len(called), is_item=is_item)
+            known.add(called[node])
+        column = f"{quote_identifier(reader.alias)}.{quote_identifier(called[node])}"
+        spelled = column if isinstance(node, exp.WidthBucket) else f"({column} OR false)"
+        yield _Moved(start, end, called[node], spelled)
+
+
+def _parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, int, int]]:
+    for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
+        yield item, first, past
+    if (order := reader.select.args.get("order")) is not None:
+        yield order, reader.clauses.end, len(read.tokens)
+
+
+def _movable(
+    part: exp.Expr, reader: Reader, items: Mapping[str, Item], expressions: Mapping[str, exp.Expr]
+) -> Iterator[tuple[exp.Expr, bool]]:
+    """What moves of a part without aggregates of its own, and of the arguments of those that it has; and whether it is
+    a whole item with a name."""
+    if contains_aggregate(part):
+        for child in part.iter_expressions():
+            yield from _movable(child, reader, items, expressions)
+        return
+    twin = part.copy()
+    originals = {id(copied): node for node, copied in zip(list(part.walk()), list(twin.walk()), strict=True)}
+    for copied in list(twin.find_all(exp.Column)):
+        column = originals[id(copied)]
+        called = mentioned_item(column, reader, items) if isinstance(column, exp.Column) else None
+        if called is not None and items[called].aggregate:
+            copied.replace(exp.Paren(this=expressions[called].unalias().copy()))
+    found = [originals[id(node)] for node in find_predicates(twin) if id(node) in originals]
+    inside = {id(node) for one in found for node in one.walk()}
+    bands = [one for one in twin.find_all(exp.WidthBucket) if contains_aggregate(one.this)]
+    found += [node for one in bands if id(node := originals[id(one)]) not in inside]
+    for node in found:
+        above = node.parent
+        while isinstance(above, exp.Paren):
+            above = above.parent
+        yield node, isinstance(above, exp.Alias) and above.parent is reader.select
+
+
+def _call(node: exp.Expr, known: set[str], *, number: int, is_item: bool) -> str:
+    """A name inside: the item's own, else one that no other column has."""
+    above = node.parent
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    if is_item and isinstance(above, exp.Alias) and name(above.args["alias"]) not in known:
+        return name(above.args["alias"])
+    if isinstance(node, exp.WidthBucket) and "width_bucket" not in known:
+        return "width_bucket"
+    return next(one for more in range(len(known) + 1) if (one := predicate_column(number + more)) not in known)
