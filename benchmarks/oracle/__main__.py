@@ -15,9 +15,18 @@ from pathlib import Path
 from pprint import pformat
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    track,
+)
 
 from benchmarks.oracle.judging import Disagreement, Tally, judge
+from benchmarks.oracle.scorecards import judge_scorecard, scorecard
 from benchmarks.oracle.statements import statement
 from benchmarks.oracle.worlds import TABLES, Engines, Row, engines, rows
 from proxy.shadow.wheel import postgres_server
@@ -68,13 +77,39 @@ def as_test(disagreement: Disagreement, found: Sequence[Row]) -> str:
     return "\n".join(body)
 
 
+def _judge_scorecards(number: int, seed: int, console: Console, tally: Tally) -> int:
+    """Judge random scorecards; 1 if there was a disagreement."""
+    with (
+        _postgres() as url,
+        tempfile.TemporaryDirectory(prefix="keyhole-oracle-") as folder,
+        engines(url, Path(folder)) as judges,
+    ):
+        drawn = random.Random(seed)
+        for done in track(range(number), "scorecards", console=console):
+            if done % STATEMENTS_A_TABLE == 0:
+                judges.load(rows(drawn))
+            card = scorecard(drawn)
+            disagreement = judge_scorecard(card, judges, tally)
+            if disagreement is not None:
+                console.print(
+                    card.sql, card.meant, disagreement, sep="\n", highlight=False, markup=False, soft_wrap=True
+                )
+                return 1
+    refused = ", ".join(f"{code} {count:,}" for code, count in tally.refused.most_common())
+    console.print(f"{tally.judged:,} scorecards judged on both sources; refused: {refused}; no disagreement")
+    return 0
+
+
 def main() -> int:
     """Judge the statements; 1 if there was a disagreement."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.oracle", description=__doc__)
     parser.add_argument("--statements", type=int, default=40_000)
+    parser.add_argument("--scorecards", type=int, default=0, help="so many scorecards instead")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     console, tally = Console(), Tally()
+    if given.scorecards:
+        return _judge_scorecards(given.scorecards, given.seed, console, tally)
     columns = (TextColumn("statements"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     disagreement: Disagreement | None = None
     with (
